@@ -1,0 +1,9 @@
+//! Words that every layer speaks: names, time, places in documents, templates, diagnostics, redaction.
+
+pub mod diagnostic;
+pub mod name;
+pub mod path;
+pub mod redact;
+pub mod template;
+pub mod text;
+pub mod time;

@@ -1,0 +1,597 @@
+//! `${namespace.path}` in texts: parsed once at load, rendered just before use.
+//!
+//! Only braces that begin with a known namespace are ours. Everything else (`$HOME`, `${x%%.*}`, `${arr[@]}`)
+//! belongs to the shell and passes untouched. Inserted text is never scanned again.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::diagnostic::nearest;
+use super::path::Segment;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Namespace {
+    /// The loop's own variables.
+    Context,
+    /// Results stored by earlier states.
+    Captured,
+    /// The result of the last executed state.
+    Prev,
+    /// The last evaluation.
+    Result,
+    /// The state that is being executed.
+    State,
+    /// The run.
+    Loop,
+    /// The environment.
+    Env,
+    /// Parameters of a fragment.
+    Param,
+    /// The message log.
+    Messages,
+}
+
+impl Namespace {
+    /// Every namespace, in the order of the reference.
+    pub const ALL: [Self; 9] = [
+        Self::Context,
+        Self::Captured,
+        Self::Prev,
+        Self::Result,
+        Self::State,
+        Self::Loop,
+        Self::Env,
+        Self::Param,
+        Self::Messages,
+    ];
+
+    /// Returns the word that stands before the first dot.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Context => "context",
+            Self::Captured => "captured",
+            Self::Prev => "prev",
+            Self::Result => "result",
+            Self::State => "state",
+            Self::Loop => "loop",
+            Self::Env => "env",
+            Self::Param => "param",
+            Self::Messages => "messages",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|namespace| namespace.word() == word)
+    }
+
+    /// Tells whether the namespace alone, without a path, has a value.
+    fn stands_alone(self) -> bool {
+        matches!(self, Self::Context | Self::Messages)
+    }
+}
+
+/// What is inserted when a value is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Nothing: the run ends with an error.
+    Required,
+    /// `${x?}`: an empty text.
+    Empty,
+    /// `${x:default=text}`: this text.
+    WhenMissing(String),
+    /// `${x:-text}`: this text, also for an empty value.
+    WhenMissingOrEmpty(String),
+}
+
+/// One `${…}` of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// Where it stands in the text of the template, in bytes, with its braces.
+    pub span: Range<usize>,
+    /// Where its value comes from.
+    pub namespace: Namespace,
+    /// The path below the namespace.
+    pub path: Vec<Segment>,
+    /// What to do without a value.
+    pub fallback: Fallback,
+    /// Whether the value is quoted for the shell.
+    pub shell_quoted: bool,
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.namespace.word())?;
+        for segment in &self.path {
+            match segment {
+                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Index(index) => write!(f, ".{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a text is no template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// Where, as a byte range of the text.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub kind: TemplateErrorKind,
+}
+
+/// The ways in which a template can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateErrorKind {
+    /// A template inside a template.
+    #[error("templates cannot be nested")]
+    Nested,
+    /// No closing brace.
+    #[error("`${{` is not closed")]
+    Unclosed,
+    /// A word before a dot that is no namespace.
+    #[error("unknown namespace `{word}`")]
+    UnknownNamespace {
+        /// The word.
+        word: String,
+        /// The namespace that is probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// A namespace without a path, or with a broken one.
+    #[error("`{0}` has no readable path")]
+    Path(String),
+    /// A suffix after `:` that does not exist.
+    #[error("unknown suffix `{0}`")]
+    Suffix(String),
+}
+
+impl TemplateErrorKind {
+    /// Returns what to write instead.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Nested => "resolve the inner value in an earlier state or in `context`, and name it here".into(),
+            Self::Unclosed => "add `}`, or write `$${` for a literal `${`".into(),
+            Self::UnknownNamespace { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
+            Self::UnknownNamespace { nearest: None, .. } => {
+                let words: Vec<_> = Namespace::ALL.iter().map(|n| format!("`{}`", n.word())).collect();
+                format!("the namespaces are {}; write `$${{` for a literal `${{`", words.join(", "))
+            }
+            Self::Path(word) => {
+                format!("write `${{{word}.NAME}}`, or `$${{{word}}}` for a shell variable of that name")
+            }
+            Self::Suffix(_) => "the suffixes are `:-TEXT`, `:default=TEXT`, `?` and `:shell`".into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Expression(Expression),
+}
+
+/// A parsed text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    source: String,
+    parts: Vec<Part>,
+}
+
+impl Template {
+    /// Parses a text, collecting every error in it.
+    pub fn parse(source: &str) -> Result<Self, Vec<TemplateError>> {
+        let mut errors = Vec::new();
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut at = 0;
+        while let Some(found) = source[at..].find('$') {
+            text.push_str(&source[at..at + found]);
+            at += found;
+            if source[at..].starts_with("$${") {
+                text.push_str("${");
+                at += 3;
+                continue;
+            }
+            let scanned = if source[at..].starts_with("${") { scan(source, at) } else { Scanned::Foreign };
+            match scanned {
+                Scanned::Foreign => {
+                    text.push('$');
+                    at += 1;
+                }
+                Scanned::Ours(expression) => {
+                    if !text.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut text)));
+                    }
+                    at = expression.span.end;
+                    parts.push(Part::Expression(expression));
+                }
+                Scanned::Wrong(error) => {
+                    at = error.span.end.max(at + 2);
+                    errors.push(error);
+                }
+            }
+        }
+        text.push_str(&source[at..]);
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        if errors.is_empty() { Ok(Self { source: source.to_owned(), parts }) } else { Err(errors) }
+    }
+
+    /// Makes a template that is exactly this text.
+    pub fn literal(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { source: text.replace("${", "$${"), parts: vec![Part::Text(text)] }
+    }
+
+    /// Returns the text as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns the text if it needs no value at all.
+    pub fn as_literal(&self) -> Option<Cow<'_, str>> {
+        match self.parts.as_slice() {
+            [] => Some(Cow::Borrowed("")),
+            [Part::Text(text)] => Some(Cow::Borrowed(text)),
+            _ => None,
+        }
+    }
+
+    /// Returns every expression of ours, in order.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Expression(expression) => Some(expression),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// Inserts values from `scope`.
+    pub fn render(&self, scope: &dyn Scope) -> Result<String, RenderError> {
+        let mut out = String::with_capacity(self.source.len());
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Expression(expression) => out.push_str(&expression.render(scope)?),
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Expression {
+    fn render<'s>(&self, scope: &'s dyn Scope) -> Result<Cow<'s, str>, RenderError> {
+        let text = match (scope.get(self.namespace, &self.path), &self.fallback) {
+            (Ok(found), Fallback::WhenMissingOrEmpty(default)) => match found.into_text() {
+                text if text.is_empty() => Cow::Owned(default.clone()),
+                text => text,
+            },
+            (Ok(found), _) => found.into_text(),
+            (Err(_), Fallback::Empty) => Cow::Borrowed(""),
+            (Err(_), Fallback::WhenMissing(default) | Fallback::WhenMissingOrEmpty(default)) => {
+                Cow::Owned(default.clone())
+            }
+            (Err(missing), Fallback::Required) => {
+                return Err(RenderError { expression: self.to_string(), missing });
+            }
+        };
+        Ok(if self.shell_quoted { Cow::Owned(shell_quote(&text)) } else { text })
+    }
+}
+
+/// Quotes a text so that a shell reads it as one word.
+pub fn shell_quote(text: &str) -> String {
+    let text = text.replace('\0', "");
+    shlex::try_quote(&text).map_or_else(|_| String::from("''"), Cow::into_owned)
+}
+
+/// A value found in a scope.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found<'a> {
+    /// A text, inserted as it is.
+    Text(Cow<'a, str>),
+    /// Data: scalars as their text, null as nothing, maps and lists as JSON.
+    Json(Cow<'a, Value>),
+}
+
+impl<'a> Found<'a> {
+    /// Returns the value as it is inserted into a text.
+    pub fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Json(Cow::Borrowed(Value::String(text))) => Cow::Borrowed(text),
+            Self::Json(Cow::Owned(Value::String(text))) => Cow::Owned(text),
+            Self::Json(value) => Cow::Owned(match value.as_ref() {
+                Value::Null => String::new(),
+                other => other.to_string(),
+            }),
+        }
+    }
+}
+
+/// There is nothing at a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The nearest path that does exist.
+    pub nearest: Option<String>,
+    /// Why, when there is more to say than that it is missing.
+    pub why: Option<String>,
+}
+
+/// A template needs a value that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`${{{expression}}}` has no value{}", explanation(missing))]
+pub struct RenderError {
+    /// The expression without braces.
+    pub expression: String,
+    /// What is known about the absence.
+    pub missing: Missing,
+}
+
+fn explanation(missing: &Missing) -> String {
+    let why = missing.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let nearest = missing.nearest.as_ref().map(|near| format!(" (the nearest is `${{{near}}}`)")).unwrap_or_default();
+    format!("{why}{nearest}")
+}
+
+/// What a template can see while it is rendered.
+pub trait Scope {
+    /// Looks a value up.
+    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing>;
+}
+
+/// Finds a value below `root`, or says which neighbour of the missing key exists.
+pub fn walk<'v>(prefix: &str, root: &'v Value, path: &[Segment]) -> Result<&'v Value, Missing> {
+    let mut value = root;
+    let mut at = prefix.to_owned();
+    for segment in path {
+        let next = match (value, segment) {
+            (Value::Object(map), Segment::Key(key)) => map.get(key),
+            (Value::Object(map), Segment::Index(index)) => map.get(&index.to_string()),
+            (Value::Array(items), Segment::Index(index)) => items.get(*index),
+            _ => None,
+        };
+        value = match (next, segment) {
+            (Some(next), _) => next,
+            (None, Segment::Key(key)) => return Err(Missing { nearest: neighbour(&at, value, key), why: None }),
+            (None, Segment::Index(_)) => return Err(Missing { nearest: Some(at), why: None }),
+        };
+        at = match segment {
+            Segment::Key(key) => format!("{at}.{key}"),
+            Segment::Index(index) => format!("{at}.{index}"),
+        };
+    }
+    Ok(value)
+}
+
+fn neighbour(at: &str, value: &Value, wanted: &str) -> Option<String> {
+    match value {
+        Value::Object(map) => {
+            let near = nearest(wanted, map.keys().map(String::as_str)).or_else(|| map.keys().next().map(String::as_str));
+            near.map(|key| format!("{at}.{key}"))
+        }
+        _ => Some(at.to_owned()),
+    }
+}
+
+enum Scanned {
+    Foreign,
+    Ours(Expression),
+    Wrong(TemplateError),
+}
+
+/// Reads what begins with `${` at `start`.
+fn scan(source: &str, start: usize) -> Scanned {
+    let body = &source[start + 2..];
+    let lead = body.len() - body.trim_start_matches(' ').len();
+    let word: &str = {
+        let rest = &body[lead..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        &rest[..end]
+    };
+    let namespace = Namespace::parse(word);
+    let after = &body[lead + word.len()..];
+    let looks_ours = match after.chars().next() {
+        Some('.') => !word.is_empty() && !word.starts_with(|c: char| c.is_ascii_digit()),
+        Some('[' | ':' | '?' | '}' | ' ') | None => namespace.is_some(),
+        Some(_) => false,
+    };
+    if !looks_ours {
+        return Scanned::Foreign;
+    }
+    let wrong = |length: usize, kind| {
+        Scanned::Wrong(TemplateError { span: start..start + 2 + length, kind })
+    };
+    let close = after.find('}');
+    if let Some(inner) = after.find("${").filter(|inner| close.is_none_or(|close| *inner < close)) {
+        let length = close.map_or(inner, |close| close + 1) + lead + word.len();
+        return wrong(length, TemplateErrorKind::Nested);
+    }
+    let Some(close) = close else {
+        return wrong(lead + word.len(), TemplateErrorKind::Unclosed);
+    };
+    let length = lead + word.len() + close + 1;
+    let Some(namespace) = namespace else {
+        let nearest = nearest(word, Namespace::ALL.map(Namespace::word));
+        return wrong(length, TemplateErrorKind::UnknownNamespace { word: word.to_owned(), nearest });
+    };
+    match expression(namespace, after[..close].trim_end(), start..start + 2 + length) {
+        Ok(expression) => Scanned::Ours(expression),
+        Err(kind) => wrong(length, kind),
+    }
+}
+
+fn expression(namespace: Namespace, text: &str, span: Range<usize>) -> Result<Expression, TemplateErrorKind> {
+    let broken = || TemplateErrorKind::Path(namespace.word().to_owned());
+    let mut path = Vec::new();
+    let mut rest = text;
+    loop {
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[', ':', '?']).unwrap_or(after.len());
+            let key = &after[..end];
+            if key.is_empty() || key.contains(char::is_whitespace) {
+                return Err(broken());
+            }
+            path.push(key.parse().map_or_else(|_| Segment::Key(key.to_owned()), Segment::Index));
+            rest = &after[end..];
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let (inside, behind) = after.split_once(']').ok_or_else(broken)?;
+            let quoted = inside.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\'']));
+            path.push(match (quoted, inside.parse()) {
+                (Some(key), _) => Segment::Key(key.to_owned()),
+                (None, Ok(index)) => Segment::Index(index),
+                (None, Err(_)) => return Err(broken()),
+            });
+            rest = behind;
+        } else {
+            break;
+        }
+    }
+    if path.is_empty() && !namespace.stands_alone() {
+        return Err(broken());
+    }
+    let (fallback, shell_quoted) = suffixes(rest)?;
+    Ok(Expression { span, namespace, path, fallback, shell_quoted })
+}
+
+/// Reads `?`, `:shell`, `:-text` and `:default=text`; a default takes the rest, but for a closing `:shell`.
+fn suffixes(text: &str) -> Result<(Fallback, bool), TemplateErrorKind> {
+    let mut fallback = Fallback::Required;
+    let mut shell_quoted = false;
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('?') {
+            fallback = Fallback::Empty;
+            rest = after;
+        } else if let Some(default) = rest.strip_prefix(":-").or_else(|| rest.strip_prefix(":default=")) {
+            let (default, quoted) = match default.strip_suffix(":shell") {
+                Some(default) => (default, true),
+                None => (default, shell_quoted),
+            };
+            let or_empty = rest.starts_with(":-");
+            let make = if or_empty { Fallback::WhenMissingOrEmpty } else { Fallback::WhenMissing };
+            return Ok((make(default.to_owned()), quoted));
+        } else if let Some(after) = rest.strip_prefix(":shell") {
+            shell_quoted = true;
+            rest = after;
+        } else {
+            return Err(TemplateErrorKind::Suffix(rest.to_owned()));
+        }
+    }
+    Ok((fallback, shell_quoted))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Example(Value);
+
+    impl Scope for Example {
+        fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
+            let root = self.0.get(namespace.word()).ok_or_else(Missing::default)?;
+            walk(namespace.word(), root, path).map(|value| Found::Json(Cow::Borrowed(value)))
+        }
+    }
+
+    fn check(template: &str, expected: &str) {
+        let scope = Example(json!({
+            "context": {"a": 1, "t": "5", "b": true, "n": null, "d": {"x": [1, 2]}, "sp": "a b'c", "e": "", "odd key": "o"},
+            "messages": "m1\nm2",
+        }));
+        let shown = match Template::parse(template) {
+            Ok(parsed) => parsed.render(&scope).unwrap_or_else(|e| format!("render: {e}")),
+            Err(errors) => format!("parse: {}", errors[0].kind),
+        };
+        assert_eq!(shown, expected, "{template}");
+    }
+
+    #[test]
+    fn values_are_inserted() {
+        check("${context.a}", "1");
+        check("x${context.t}y${context.b}", "x5ytrue");
+        check("[${context.n}]", "[]");
+        check("${context.d}", r#"{"x":[1,2]}"#);
+        check("${context.d.x}", "[1,2]");
+        check("${context.d.x.1} ${context.d.x[0]}", "2 1");
+        check("${context[\"odd key\"]}", "o");
+        check("${ context.a }", "1");
+        check("${messages}", "m1\nm2");
+    }
+
+    #[test]
+    fn suffixes_decide_about_missing_values() {
+        check("[${context.zz?}]", "[]");
+        check("${context.zz:-dflt}", "dflt");
+        check("${context.e:-dflt}", "dflt");
+        check("[${context.e:default=dflt}]", "[]");
+        check("[${context.zz:default=}]", "[]");
+        check("${context.zz:default=a:b?}", "a:b?");
+        check("${context.u:-http://h:80/a?b=c}", "http://h:80/a?b=c");
+        check("${context.zz?:shell}", "''");
+        check("${context.zz:-a b:shell}", "'a b'");
+        check("${context.sp:shell}", "\"a b'c\"");
+    }
+
+    #[test]
+    fn the_shells_own_syntax_passes() {
+        for text in [
+            "$HOME $1 $(date) $$ $ {x} ${x}",
+            "${x:-y} ${#x} ${!x} ${arr[@]} ${x%%.*} ${} ${x/a/b}",
+            "${state%x}",
+            "$",
+            "a$",
+        ] {
+            check(text, text);
+        }
+        check("${V:-${context.a}}", "${V:-1}");
+    }
+
+    #[test]
+    fn a_doubled_dollar_is_literal() {
+        check("$${context.x} ${context.a}", "${context.x} 1");
+        check("$${X:-y}", "${X:-y}");
+        check("$$${context.a}", "$${context.a}");
+    }
+
+    #[test]
+    fn mistakes_are_found_at_load() {
+        check("${context.${context.a}}", "parse: templates cannot be nested");
+        check("${context.a:default=${context.t}}", "parse: templates cannot be nested");
+        check("${contxt.a}", "parse: unknown namespace `contxt`");
+        check("${context.a", "parse: `${` is not closed");
+        check("${state}", "parse: `state` has no readable path");
+        check("${context.a:upper}", "parse: unknown suffix `:upper`");
+    }
+
+    #[test]
+    fn a_missing_value_names_its_neighbour() {
+        check("${context.tt}", "render: `${context.tt}` has no value (the nearest is `${context.t}`)");
+        check("${context.d.y}", "render: `${context.d.y}` has no value (the nearest is `${context.d.x}`)");
+        check("${context.d.x.7}", "render: `${context.d.x.7}` has no value (the nearest is `${context.d.x}`)");
+    }
+
+    #[test]
+    fn inserted_text_is_not_scanned_again() {
+        let scope = Example(json!({"context": {"evil": "${context.a}", "a": "x"}}));
+        let template = Template::parse("${context.evil}").unwrap();
+        assert_eq!(template.render(&scope).unwrap(), "${context.a}");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics_and_literals_survive(text in "[${}a-c.:?\\[\\]é ]{0,40}") {
+            drop(Template::parse(&text));
+            let literal = Template::literal(text.clone());
+            let again = Template::parse(literal.source()).unwrap();
+            prop_assert_eq!(again.render(&Example(json!({}))).unwrap(), literal.render(&Example(json!({}))).unwrap());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Output of programs as text for people: escape sequences stripped, long texts cut at the right place.
+
+use std::borrow::Cow;
+
+/// Removes escape sequences and the control characters that no report can show, keeping tabs and line ends.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let stripped = console::strip_ansi_codes(text);
+    if stripped.chars().all(is_printable) {
+        return stripped;
+    }
+    Cow::Owned(stripped.chars().filter(|c| is_printable(*c)).collect())
+}
+
+fn is_printable(c: char) -> bool {
+    !c.is_control() || matches!(c, '\n' | '\t' | '\r')
+}
+
+/// Returns the last `limit` bytes, cut at a character.
+pub fn tail(text: &str, limit: usize) -> &str {
+    let mut start = text.len().saturating_sub(limit);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// Returns the first `limit` bytes, cut at a character.
+pub fn head(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns one line for a title: the first line that is not blank, cut to `limit` characters with an ellipsis.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.next().unwrap_or_default();
+    let more = lines.next().is_some();
+    let clean = plain(line);
+    if clean.chars().count() <= limit && !more {
+        return clean.into_owned();
+    }
+    let kept: String = clean.chars().take(limit.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Returns `count` with the word in singular or plural: `1 step`, `3 steps`.
+pub fn plural(count: impl Into<u64>, word: &str) -> String {
+    let count = count.into();
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_controls_go_and_lines_stay() {
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{0}\tok\n"), "red\tok\n");
+    }
+
+    #[test]
+    fn cuts_fall_between_characters() {
+        assert_eq!(tail("aé", 1), "");
+        assert_eq!(tail("aéb", 3), "éb");
+        assert_eq!(head("éa", 1), "");
+    }
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        assert_eq!(one_line("\n  cargo test \n", 20), "cargo test");
+        assert_eq!(one_line("cd x\nmake", 20), "cd x…");
+        assert_eq!(one_line("abcdefgh", 5), "abcd…");
+    }
+}

@@ -1,0 +1,143 @@
+//! Points in time and spans as people write and read them. There is no clock here: time is a value that comes in.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A moment in UTC with millisecond precision, written as RFC 3339 in every file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Timestamp(DateTime<Utc>);
+
+impl Timestamp {
+    /// Makes a timestamp from milliseconds since the Unix epoch.
+    pub fn from_millis(millis: i64) -> Self {
+        Self(DateTime::from_timestamp_millis(millis).unwrap_or_default())
+    }
+
+    /// Returns milliseconds since the Unix epoch.
+    pub fn as_millis(self) -> i64 {
+        self.0.timestamp_millis()
+    }
+
+    /// Returns the time between `earlier` and this moment, zero when the clock went backwards.
+    pub fn since(self, earlier: Self) -> Duration {
+        (self.0 - earlier.0).to_std().unwrap_or_default()
+    }
+
+    /// Returns the form used in instance ids: `20261120T234847`.
+    pub fn compact(self) -> String {
+        self.0.format("%Y%m%dT%H%M%S").to_string()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = chrono::ParseError;
+    fn try_from(text: String) -> Result<Self, chrono::ParseError> {
+        Ok(Self(DateTime::parse_from_rfc3339(&text)?.with_timezone(&Utc)))
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(timestamp: Timestamp) -> Self {
+        timestamp.to_string()
+    }
+}
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Neither a number of seconds nor a form such as `5m`.
+    #[error("`{0}` is not a duration")]
+    Unreadable(String),
+    /// Zero or less where something has to pass.
+    #[error("a duration must be more than zero")]
+    NotPositive,
+    /// More than [`MAX_DURATION`].
+    #[error("a duration can be at most ten years")]
+    TooLong,
+}
+
+/// Longer waits are typing mistakes, and deadlines beyond it overflow.
+pub const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Reads a number of seconds.
+pub fn duration_from_secs(seconds: f64) -> Result<Duration, DurationError> {
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(DurationError::NotPositive);
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if duration <= MAX_DURATION => Ok(duration),
+        _ => Err(DurationError::TooLong),
+    }
+}
+
+/// Reads a number of seconds (`90`, `0.5`) or a human form (`5m`, `1h30m`, `250ms`).
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return duration_from_secs(seconds);
+    }
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration <= MAX_DURATION => Ok(duration),
+        Ok(_) => Err(DurationError::TooLong),
+        Err(_) => Err(DurationError::Unreadable(text.to_owned())),
+    }
+}
+
+/// Writes a duration for people: `340ms`, `2.3s`, `2m 34s`, `1h 4m`.
+pub fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Returns whole milliseconds, as they are written to files.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_both_forms() {
+        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration(" 1h30m "), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("5 apples"), Err(DurationError::Unreadable("5 apples".into())));
+        assert_eq!(parse_duration("-3"), Err(DurationError::NotPositive));
+        assert_eq!(parse_duration("nan"), Err(DurationError::NotPositive));
+        assert_eq!(parse_duration("1e300"), Err(DurationError::TooLong));
+    }
+
+    #[test]
+    fn spans_read_naturally() {
+        let shown = |ms| human(Duration::from_millis(ms));
+        assert_eq!(shown(340), "340ms");
+        assert_eq!(shown(2_340), "2.3s");
+        assert_eq!(shown(154_000), "2m 34s");
+        assert_eq!(shown(3_840_000), "1h 4m");
+    }
+
+    #[test]
+    fn timestamps_survive_a_round_trip() {
+        let then = Timestamp::from_millis(1_763_682_527_123);
+        assert_eq!(then.to_string(), "2025-11-20T23:48:47.123Z");
+        assert_eq!(Timestamp::try_from(then.to_string()).unwrap(), then);
+        assert_eq!(then.compact(), "20251120T234847");
+    }
+}

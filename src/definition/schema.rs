@@ -1,0 +1,258 @@
+//! The keys of a loop file: which there are, what they hold and what they mean. The loader and the published JSON
+//! Schema are both made from these records; there is no logic here.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::base::decode::{choice, record};
+use crate::base::name::{LoopName, StateName, VarName};
+use crate::base::template::Template;
+use crate::evaluate::Evaluate;
+
+record! {
+    /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
+    pub struct Loop {
+        /// Identifies the loop in logs, state files and `list`.
+        name: LoopName,
+        /// What the loop is for, in a sentence.
+        description: Option<String>,
+        /// The state where a run starts.
+        initial: StateName,
+        /// The states, by name.
+        states: IndexMap<StateName, State>,
+        /// The authoring form; `fsm` is the only one that needs no translation.
+        paradigm: Option<Paradigm>,
+        /// Variables for `${context.…}`. Texts may refer to other values and to `${env.…}`.
+        context: IndexMap<VarName, Value> = IndexMap::new(),
+        /// Typed inputs of the loop.
+        parameters: IndexMap<VarName, Parameter> = IndexMap::new(),
+        /// The context key that takes the positional input of `run`.
+        input_key: VarName = crate::definition::schema::default_input_key(),
+        /// Context keys that must not be empty when a run starts.
+        required_inputs: Vec<VarName> = Vec::new(),
+        /// The paths that a run claims for itself.
+        scope: Vec<Template> = vec![Template::literal(".")],
+        /// How many passes a run may take.
+        max_iterations: Count = Count::of(50),
+        /// How many state executions a run may take.
+        max_steps: Option<Count>,
+        /// The state that runs once when `max_iterations` is met.
+        on_max_iterations: Option<StateName>,
+        /// The state that runs once when `max_steps` is met.
+        on_max_steps: Option<StateName>,
+        /// How often one way from state to state may be taken.
+        max_edge_revisits: Option<Count>,
+        /// The longest time for the whole run.
+        timeout: Option<Duration>,
+        /// The longest time for an action whose state sets none.
+        default_timeout: Option<Duration>,
+        /// The longest silence of an action whose state sets none.
+        default_idle_timeout or "idle_timeout": Option<Duration>,
+        /// The wait before work is entered again; never before a terminal.
+        backoff: Option<Delay>,
+        /// Whether the loop starts again after a terminal.
+        maintain: bool = false,
+        /// The wait before it starts again.
+        maintain_delay: Option<Delay>,
+        /// Where an `error` goes that the state itself has no route for.
+        on_error: Option<StateName>,
+        /// Where a `timeout` goes that the state itself has no route for.
+        on_timeout: Option<StateName>,
+        /// Where a `blocked` goes that the state itself has no route for.
+        on_blocked: Option<StateName>,
+        /// What runs shell actions: `bash`, `sh`, or a command and its arguments, before the text.
+        shell: Shell = Shell::Bash,
+        /// Environment for every action.
+        env: IndexMap<String, Template> = IndexMap::new(),
+        /// A word to group loops by.
+        category: Option<String>,
+        /// Words to find loops by.
+        labels: Vec<String> = Vec::new(),
+        /// Commands that `show` lists.
+        commands: Vec<CommandHint> = Vec::new(),
+        /// Settings for model calls.
+        llm: Option<LlmSettings>,
+        /// What happens at a hand-off signal.
+        on_handoff: OnHandoff = OnHandoff::Pause,
+        /// Settings of the predecessor; loads with a notice.
+        config: Option<Value>,
+    }
+}
+
+record! {
+    /// One state: an action, how its result is judged, and where each verdict leads.
+    pub struct State {
+        /// The text to run, after interpolation. Without one the state only evaluates.
+        action: Option<Template>,
+        /// How the action is run; told from the text when absent.
+        action_type: Option<ActionType>,
+        /// How the result becomes a verdict. `exit_code` for shell actions when absent.
+        evaluate or "condition": Option<Evaluate>,
+        /// Where each verdict leads, with `_` for any other and `_error` for errors.
+        route: IndexMap<String, Target> = IndexMap::new(),
+        /// `on_<verdict>`: where that verdict leads.
+        on as prefix "on_": IndexMap<String, Target>,
+        /// Where to go whatever the result.
+        next: Option<Target>,
+        /// Whether the run ends here.
+        terminal: bool = false,
+        /// What ending here means; told from the state's name when absent.
+        outcome: Option<TerminalOutcome>,
+        /// The same as `outcome: failure`.
+        failure: Option<bool>,
+        /// The name under which the result is stored.
+        capture: Option<VarName>,
+        /// Whether the result is stored under the state's own name.
+        capture_exit: bool = false,
+        /// Text added to the message log after the state ran.
+        append_to_messages: Option<Template>,
+        /// The longest time for the action.
+        timeout: Option<Duration>,
+        /// The longest silence of the action.
+        idle_timeout: Option<Duration>,
+        /// Environment for the action.
+        env: IndexMap<String, Template> = IndexMap::new(),
+        /// What runs the action.
+        shell: Option<Shell>,
+        /// The directory of the action, inside the working tree.
+        cwd: Option<Template>,
+        /// How many times in a row the state may be entered again.
+        max_retries: Option<Count>,
+        /// Where to go when `max_retries` is used up.
+        on_retry_exhausted: Option<StateName>,
+        /// The exit codes that are worth another try; another failing code counts as exhausted.
+        retryable_exit_codes: Vec<i32> = Vec::new(),
+        /// What the state is for, for logs and reports.
+        description: Option<String>,
+        /// Where a maintain loop starts again after this terminal.
+        on_maintain: Option<StateName>,
+    }
+}
+
+choice! {
+    /// The authoring form of a loop.
+    pub enum Paradigm { Fsm = "fsm" }
+}
+
+choice! {
+    /// How an action is run.
+    pub enum ActionType {
+        Shell = "shell",
+        Prompt = "prompt",
+        SlashCommand = "slash_command",
+        McpTool = "mcp_tool",
+    }
+}
+
+choice! {
+    /// What ending in a terminal means.
+    pub enum TerminalOutcome {
+        Success = "success",
+        Failure = "failure",
+        Blocked = "blocked",
+        Neutral = "neutral",
+    }
+}
+
+choice! {
+    /// What happens when an action asks for a hand-off.
+    pub enum OnHandoff { Pause = "pause", Spawn = "spawn", Terminate = "terminate" }
+}
+
+choice! {
+    /// The type of a parameter.
+    pub enum ParameterType {
+        String = "string",
+        Integer = "integer",
+        Number = "number",
+        Boolean = "boolean",
+        Enum = "enum",
+        Path = "path",
+    }
+}
+
+record! {
+    /// A typed input.
+    pub struct Parameter {
+        /// The type that a given value is checked against and converted to.
+        kind as "type": ParameterType,
+        /// Whether a run needs it.
+        required: bool = false,
+        /// The value when none is given.
+        default: Option<Value>,
+        /// What it is for.
+        description: Option<String>,
+        /// The values of an `enum`.
+        values: Vec<String> = Vec::new(),
+    }
+}
+
+record! {
+    /// A command line that `show` lists.
+    pub struct CommandHint {
+        /// The command line.
+        cmd: String,
+        /// What it does.
+        comment: String,
+    }
+}
+
+record! {
+    /// Settings for model calls.
+    pub struct LlmSettings {
+        /// Whether models may be called at all.
+        enabled: bool = true,
+        /// The model of the judge.
+        model: Option<String>,
+        /// The longest answer of the judge.
+        max_tokens: Option<Count>,
+        /// The longest time for a call.
+        timeout: Option<Duration>,
+    }
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// To a state.
+    State(StateName),
+    /// Into the same state again: `$current`.
+    Current,
+}
+
+/// What runs shell actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// `bash -c TEXT`.
+    Bash,
+    /// `sh -c TEXT`.
+    Sh,
+    /// These words, then the text.
+    Argv(Vec<String>),
+}
+
+/// A count of at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(u32);
+
+impl Count {
+    /// Makes a count; zero becomes one.
+    pub const fn of(count: u32) -> Self {
+        Self(if count == 0 { 1 } else { count })
+    }
+
+    /// Returns the number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// A wait, which may be zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay(pub Duration);
+
+fn default_input_key() -> VarName {
+    VarName::parse("input").expect("`input` is a name")
+}

@@ -1,0 +1,347 @@
+//! The one vocabulary of a run: what the engine decides, the journal keeps and every sink shows.
+
+use indexmap::IndexMap;
+use serde::ser::{Error as _, SerializeMap as _};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::base::name::{LoopName, StateName};
+use crate::base::text;
+use crate::base::time::{Timestamp, millis};
+use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::verdict::Verdict;
+
+use super::outcome::{Outcome, Signal, TerminatedBy};
+
+/// How much of a stream an event carries; a longer one stands whole in a file beside the journal.
+pub const TAIL: usize = 8 * 1024;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run began.
+    LoopStart(LoopStart),
+    /// A state was entered.
+    StateEnter {
+        /// The state.
+        state: StateName,
+        /// The pass, from 1.
+        iteration: u32,
+        /// The state execution, from 1.
+        step: u32,
+        /// The consecutive entry into this state, from 1.
+        attempt: u32,
+    },
+    /// An action is about to run.
+    ActionStart {
+        /// The state, or the terminal whose closing action this is.
+        state: StateName,
+        /// The text after interpolation.
+        action: String,
+        /// What kind of action.
+        kind: ActionKind,
+    },
+    /// An action ended.
+    ActionComplete(ActionComplete),
+    /// An evaluator judged.
+    Evaluate {
+        /// The evaluator.
+        r#type: String,
+        /// Its verdict.
+        verdict: Verdict,
+        /// What it saw, fixed per evaluator.
+        details: Map<String, Value>,
+    },
+    /// The next state was chosen.
+    Route {
+        /// The state that is left.
+        from: StateName,
+        /// The state or terminal that follows.
+        to: StateName,
+        /// The verdict that chose it; none for an unconditional `next`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        verdict: Option<Verdict>,
+        /// Which rule chose it.
+        reason: RouteReason,
+    },
+    /// A state is entered again although its last visit did not do.
+    Retry {
+        /// The state.
+        state: StateName,
+        /// The coming attempt, from 2.
+        attempt: u32,
+        /// How many retries there may be.
+        max_retries: u32,
+    },
+    /// The run waits before it does the next piece of work.
+    Backoff {
+        /// The state that comes next.
+        state: StateName,
+        /// How long.
+        duration_ms: u64,
+    },
+    /// Something worth a line that changes nothing.
+    Warning {
+        /// The state it is about.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        state: Option<StateName>,
+        /// The sentence.
+        message: String,
+    },
+    /// The run is saved for a later one.
+    Handoff {
+        /// Where it continues.
+        state: StateName,
+        /// Why.
+        reason: String,
+    },
+    /// A state failed in a way that nothing caught.
+    LoopError {
+        /// The state.
+        state: StateName,
+        /// What happened.
+        error: String,
+    },
+    /// The loop's timeout passed.
+    LoopTimeout {
+        /// The state in which it passed.
+        state: StateName,
+        /// The time since the start.
+        elapsed_ms: u64,
+    },
+    /// The run is over. Every journal ends with this line.
+    LoopComplete(LoopComplete),
+}
+
+/// How a run began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopStart {
+    /// The loop.
+    pub r#loop: LoopName,
+    /// The instance id.
+    pub run_id: String,
+    /// Digest of the definition and everything it pulled in.
+    pub definition_sha256: String,
+    /// The cap in force.
+    pub max_iterations: u32,
+    /// Names of the inputs that were given.
+    pub inputs: Vec<String>,
+    /// Whether prompts may reach a model.
+    pub llm: Llm,
+    /// Whether an unverified success is a failure.
+    pub strict: bool,
+    /// Where the loop is written down.
+    pub source: Source,
+}
+
+/// Where a loop and its states are written down, so that a report can point there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// The loop file, relative to the directory of the run where it lies below it.
+    pub file: String,
+    /// The line of each state, from 1.
+    pub lines: IndexMap<StateName, u32>,
+}
+
+/// Whether prompts may reach a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Llm {
+    /// Never.
+    Off,
+}
+
+/// What kind of action a state runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionKind {
+    /// A command line.
+    Shell,
+}
+
+/// Which rule chose the next state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteReason {
+    /// A route for this verdict.
+    Verdict,
+    /// `next`.
+    Next,
+    /// An error route.
+    Error,
+    /// `on_retry_exhausted`.
+    RetryExhausted,
+    /// A maintain loop starts again.
+    Maintain,
+    /// The handler of a cap.
+    Cap,
+}
+
+/// How an action ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ActionCompleteWire", into = "ActionCompleteWire")]
+pub struct ActionComplete {
+    /// The step that ran it; names the files that hold longer streams.
+    pub step: u32,
+    /// What was observed. Read from a journal, it holds the ends of the streams only.
+    pub seen: Observation,
+}
+
+/// The same as it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ActionCompleteWire {
+    step: u32,
+    exit_code: i32,
+    duration_ms: u64,
+    timed_out: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    stop: Option<Stop>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    error: Option<String>,
+    truncated: bool,
+    output_tail: String,
+    stderr_tail: String,
+    output_bytes: u64,
+    stderr_bytes: u64,
+}
+
+impl From<ActionComplete> for ActionCompleteWire {
+    fn from(ActionComplete { step, seen }: ActionComplete) -> Self {
+        Self {
+            step,
+            exit_code: seen.exit_code,
+            duration_ms: millis(seen.duration),
+            timed_out: seen.timed_out(),
+            stop: seen.stop,
+            signal: seen.signal,
+            error: seen.failure,
+            truncated: seen.stdout.is_truncated() || seen.stderr.is_truncated(),
+            output_tail: text::tail(seen.stdout.as_str(), TAIL).to_owned(),
+            stderr_tail: text::tail(seen.stderr.as_str(), TAIL).to_owned(),
+            output_bytes: seen.stdout.bytes(),
+            stderr_bytes: seen.stderr.bytes(),
+        }
+    }
+}
+
+impl From<ActionCompleteWire> for ActionComplete {
+    fn from(wire: ActionCompleteWire) -> Self {
+        let text = |tail: String, bytes: u64| match bytes > TAIL as u64 {
+            true => Text::end_of(tail, bytes),
+            false => Text::whole(tail),
+        };
+        Self {
+            step: wire.step,
+            seen: Observation {
+                stdout: text(wire.output_tail, wire.output_bytes),
+                stderr: text(wire.stderr_tail, wire.stderr_bytes),
+                exit_code: wire.exit_code,
+                signal: wire.signal,
+                duration: std::time::Duration::from_millis(wire.duration_ms),
+                stop: wire.stop,
+                failure: wire.error,
+            },
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopComplete {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// What ended it, more exactly.
+    pub terminated_by: TerminatedBy,
+    /// The terminal, or the state in which it ended.
+    pub final_state: StateName,
+    /// Passes, of the last cycle.
+    pub iterations: u32,
+    /// State executions.
+    pub steps: u32,
+    /// How often a maintain loop started again, from 1.
+    pub cycles: u32,
+    /// Time since the start, over resumes.
+    pub duration_ms: u64,
+    /// Whether there was a passing observation since the last failing one.
+    pub verified: bool,
+    /// The exit code.
+    pub exit_code: u8,
+    /// The signal that interrupted it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signal: Option<Signal>,
+    /// One sentence for people.
+    pub reason: String,
+}
+
+/// An event with its time and its number, from 1 without gaps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Stamped {
+    /// When.
+    pub ts: Timestamp,
+    /// The number.
+    pub seq: u64,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Serialize for Stamped {
+    /// Writes the name first, then time and number, then the fields: the order in which people read a line.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = serde_json::to_value(&self.event).map_err(S::Error::custom)? else {
+            return Err(S::Error::custom("an event is an object"));
+        };
+        let mut map = serializer.serialize_map(Some(fields.len() + 2))?;
+        let mut fields = fields.into_iter();
+        if let Some((key, name)) = fields.next() {
+            map.serialize_entry(&key, &name)?;
+        }
+        map.serialize_entry("ts", &self.ts)?;
+        map.serialize_entry("seq", &self.seq)?;
+        for (key, value) in fields {
+            map.serialize_entry(&key, &value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamped(event: Event) -> Stamped {
+        Stamped { ts: Timestamp::from_millis(0), seq: 1, event }
+    }
+
+    #[test]
+    fn a_line_begins_with_name_time_and_number() {
+        let state = StateName::parse("check").unwrap();
+        let line = serde_json::to_string(&stamped(Event::StateEnter { state, iteration: 1, step: 2, attempt: 3 }));
+        assert_eq!(
+            line.unwrap(),
+            r#"{"event":"state_enter","ts":"1970-01-01T00:00:00.000Z","seq":1,"state":"check","iteration":1,"step":2,"attempt":3}"#
+        );
+    }
+
+    #[test]
+    fn an_event_reads_back_as_it_was_written() {
+        let seen = Observation { signal: Some(9), ..Observation::exited(137, "out\n") };
+        let event = stamped(Event::ActionComplete(ActionComplete { step: 4, seen }));
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<Stamped>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn a_long_stream_is_written_as_its_end() {
+        let seen = Observation::exited(0, "x".repeat(TAIL) + "end");
+        let line = serde_json::to_string(&stamped(Event::ActionComplete(ActionComplete { step: 1, seen }))).unwrap();
+        assert!(line.len() < TAIL + 500);
+        let Event::ActionComplete(back) = serde_json::from_str::<Stamped>(&line).unwrap().event else { panic!() };
+        assert!(back.seen.stdout.as_str().ends_with("end"));
+        assert_eq!(back.seen.stdout.bytes(), TAIL as u64 + 3);
+        assert!(back.seen.stdout.is_truncated());
+    }
+}

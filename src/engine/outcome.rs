@@ -1,0 +1,127 @@
+//! Why a run ended, in one word and one exit code that the process, the last event and every report share.
+
+use serde::{Deserialize, Serialize};
+
+/// The one way in which a run ended. The exit codes are part of the contract with users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A success terminal, verified or declared.
+    Success,
+    /// A failure terminal, or an unverified success in strict mode.
+    Failure,
+    /// A cap was met: iterations, steps, revisits of an edge, no change.
+    Exhausted,
+    /// The loop asked to be stopped.
+    Stopped,
+    /// A state errored with no route, or a template had no value.
+    Error,
+    /// A person is needed.
+    Blocked,
+    /// The budget was met.
+    OverBudget,
+    /// A required service or tool is missing.
+    Unavailable,
+    /// Saved, to be continued by a later run.
+    Handoff,
+    /// The loop's own timeout.
+    Timeout,
+    /// Somebody ended it; saved, to be continued.
+    Interrupted,
+}
+
+impl Outcome {
+    /// Returns the word that is written everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Exhausted => "exhausted",
+            Self::Stopped => "stopped",
+            Self::Error => "error",
+            Self::Blocked => "blocked",
+            Self::OverBudget => "over_budget",
+            Self::Unavailable => "unavailable",
+            Self::Handoff => "handoff",
+            Self::Timeout => "timeout",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Returns the exit code; an interruption takes 128 + the signal.
+    pub fn exit_code(self, signal: Option<Signal>) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Exhausted | Self::Stopped => 3,
+            Self::Error => 4,
+            Self::Blocked => 5,
+            Self::OverBudget => 6,
+            Self::Unavailable => 69,
+            Self::Handoff => 75,
+            Self::Timeout => 124,
+            Self::Interrupted => signal.unwrap_or(Signal::Int).exit_code(),
+        }
+    }
+
+    /// Tells whether a later run can continue where this one stopped.
+    pub fn is_resumable(self) -> bool {
+        matches!(self, Self::Handoff | Self::Timeout | Self::Interrupted | Self::OverBudget | Self::Unavailable)
+    }
+}
+
+/// A signal that asks a run to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    /// Interrupt, from the keyboard or the runner.
+    Int,
+    /// Terminate.
+    Term,
+    /// The terminal went away.
+    Hup,
+}
+
+impl Signal {
+    /// Returns 128 + the signal's number.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Hup => 129,
+            Self::Int => 130,
+            Self::Term => 143,
+        }
+    }
+
+    /// Returns the name with its prefix.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Hup => "SIGHUP",
+        }
+    }
+}
+
+/// What ended a run, more exactly than its outcome: the `terminated_by` of the last event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TerminatedBy {
+    /// A terminal state.
+    Terminal,
+    /// `max_iterations`.
+    MaxIterations,
+    /// `max_steps`.
+    MaxSteps,
+    /// `max_edge_revisits`.
+    MaxEdgeRevisits,
+    /// An error without a route.
+    Error,
+    /// A verdict of `blocked` without a route.
+    Blocked,
+    /// The loop's timeout.
+    Timeout,
+    /// The deadline of the job, or a request for a hand-off.
+    Handoff,
+    /// A signal.
+    Interrupted,
+}

@@ -1,0 +1,4 @@
+//! What a verdict is, and how an observation becomes one.
+
+pub mod observation;
+pub mod verdict;

@@ -1,0 +1,127 @@
+//! What an action did, as seen from outside: the facts that every evaluator judges.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What a stream printed, as far as it was kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    kept: Arc<String>,
+    bytes: u64,
+    truncated: bool,
+}
+
+impl Text {
+    /// Makes a text that was kept whole.
+    pub fn whole(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { bytes: text.len() as u64, kept: Arc::new(text), truncated: false }
+    }
+
+    /// Makes a text of which only the end was kept; `bytes` is what was printed in all.
+    pub fn end_of(kept: String, bytes: u64) -> Self {
+        Self { kept: Arc::new(kept), bytes, truncated: true }
+    }
+
+    /// Returns what was kept.
+    pub fn as_str(&self) -> &str {
+        &self.kept
+    }
+
+    /// Returns what was kept without the line ends at its end, as `${captured.x.output}` shows it.
+    pub fn without_line_end(&self) -> &str {
+        self.kept.trim_end_matches(['\n', '\r'])
+    }
+
+    /// Returns how many bytes were printed in all.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Tells whether more was printed than kept.
+    pub fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+}
+
+/// Why an action did not come to its own end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// Its own `timeout` passed.
+    Timeout,
+    /// It was silent for its `idle_timeout`.
+    IdleTimeout,
+    /// The `timeout` of the whole run passed.
+    LoopTimeout,
+    /// The deadline of the job came.
+    Deadline,
+    /// Somebody asked the run to end.
+    Cancelled,
+}
+
+impl Stop {
+    /// Tells whether the action itself took too long, as opposed to the run being ended around it.
+    pub fn is_own_timeout(self) -> bool {
+        matches!(self, Self::Timeout | Self::IdleTimeout)
+    }
+}
+
+/// The exit code that stands for a timeout, as in `timeout(1)`.
+pub const TIMEOUT_CODE: i32 = 124;
+
+/// What an action did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Standard output.
+    pub stdout: Text,
+    /// Standard error.
+    pub stderr: Text,
+    /// The exit code; 128 + N when killed by signal N, 124 after a timeout.
+    pub exit_code: i32,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// How long it ran.
+    pub duration: Duration,
+    /// Why it did not come to its own end, if it did not.
+    pub stop: Option<Stop>,
+    /// Why it could not be started, if it could not.
+    pub failure: Option<String>,
+}
+
+impl Observation {
+    /// Makes the observation of an action that ended by itself.
+    pub fn exited(exit_code: i32, stdout: impl Into<String>) -> Self {
+        Self {
+            stdout: Text::whole(stdout),
+            stderr: Text::default(),
+            exit_code,
+            signal: None,
+            duration: Duration::ZERO,
+            stop: None,
+            failure: None,
+        }
+    }
+
+    /// Makes the observation of an action that could not be started.
+    pub fn not_started(why: impl Into<String>) -> Self {
+        Self { failure: Some(why.into()), ..Self::exited(127, "") }
+    }
+
+    /// Tells whether the action took longer than it may.
+    pub fn timed_out(&self) -> bool {
+        self.stop.is_some_and(Stop::is_own_timeout)
+    }
+
+    /// Tells whether the action did what it was asked to, by its exit code.
+    pub fn succeeded(&self) -> bool {
+        self.exit_code == 0 && self.stop.is_none() && self.failure.is_none()
+    }
+
+    /// Tells whether the action crashed rather than answered: a code of 2 or more, or a signal.
+    pub fn crashed(&self) -> bool {
+        self.failure.is_some() || self.signal.is_some() || !(0..=1).contains(&self.exit_code)
+    }
+}

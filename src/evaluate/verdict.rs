@@ -1,0 +1,81 @@
+//! What an evaluation says in one word, and whether that word speaks for or against the work.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The word by which a state is left: `yes`, `no`, `error`, or any word an evaluator or a tool comes up with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Verdict(String);
+
+/// A verdict longer than this is output that went to the wrong place.
+const MAX_LENGTH: usize = 120;
+
+impl Verdict {
+    /// Makes a verdict from a word; aliases of `yes` and `no` are told apart by [`Verdict::canonical`].
+    pub fn new(word: impl Into<String>) -> Self {
+        Self(word.into())
+    }
+
+    /// Reads a verdict that a program printed: one line, not empty, not longer than a word or a few.
+    pub fn parse(word: &str) -> Option<Self> {
+        let word = word.trim();
+        let fits = !word.is_empty() && word.len() <= MAX_LENGTH && !word.chars().any(char::is_control);
+        fits.then(|| Self::new(word))
+    }
+
+    /// Returns the verdict for a boolean answer.
+    pub fn yes_if(answer: bool) -> Self {
+        Self::new(if answer { "yes" } else { "no" })
+    }
+
+    /// Returns the verdict of a failed evaluation or action.
+    pub fn error() -> Self {
+        Self::new("error")
+    }
+
+    /// Returns the verdict of an action that ran out of time.
+    pub fn timeout() -> Self {
+        Self::new("timeout")
+    }
+
+    /// Reads a key of `route` or the word behind `on_`, folding the alias families: success, pass and met are
+    /// `yes`; failure, fail and unmet are `no`.
+    pub fn canonical(word: &str) -> Self {
+        Self::new(match word {
+            "success" | "pass" | "met" | "true" => "yes",
+            "failure" | "fail" | "unmet" | "false" => "no",
+            other => other,
+        })
+    }
+
+    /// Returns the word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells whether this verdict is an error.
+    pub fn is_error(&self) -> bool {
+        self.0 == "error"
+    }
+
+    /// Tells whether this verdict is a timeout.
+    pub fn is_timeout(&self) -> bool {
+        self.0 == "timeout"
+    }
+
+    /// Tells whether the verdict is a failing observation; every other one is a passing observation.
+    pub fn is_failing(&self) -> bool {
+        matches!(
+            self.0.as_str(),
+            "no" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
+        )
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,25 @@
+//! ll-loop: YAML finite-state machines that check, fix and verify, in CI and at home.
+//!
+//! The way through the code is the way of a run: a loop file becomes a [`definition`], the definition a checked
+//! [`machine`], the [`engine`] walks it and says what happened as events, and sinks in [`report`] show them.
+//!
+//! ```text
+//!   cli            composition root; nobody imports it
+//!    ├── run       the driver: performs what the engine asks
+//!    │    ├── process   children and signals
+//!    │    ├── journal   durable events
+//!    │    └── report    sinks, digest, formats ◀── ci   providers
+//!    ├────▶ engine      the pure run
+//!    ├────▶ machine     compiled and checked
+//!    └────▶ definition  the file as written
+//!               evaluate    what a verdict is and how output becomes one
+//!               base        names, time, templates, diagnostics, redaction
+//! ```
+//!
+//! `base`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock or
+//! network; a test in `tests/integration/architecture.rs` keeps it so.
+
+pub mod base;
+pub mod engine;
+pub mod evaluate;
+pub mod report;

@@ -1,0 +1,89 @@
+//! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
+
+use std::io;
+
+use crate::engine::event::Stamped;
+
+/// Which stream a line came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A line that an action printed: valid UTF-8, secrets hidden, without its line end. A line that has no end for a
+/// long time comes in several pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLine<'a> {
+    /// Where it was printed.
+    pub stream: Stream,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Something that shows a run while it happens. It sees events and output, never the engine, and it sees only what
+/// is already durable. Secrets are hidden before anything reaches it.
+pub trait Sink {
+    /// Returns the name for warnings about this sink.
+    fn name(&self) -> &'static str;
+
+    /// Takes the next event.
+    fn event(&mut self, event: &Stamped) -> io::Result<()>;
+
+    /// Takes a line that the running action printed.
+    fn output(&mut self, _line: OutputLine<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Is called a few times a second while something runs, for sinks that show passing time.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All sinks of a run. One that fails is dropped with a warning; the run goes on.
+#[derive(Default)]
+pub struct Sinks {
+    active: Vec<Box<dyn Sink>>,
+    failures: Vec<String>,
+}
+
+impl Sinks {
+    /// Adds a sink.
+    pub fn add(&mut self, sink: impl Sink + 'static) {
+        self.active.push(Box::new(sink));
+    }
+
+    /// Shows an event everywhere.
+    pub fn event(&mut self, event: &Stamped) {
+        self.each(|sink| sink.event(event));
+    }
+
+    /// Shows a line everywhere.
+    pub fn output(&mut self, line: OutputLine<'_>) {
+        self.each(|sink| sink.output(line));
+    }
+
+    /// Lets time pass everywhere.
+    pub fn tick(&mut self) {
+        self.each(|sink| sink.tick());
+    }
+
+    /// Returns what went wrong, once, for the warnings at the end.
+    pub fn take_failures(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.failures)
+    }
+
+    fn each(&mut self, mut show: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
+        let failures = &mut self.failures;
+        self.active.retain_mut(|sink| match show(sink.as_mut()) {
+            Ok(()) => true,
+            Err(error) => {
+                failures.push(format!("{} stopped: {error}", sink.name()));
+                false
+            }
+        });
+    }
+}
