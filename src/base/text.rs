@@ -34,16 +34,35 @@ pub fn head(text: &str, limit: usize) -> &str {
 }
 
 /// Returns one line for a title: the first line that is not blank, cut to `limit` characters with an ellipsis.
+/// Nothing in it ends a line, moves a cursor or turns the direction of reading.
 pub fn one_line(text: &str, limit: usize) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let clean = plain(text);
+    let mut lines = clean
+        .split(is_line_end)
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     let line = lines.next().unwrap_or_default();
     let more = lines.next().is_some();
-    let clean = plain(line);
+    let clean: String = line
+        .chars()
+        .filter(|c| !is_direction(*c))
+        .map(|c| if c == '\t' { ' ' } else { c })
+        .collect();
     if clean.chars().count() <= limit && !more {
-        return clean.into_owned();
+        return clean;
     }
     let kept: String = clean.chars().take(limit.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// Tells whether a reader of lines ends one here, be it a runner, a terminal or an editor.
+pub fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
+}
+
+/// Tells whether a character turns the direction of reading, so that a line shows something else than it says.
+pub fn is_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns `count` with the word in singular or plural: `1 step`, `3 steps`.
@@ -73,5 +92,7 @@ mod tests {
         assert_eq!(one_line("\n  cargo test \n", 20), "cargo test");
         assert_eq!(one_line("cd x\nmake", 20), "cd x…");
         assert_eq!(one_line("abcdefgh", 5), "abcd…");
+        assert_eq!(one_line("a\tb\rc", 20), "a b…");
+        assert_eq!(one_line("a\u{202e}b\u{1b}[2Jc", 20), "abc");
     }
 }
