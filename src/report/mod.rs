@@ -1,5 +1,11 @@
 //! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
 
+pub mod closing;
+pub mod digest;
+pub mod step;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::io;
 
 use crate::engine::event::Stamped;

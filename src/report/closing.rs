@@ -1,0 +1,72 @@
+//! The last words about a run: one line that says how it ended, and what to do where something can be done.
+
+use std::time::Duration;
+
+use super::digest::Digest;
+use crate::base::text::{one_line, plural};
+use crate::base::time::human;
+use crate::engine::event::LoopComplete;
+use crate::engine::outcome::{Outcome, TerminatedBy};
+
+/// Returns the last line about a run: `Loop completed: done (3 iterations, 2m 34s)`.
+pub fn headline(end: &LoopComplete) -> String {
+    let place = one_line(end.final_state.as_str(), 120);
+    let what = match end.outcome {
+        Outcome::Success if end.verified => format!("completed: {place}"),
+        Outcome::Success => format!("completed, unverified: {place}"),
+        Outcome::Failure => format!("failed: {place}"),
+        Outcome::Exhausted => format!("exhausted in {place}"),
+        Outcome::Stopped => format!("stopped in {place}"),
+        Outcome::Error => format!("ended by an error in {place}"),
+        Outcome::Blocked => format!("blocked in {place}"),
+        Outcome::OverBudget => format!("over its budget in {place}"),
+        Outcome::Unavailable => format!("unable to go on in {place}"),
+        Outcome::Handoff => format!("saved in {place}"),
+        Outcome::Timeout => format!("timed out in {place}"),
+        Outcome::Interrupted => {
+            format!(
+                "interrupted by {} in {place}",
+                end.signal.map_or("request", |signal| signal.name())
+            )
+        }
+    };
+    let took = human(Duration::from_millis(end.duration_ms));
+    format!("Loop {what} ({}, {took})", plural(end.iterations, "iteration"))
+}
+
+/// Returns what can be done about an end like this, or why it came to it where nothing can.
+pub fn advice(digest: &Digest) -> Option<String> {
+    let end = digest.end()?;
+    let saved = || {
+        format!(
+            "its state is saved in .loops/.running/{}.state.json",
+            one_line(digest.run_id(), 200)
+        )
+    };
+    match end.outcome {
+        Outcome::Success if end.verified => None,
+        Outcome::Success => Some("with --strict an unverified success is a failure".into()),
+        Outcome::Exhausted => Some(match end.terminated_by {
+            TerminatedBy::MaxSteps => "raise `max_steps`, or look at why it needs so many".into(),
+            TerminatedBy::MaxEdgeRevisits => {
+                "raise `max_edge_revisits`, or look at why it goes in circles".into()
+            }
+            TerminatedBy::MaxIterations
+            | TerminatedBy::Terminal
+            | TerminatedBy::Error
+            | TerminatedBy::Blocked
+            | TerminatedBy::Timeout
+            | TerminatedBy::Handoff
+            | TerminatedBy::Interrupted => {
+                "raise `max_iterations`, or look at why the check never passes".into()
+            }
+        }),
+        Outcome::Blocked => Some("a person has to look at it".into()),
+        Outcome::Timeout => Some(format!("raise the loop's `timeout`; {}", saved())),
+        Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => Some(saved()),
+        Outcome::Failure | Outcome::Stopped | Outcome::Error => {
+            let reason = one_line(&end.reason, 300);
+            (!reason.is_empty()).then_some(reason)
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! What happened in a run, folded from its events for people. Whatever the length of the run, its size is bounded:
+//! counts are complete, rows of steps are the first and the last ones. It says nothing that the events do not show.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use super::step::{Standing, Step, Tracker};
+use crate::base::name::StateName;
+use crate::base::text;
+use crate::base::time::Timestamp;
+use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+use crate::engine::outcome::{Outcome, TerminatedBy};
+
+/// How many steps are kept from the beginning.
+pub const FIRST_STEPS: usize = 100;
+
+/// How many steps are kept from the end.
+pub const LAST_STEPS: usize = 400;
+
+/// How many warnings are kept.
+pub const MAX_WARNINGS: usize = 100;
+
+/// A state or an edge counts so many different verdicts; the rest is counted together.
+const MAX_VERDICTS: usize = 16;
+
+/// Bytes of each stream that the row of a failing step keeps.
+const FAILING_TAIL: usize = 4 * 1024;
+
+/// Bytes of each stream that the row of any other step keeps.
+const PASSING_TAIL: usize = 1024;
+
+/// Where the reports of this run are written, as far as that is known; read by the formats that name them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The directory of the reports.
+    pub report_dir: String,
+    /// The JUnit file.
+    pub junit: String,
+    /// The Markdown summary.
+    pub summary: String,
+    /// The name under which the reports are uploaded.
+    pub artifact_name: String,
+}
+
+/// How often something happened in one state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateCount {
+    /// Executions.
+    pub visits: u64,
+    /// Executions that failed.
+    pub failing: u64,
+    /// Executions that passed.
+    pub passing: u64,
+    /// Time in actions.
+    pub duration: Duration,
+    /// Executions by verdict.
+    pub verdicts: IndexMap<String, u64>,
+    /// What the last execution came to.
+    pub last: Option<Standing>,
+}
+
+/// How often a state followed another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCount {
+    /// In all.
+    pub count: u64,
+    /// By the verdict that chose it.
+    pub verdicts: IndexMap<String, u64>,
+}
+
+/// A warning of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The state it is about.
+    pub state: Option<StateName>,
+    /// The sentence.
+    pub message: String,
+}
+
+/// A part of a sentence, so that every format can set names in its own way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Words.
+    Words(String),
+    /// A name that a user chose.
+    Name(String),
+}
+
+/// A run as people see it.
+#[derive(Clone, Debug, Default)]
+pub struct Digest {
+    /// Where the reports are, for the formats that name them; the one thing that is no event.
+    pub places: Places,
+    began: Option<Timestamp>,
+    seen_until: Option<Timestamp>,
+    start: Option<LoopStart>,
+    first: Vec<Step>,
+    last: VecDeque<Step>,
+    omitted: u64,
+    without_steps: bool,
+    states: IndexMap<StateName, StateCount>,
+    edges: IndexMap<(StateName, StateName), EdgeCount>,
+    warnings: Vec<Warning>,
+    more_warnings: u64,
+    handoff: Option<(StateName, String)>,
+    tracker: Tracker,
+    end: Option<LoopComplete>,
+}
+
+impl Digest {
+    /// Folds a whole journal.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Stamped>) -> Self {
+        let mut digest = Self::default();
+        events.into_iter().for_each(|event| digest.event(event));
+        digest
+    }
+
+    /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks.
+    pub fn without_steps() -> Self {
+        Self {
+            without_steps: true,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next event.
+    pub fn event(&mut self, stamped: &Stamped) {
+        self.began.get_or_insert(stamped.ts);
+        self.seen_until = Some(stamped.ts);
+        if let Some(step) = self.tracker.event(stamped) {
+            self.keep(&step);
+        }
+        match &stamped.event {
+            Event::LoopStart(start) => self.start = Some(start.clone()),
+            Event::Route {
+                from, to, verdict, ..
+            } => {
+                let edge = self.edges.entry((from.clone(), to.clone())).or_default();
+                edge.count += 1;
+                count(
+                    &mut edge.verdicts,
+                    verdict.as_ref().map_or("next", |verdict| verdict.as_str()),
+                );
+            }
+            Event::Warning { state, message } => self.warn(state.as_ref(), message),
+            Event::Handoff { state, reason } => self.handoff = Some((state.clone(), reason.clone())),
+            Event::LoopComplete(end) => self.end = Some(end.clone()),
+            Event::StateEnter { .. }
+            | Event::ActionStart { .. }
+            | Event::ActionComplete(_)
+            | Event::Evaluate { .. }
+            | Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::LoopError { .. }
+            | Event::LoopTimeout { .. } => {}
+        }
+    }
+
+    /// Returns how the run began, if the journal says so.
+    pub fn start(&self) -> Option<&LoopStart> {
+        self.start.as_ref()
+    }
+
+    /// Returns when the first event was.
+    pub fn began(&self) -> Option<Timestamp> {
+        self.began
+    }
+
+    /// Returns how the run ended; nothing when the journal stops before that.
+    pub fn end(&self) -> Option<&LoopComplete> {
+        self.end.as_ref()
+    }
+
+    /// Returns the name of the loop.
+    pub fn loop_name(&self) -> &str {
+        self.start
+            .as_ref()
+            .map_or("unknown", |start| start.r#loop.as_str())
+    }
+
+    /// Returns the instance id.
+    pub fn run_id(&self) -> &str {
+        self.start.as_ref().map_or("", |start| &start.run_id)
+    }
+
+    /// Returns the loop file.
+    pub fn file(&self) -> &str {
+        self.start.as_ref().map_or("", |start| &start.source.file)
+    }
+
+    /// Returns the line of the loop file on which a state is written down.
+    pub fn line(&self, state: &StateName) -> Option<u32> {
+        self.start
+            .as_ref()?
+            .source
+            .lines
+            .get(state)
+            .copied()
+            .filter(|line| *line > 0)
+    }
+
+    /// Returns the kept steps in order, the one that was not finished last.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.first.iter().chain(&self.last).chain(self.unfinished())
+    }
+
+    /// Returns how many steps between the first and the last kept ones are not kept.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// Returns the step that runs, or was running when the journal stopped.
+    pub fn unfinished(&self) -> Option<&Step> {
+        self.tracker.current()
+    }
+
+    /// Returns the counts of every state, in the order of the first visits.
+    pub fn states(&self) -> &IndexMap<StateName, StateCount> {
+        &self.states
+    }
+
+    /// Returns the counts of every edge, in the order in which they were first taken.
+    pub fn edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
+        &self.edges
+    }
+
+    /// Returns the first warnings.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Returns how many warnings there were beyond the kept ones.
+    pub fn more_warnings(&self) -> u64 {
+        self.more_warnings
+    }
+
+    /// Returns how many state executions there were.
+    pub fn step_count(&self) -> u64 {
+        self.end
+            .as_ref()
+            .map_or_else(|| self.tracker.steps(), |end| u64::from(end.steps))
+    }
+
+    /// Returns the number of the pass in which the run is or was.
+    pub fn iterations(&self) -> u32 {
+        self.end
+            .as_ref()
+            .map_or_else(|| self.tracker.iteration(), |end| end.iterations)
+    }
+
+    /// Returns how long the run took, or how far its events reach.
+    pub fn duration(&self) -> Duration {
+        match (&self.end, self.began, self.seen_until) {
+            (Some(end), ..) => Duration::from_millis(end.duration_ms),
+            (None, Some(began), Some(until)) => until.since(began),
+            (None, ..) => Duration::ZERO,
+        }
+    }
+
+    /// Returns the word for the outcome; `incomplete` when the journal stops before the end.
+    pub fn outcome_word(&self) -> &'static str {
+        self.end.as_ref().map_or("incomplete", |end| end.outcome.word())
+    }
+
+    /// Tells whether the run ended well.
+    pub fn is_success(&self) -> bool {
+        self.end
+            .as_ref()
+            .is_some_and(|end| end.outcome == Outcome::Success)
+    }
+
+    /// Returns the step that decided a failed run: the last failing observation before the end, or the one that
+    /// led to the end when everything had passed since.
+    pub fn deciding_step(&self) -> Option<&Step> {
+        self.end.as_ref().and_then(|end| self.tracker.deciding(end))
+    }
+
+    /// Returns the last step so far that failed.
+    pub fn last_failing(&self) -> Option<&Step> {
+        self.tracker.failing()
+    }
+
+    /// Returns the outcome in one sentence, with names in backticks.
+    pub fn sentence(&self) -> String {
+        let quote = |part| match part {
+            Part::Words(words) => words,
+            Part::Name(name) => format!("`{name}`"),
+        };
+        self.sentence_parts().into_iter().map(quote).collect()
+    }
+
+    /// Returns the outcome in one sentence.
+    pub fn sentence_parts(&self) -> Vec<Part> {
+        let Some(end) = &self.end else {
+            return self.incomplete();
+        };
+        let mut sentence = Sentence::default();
+        sentence.words(end.outcome.word());
+        if end.outcome == Outcome::Success && !end.verified {
+            sentence.words(" (unverified)");
+        }
+        sentence.words(": ");
+        self.explain(end, &mut sentence);
+        sentence.0
+    }
+
+    fn explain(&self, end: &LoopComplete, sentence: &mut Sentence) {
+        match end.outcome {
+            Outcome::Success if end.verified => match self.tracker.passing() {
+                Some(step) => sentence.name(&step.state).words(" ").words(&step.said()),
+                None => sentence.words("ended at ").name(&end.final_state),
+            },
+            Outcome::Success => self.explain_unverified(end, sentence),
+            Outcome::Failure | Outcome::Blocked => self.explain_deciding(end, sentence),
+            Outcome::Exhausted => {
+                sentence.words(&self.cap(end));
+                if self.deciding_step().is_some() {
+                    sentence.words("; ");
+                    self.explain_deciding(end, sentence);
+                }
+                sentence
+            }
+            Outcome::Error => match self.tracker.trouble() {
+                Some((state, error)) => sentence
+                    .name(state)
+                    .words(": ")
+                    .words(&text::one_line(error, 300)),
+                None => self.explain_deciding(end, sentence),
+            },
+            Outcome::Timeout => sentence
+                .words("in ")
+                .name(&end.final_state)
+                .words(&format!(" after {}", crate::base::time::human(self.duration()))),
+            Outcome::Handoff => match &self.handoff {
+                Some((state, reason)) => sentence
+                    .words("saved in ")
+                    .name(state)
+                    .words(": ")
+                    .words(&text::one_line(reason, 300)),
+                None => sentence.words("saved in ").name(&end.final_state),
+            },
+            Outcome::Interrupted => {
+                sentence.words(end.signal.map_or("asked to end", |signal| signal.name()));
+                sentence.words(" in ").name(&end.final_state)
+            }
+            Outcome::Stopped | Outcome::OverBudget | Outcome::Unavailable => {
+                let reason = text::one_line(&end.reason, 300);
+                if reason.is_empty() {
+                    sentence.words("in ").name(&end.final_state)
+                } else {
+                    sentence.words(&reason)
+                }
+            }
+        };
+    }
+
+    fn explain_unverified<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {
+        match self.tracker.failing() {
+            Some(step) => sentence
+                .name(&step.state)
+                .words(" ")
+                .words(&step.said())
+                .words(" and nothing passed after it"),
+            None => sentence
+                .words("ended at ")
+                .name(&end.final_state)
+                .words(" and nothing was checked"),
+        }
+    }
+
+    fn explain_deciding<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {
+        let Some(step) = self.deciding_step() else {
+            sentence.words("ended at ").name(&end.final_state);
+            return if end.verified {
+                sentence
+            } else {
+                sentence.words(" and nothing passed")
+            };
+        };
+        sentence.name(&step.state).words(" ").words(&step.said());
+        let Some(verdict) = step.verdict() else {
+            return sentence;
+        };
+        let Some(visited) = self.states.get(&step.state).filter(|visited| visited.visits > 1) else {
+            return sentence;
+        };
+        let same = visited.verdicts.get(verdict.as_str()).copied().unwrap_or(1);
+        match end.cycles {
+            0 | 1 => sentence.words(&format!(" in {same} of {} iterations", end.iterations)),
+            _ => sentence.words(&format!(" {same} of {} times", visited.visits)),
+        }
+    }
+
+    fn cap(&self, end: &LoopComplete) -> String {
+        match end.terminated_by {
+            TerminatedBy::MaxIterations => {
+                let cap = self
+                    .start
+                    .as_ref()
+                    .map_or(end.iterations, |start| start.max_iterations);
+                format!("met the cap of {}", text::plural(cap, "iteration"))
+            }
+            TerminatedBy::MaxSteps => {
+                format!("met the cap of steps after {}", text::plural(end.steps, "step"))
+            }
+            TerminatedBy::MaxEdgeRevisits => "the same edge was taken too often".to_owned(),
+            TerminatedBy::Terminal
+            | TerminatedBy::Error
+            | TerminatedBy::Blocked
+            | TerminatedBy::Timeout
+            | TerminatedBy::Handoff
+            | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
+        }
+    }
+
+    fn incomplete(&self) -> Vec<Part> {
+        let mut sentence = Sentence::default();
+        sentence.words("incomplete: the journal ends ");
+        match self.unfinished() {
+            Some(step) => sentence
+                .words("in ")
+                .name(&step.state)
+                .words(&format!(" (step {})", step.number)),
+            None => sentence.words("before the first step"),
+        };
+        sentence.words(", so the run was killed or is still running");
+        sentence.0
+    }
+
+    fn keep(&mut self, step: &Step) {
+        self.count(step);
+        if self.without_steps {
+            return;
+        }
+        let limit = if step.standing() == Standing::Failing {
+            FAILING_TAIL
+        } else {
+            PASSING_TAIL
+        };
+        let row = step.with_tails(limit);
+        if self.first.len() < FIRST_STEPS {
+            self.first.push(row);
+            return;
+        }
+        if self.last.len() == LAST_STEPS {
+            self.last.pop_front();
+            self.omitted += 1;
+        }
+        self.last.push_back(row);
+    }
+
+    fn count(&mut self, step: &Step) {
+        if step.closing {
+            return;
+        }
+        let state = self.states.entry(step.state.clone()).or_default();
+        state.visits += 1;
+        state.duration += step.duration();
+        state.last = Some(step.standing());
+        match step.standing() {
+            Standing::Failing => state.failing += 1,
+            Standing::Passing => state.passing += 1,
+            Standing::Open => {}
+        }
+        if let Some(verdict) = step.verdict() {
+            count(&mut state.verdicts, verdict.as_str());
+        }
+    }
+
+    fn warn(&mut self, state: Option<&StateName>, message: &str) {
+        if self.warnings.len() == MAX_WARNINGS {
+            self.more_warnings += 1;
+            return;
+        }
+        let message = text::head(message, 4096).to_owned();
+        self.warnings.push(Warning {
+            state: state.cloned(),
+            message,
+        });
+    }
+}
+
+fn count(counts: &mut IndexMap<String, u64>, word: &str) {
+    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) {
+        word
+    } else {
+        "others"
+    };
+    *counts.entry(word.to_owned()).or_default() += 1;
+}
+
+#[derive(Default)]
+struct Sentence(Vec<Part>);
+
+impl Sentence {
+    fn words(&mut self, words: &str) -> &mut Self {
+        match self.0.last_mut() {
+            Some(Part::Words(before)) => before.push_str(words),
+            Some(Part::Name(_)) | None => self.0.push(Part::Words(words.to_owned())),
+        }
+        self
+    }
+
+    fn name(&mut self, state: &StateName) -> &mut Self {
+        self.0.push(Part::Name(text::one_line(state.as_str(), 120)));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::super::testing::{Journal, failing, succeeding};
+    use super::*;
+    use crate::engine::event::TAIL;
+    use crate::evaluate::observation::{Observation, Stop};
+
+    #[test]
+    fn the_sentence_says_what_the_events_show() {
+        let mut said = Vec::new();
+        let mut check = |journal: &Journal| said.push(journal.digest().sentence());
+        check(&failing());
+        check(&succeeding());
+
+        let mut journal = Journal::start();
+        journal.step(("test", 1), "cargo test", (1, ""), "no", "done");
+        check(journal.end(Outcome::Success, TerminatedBy::Terminal, "done", false));
+
+        let mut journal = Journal::start();
+        check(journal.end(Outcome::Success, TerminatedBy::Terminal, "done", false));
+
+        let mut journal = Journal::start();
+        journal.step(("test", 1), "cargo test", (0, ""), "yes", "failed");
+        check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true));
+
+        let mut journal = Journal::of("fix", 2);
+        journal
+            .step(("check", 1), "make", (2, ""), "error", "fix")
+            .next(("fix", 1), "fix", 0, "check");
+        journal
+            .step(("check", 2), "make", (1, ""), "no", "fix")
+            .next(("fix", 2), "fix", 0, "check");
+        check(journal.end(Outcome::Exhausted, TerminatedBy::MaxIterations, "check", false));
+
+        let mut journal = Journal::start();
+        journal.enter("fix", 1).act("sleep 9").seen(Observation {
+            stop: Some(Stop::Cancelled),
+            ..Observation::exited(143, "")
+        });
+        check(journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "fix", false));
+
+        let mut journal = Journal::start();
+        journal
+            .step(("check", 1), "make", (0, ""), "yes", "fix")
+            .enter("fix", 1);
+        let error = "`${captured.x.output}` has no value\nmore".to_owned();
+        journal.push(Event::LoopError {
+            state: super::super::testing::state("fix"),
+            error,
+        });
+        check(journal.end(Outcome::Error, TerminatedBy::Error, "fix", false));
+
+        let mut journal = Journal::start();
+        journal.next(("build", 1), "make", 2, "failed");
+        check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false));
+
+        let mut journal = Journal::start();
+        check(
+            journal
+                .step(("check", 1), "mypy", (1, ""), "no", "fix")
+                .enter("fix", 1)
+                .act("ruff"),
+        );
+        check(&Journal::start());
+        assert_snapshot!(said.join("\n"), @r"
+        failure: `check` said no in 3 of 3 iterations
+        success: `check` said yes
+        success (unverified): `test` said no and nothing passed after it
+        success (unverified): ended at `done` and nothing was checked
+        failure: `test` said yes
+        exhausted: met the cap of 2 iterations; `check` said no in 1 of 2 iterations
+        interrupted: SIGTERM in `fix`
+        error: `fix`: `${captured.x.output}` has no value…
+        failure: `build` exited 2
+        incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running
+        incomplete: the journal ends before the first step, so the run was killed or is still running
+        ");
+    }
+
+    #[test]
+    fn a_closing_action_decides_nothing() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "mypy", (1, "bad\n"), "no", "failed");
+        let state = super::super::testing::state("failed");
+        let kind = crate::engine::event::ActionKind::Shell;
+        journal
+            .push(Event::ActionStart {
+                state,
+                action: "notify".into(),
+                kind,
+            })
+            .done(7, "", "");
+        let digest = journal
+            .end(Outcome::Failure, TerminatedBy::Terminal, "failed", false)
+            .digest();
+        assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");
+        assert!(!digest.states().keys().any(|state| state.as_str() == "failed"));
+        assert!(digest.steps().last().unwrap().closing);
+    }
+
+    #[test]
+    fn a_long_run_is_counted_in_full_and_kept_in_part() {
+        let mut journal = Journal::of("long", 100_000);
+        let mut digest = Digest::default();
+        let output = "x".repeat(2 * TAIL);
+        for iteration in 1..=50_000 {
+            journal.step(("check", iteration), "c", (1, &output), "no", "fix");
+            journal.next(("fix", iteration), "f", 0, "check");
+            journal.events.drain(..).for_each(|event| digest.event(&event));
+        }
+        journal.end(Outcome::Exhausted, TerminatedBy::MaxIterations, "check", false);
+        journal.events.drain(..).for_each(|event| digest.event(&event));
+        assert_eq!(digest.steps().count(), FIRST_STEPS + LAST_STEPS);
+        assert_eq!(digest.omitted(), 100_000 - 500);
+        assert_eq!(digest.states()[0].failing, 50_000);
+        assert_eq!(
+            digest.edges().values().map(|edge| edge.count).collect::<Vec<_>>(),
+            [50_000, 50_000]
+        );
+        let kept: usize = digest
+            .steps()
+            .filter_map(|step| step.result.as_ref())
+            .map(|r| r.stdout.text.len())
+            .sum();
+        assert!(kept <= (FIRST_STEPS + LAST_STEPS) * FAILING_TAIL, "{kept}");
+        assert_eq!(
+            digest
+                .deciding_step()
+                .unwrap()
+                .result
+                .as_ref()
+                .unwrap()
+                .stdout
+                .text
+                .len(),
+            TAIL
+        );
+        assert_eq!(
+            digest.sentence(),
+            "exhausted: met the cap of 100000 iterations; `check` said no in 50000 of 50000 iterations"
+        );
+    }
+}

@@ -1,0 +1,539 @@
+//! One state execution as people see it, and the fold that makes it from events. The live sinks and the digest
+//! share both, so that they never disagree about what a step came to.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::base::name::StateName;
+use crate::base::text;
+use crate::base::time::{Timestamp, human};
+use crate::engine::event::{ActionKind, Event, LoopComplete, RouteReason, Stamped, TAIL};
+use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::verdict::Verdict;
+
+/// Characters of an action's text that are kept; the whole text is in the journal.
+const MAX_ACTION: usize = 4 * 1024;
+
+/// How many details of a verdict are shown, and how long each may be.
+const MAX_DETAILS: usize = 4;
+const MAX_DETAIL: usize = 60;
+
+/// The end of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The last bytes, as printed.
+    pub text: String,
+    /// What was printed in all.
+    pub bytes: u64,
+}
+
+impl Tail {
+    fn of(text: &Text) -> Self {
+        Self {
+            text: text::tail(text.as_str(), TAIL).to_owned(),
+            bytes: text.bytes(),
+        }
+    }
+
+    fn cut(&self, limit: usize) -> Self {
+        Self {
+            text: text::tail(&self.text, limit).to_owned(),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Tells whether more was printed than is here.
+    pub fn is_cut(&self) -> bool {
+        self.bytes > self.text.len() as u64
+    }
+}
+
+/// What an action did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionResult {
+    /// The exit code; 128 + N when killed by signal N, 124 after a timeout.
+    pub exit_code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// How long it ran.
+    pub duration: Duration,
+    /// Why it did not come to its own end.
+    pub stop: Option<Stop>,
+    /// Why it could not be started.
+    pub failure: Option<String>,
+    /// Whether it did what it was asked to, by its exit code.
+    pub succeeded: bool,
+    /// The end of standard output.
+    pub stdout: Tail,
+    /// The end of standard error.
+    pub stderr: Tail,
+}
+
+impl ActionResult {
+    fn of(seen: &Observation) -> Self {
+        Self {
+            exit_code: seen.exit_code,
+            signal: seen.signal,
+            duration: seen.duration,
+            stop: seen.stop,
+            failure: seen.failure.clone(),
+            succeeded: seen.succeeded(),
+            stdout: Tail::of(&seen.stdout),
+            stderr: Tail::of(&seen.stderr),
+        }
+    }
+
+    /// Tells whether the action took longer than it may.
+    pub fn timed_out(&self) -> bool {
+        self.stop.is_some_and(Stop::is_own_timeout)
+    }
+}
+
+/// What an evaluator said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The evaluator.
+    pub evaluator: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// What it saw: the details that fit into a line.
+    pub details: Map<String, Value>,
+}
+
+/// Where a step led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routed {
+    /// The next state or terminal.
+    pub to: StateName,
+    /// The verdict by which it was chosen.
+    pub verdict: Option<Verdict>,
+    /// The rule by which it was chosen.
+    pub reason: RouteReason,
+}
+
+/// An action as it was announced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The text after interpolation, or its beginning.
+    pub text: String,
+    /// What kind of action.
+    pub kind: ActionKind,
+}
+
+/// One state execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The state, or the terminal whose closing action it is.
+    pub state: StateName,
+    /// The pass.
+    pub iteration: u32,
+    /// The consecutive entry into the state.
+    pub attempt: u32,
+    /// Whether it is the closing action of a terminal, which decides nothing.
+    pub closing: bool,
+    /// When it was entered.
+    pub started: Timestamp,
+    /// What was run, if anything was.
+    pub action: Option<Action>,
+    /// How that ended, if it did.
+    pub result: Option<ActionResult>,
+    /// What the evaluator said, if one was asked.
+    pub judged: Option<Judged>,
+    /// Where it led, if anywhere.
+    pub route: Option<Routed>,
+    /// Why the run ended here in an error.
+    pub error: Option<String>,
+}
+
+/// Whether a step speaks for or against the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// For.
+    Passing,
+    /// Against.
+    Failing,
+    /// Neither: not finished, nothing observed, or a closing action.
+    Open,
+}
+
+impl Step {
+    /// Tells whether the step speaks for or against the work.
+    pub fn standing(&self) -> Standing {
+        if self.closing {
+            return Standing::Open;
+        }
+        if self.error.is_some() {
+            return Standing::Failing;
+        }
+        if let Some(verdict) = self.verdict() {
+            return if verdict.is_failing() {
+                Standing::Failing
+            } else {
+                Standing::Passing
+            };
+        }
+        match &self.result {
+            Some(result) if result.succeeded => Standing::Passing,
+            Some(result) => match result.stop {
+                Some(Stop::Cancelled | Stop::Deadline) => Standing::Open,
+                Some(Stop::Timeout | Stop::IdleTimeout | Stop::LoopTimeout) | None => Standing::Failing,
+            },
+            None => Standing::Open,
+        }
+    }
+
+    /// Returns the verdict, be it an evaluator's or the one that the route was chosen by.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        let routed = || self.route.as_ref().and_then(|route| route.verdict.as_ref());
+        self.judged.as_ref().map(|judged| &judged.verdict).or_else(routed)
+    }
+
+    /// Returns how long the action ran.
+    pub fn duration(&self) -> Duration {
+        self.result
+            .as_ref()
+            .map_or(Duration::ZERO, |result| result.duration)
+    }
+
+    /// Returns the sign in front of the verdict.
+    pub fn mark(&self) -> &'static str {
+        match self.standing() {
+            Standing::Passing => "✓",
+            Standing::Failing => "✗",
+            Standing::Open => "•",
+        }
+    }
+
+    /// Returns the action as one line.
+    pub fn action_line(&self, limit: usize) -> Option<String> {
+        self.action
+            .as_ref()
+            .map(|action| text::one_line(&action.text, limit))
+    }
+
+    /// Returns the verdict in a word or a few.
+    pub fn word(&self) -> String {
+        if let Some(verdict) = self.verdict() {
+            return text::one_line(verdict.as_str(), 120);
+        }
+        match &self.result {
+            Some(result) => ended(result),
+            None if self.error.is_some() => "error".to_owned(),
+            None if self.route.is_some() => "next".to_owned(),
+            None => "not finished".to_owned(),
+        }
+    }
+
+    /// Returns the verdict with what it rests on: `no (exit 1, 2.3s)`.
+    pub fn verdict_line(&self) -> String {
+        let word = self.word();
+        let mut facts = Vec::new();
+        if let Some(result) = &self.result {
+            let ended = ended(result);
+            if ended != word {
+                facts.push(ended);
+            }
+        }
+        facts.extend(self.detail_facts());
+        if self.result.is_some() {
+            facts.push(human(self.duration()));
+        }
+        if facts.is_empty() {
+            word
+        } else {
+            format!("{word} ({})", facts.join(", "))
+        }
+    }
+
+    /// Returns what the step did, as a verb: `said no`, `exited 1`.
+    pub fn said(&self) -> String {
+        if let Some(verdict) = self.verdict() {
+            return format!("said {}", text::one_line(verdict.as_str(), 120));
+        }
+        match (&self.result, &self.error) {
+            (_, Some(error)) => format!("failed: {}", text::one_line(error, 300)),
+            (Some(result), None) => match (&result.failure, result.stop, result.signal) {
+                (Some(why), ..) => format!("could not be started: {}", text::one_line(why, 300)),
+                (None, Some(Stop::Timeout | Stop::IdleTimeout), _) => "timed out".to_owned(),
+                (None, Some(Stop::LoopTimeout | Stop::Deadline | Stop::Cancelled), _) => {
+                    "was stopped".to_owned()
+                }
+                (None, None, Some(signal)) => format!("was killed by signal {signal}"),
+                (None, None, None) => format!("exited {}", result.exit_code),
+            },
+            (None, None) => "did not finish".to_owned(),
+        }
+    }
+
+    /// Returns the step with shorter ends of its streams.
+    #[must_use]
+    pub fn with_tails(&self, limit: usize) -> Self {
+        let mut step = self.clone();
+        if let Some(result) = &mut step.result {
+            result.stdout = result.stdout.cut(limit);
+            result.stderr = result.stderr.cut(limit);
+        }
+        step
+    }
+
+    /// Returns the end of what the action printed, for people: escapes stripped, standard error after standard
+    /// output, with a first line that says how much is missing.
+    pub fn output(&self) -> String {
+        let Some(result) = &self.result else {
+            return self
+                .error
+                .as_deref()
+                .map(|error| text::plain(error).into_owned())
+                .unwrap_or_default();
+        };
+        let mut shown = String::new();
+        for tail in [&result.stdout, &result.stderr] {
+            let clean = text::plain(&tail.text).replace("\r\n", "\n").replace('\r', "\n");
+            if clean.trim().is_empty() {
+                continue;
+            }
+            if tail.is_cut() {
+                let missing = tail.bytes - tail.text.len() as u64;
+                let _ = writeln!(shown, "… {} before this", text::plural(missing, "byte"));
+            }
+            shown.push_str(clean.trim_end());
+            shown.push('\n');
+        }
+        for why in [&result.failure, &self.error].into_iter().flatten() {
+            let _ = writeln!(shown, "{}", text::plain(why));
+        }
+        shown
+    }
+
+    fn detail_facts(&self) -> Vec<String> {
+        let Some(judged) = &self.judged else {
+            return Vec::new();
+        };
+        let fact = |(key, value): (&String, &Value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!(
+                "{} {}",
+                text::one_line(key, 30),
+                text::one_line(&value, MAX_DETAIL)
+            )
+        };
+        judged.details.iter().map(fact).collect()
+    }
+}
+
+fn ended(result: &ActionResult) -> String {
+    match (&result.failure, result.stop, result.signal) {
+        (Some(_), ..) => "not started".to_owned(),
+        (None, Some(Stop::Timeout), _) => "timed out".to_owned(),
+        (None, Some(Stop::IdleTimeout), _) => "timed out in silence".to_owned(),
+        (None, Some(Stop::LoopTimeout), _) => "stopped by the loop's timeout".to_owned(),
+        (None, Some(Stop::Deadline), _) => "stopped by the deadline".to_owned(),
+        (None, Some(Stop::Cancelled), _) => "stopped".to_owned(),
+        (None, None, Some(signal)) => format!("signal {signal}"),
+        (None, None, None) => format!("exit {}", result.exit_code),
+    }
+}
+
+/// The fold of events into steps.
+#[derive(Clone, Debug, Default)]
+pub struct Tracker {
+    current: Option<Step>,
+    passing: Option<Step>,
+    failing: Option<Step>,
+    last: Option<Step>,
+    trouble: Option<(StateName, String)>,
+    steps: u64,
+    iteration: u32,
+}
+
+impl Tracker {
+    /// Takes the next event; returns the step that it finished, if it finished one.
+    pub fn event(&mut self, stamped: &Stamped) -> Option<Step> {
+        match &stamped.event {
+            Event::StateEnter {
+                state,
+                iteration,
+                step,
+                attempt,
+            } => {
+                let finished = self.finish();
+                (self.steps, self.iteration) = (self.steps + 1, *iteration);
+                let entered = Step {
+                    attempt: *attempt,
+                    ..Step::new(*step, state, *iteration, stamped.ts)
+                };
+                self.current = Some(entered);
+                finished
+            }
+            Event::ActionStart { state, action, kind } => {
+                let finished = self.closes(state).then(|| self.finish()).flatten();
+                let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
+                let closing = || Step {
+                    closing: true,
+                    ..Step::new(number, state, iteration, stamped.ts)
+                };
+                let text = text::head(action, MAX_ACTION).to_owned();
+                self.current.get_or_insert_with(closing).action = Some(Action { text, kind: *kind });
+                finished
+            }
+            Event::ActionComplete(complete) => {
+                self.with_current(|step| step.result = Some(ActionResult::of(&complete.seen)))
+            }
+            Event::Evaluate {
+                r#type,
+                verdict,
+                details,
+            } => self.with_current(|step| {
+                let (evaluator, verdict) = (r#type.clone(), verdict.clone());
+                step.judged = Some(Judged {
+                    evaluator,
+                    verdict,
+                    details: short(details),
+                });
+            }),
+            Event::Route {
+                to, verdict, reason, ..
+            } => self.with_current(|step| {
+                step.route = Some(Routed {
+                    to: to.clone(),
+                    verdict: verdict.clone(),
+                    reason: *reason,
+                });
+            }),
+            Event::LoopError { state, error } => {
+                let error = text::head(error, TAIL).to_owned();
+                self.trouble = Some((state.clone(), error.clone()));
+                self.with_current(|step| {
+                    if step.state == *state {
+                        step.error = Some(error);
+                    }
+                })
+            }
+            Event::LoopComplete(end) => {
+                self.with_current(|step| {
+                    step.closing |= end.terminated_by == TerminatedBy::Terminal
+                        && step.state == end.final_state
+                        && step.route.is_none();
+                });
+                self.finish()
+            }
+            Event::LoopStart(_)
+            | Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::Handoff { .. }
+            | Event::LoopTimeout { .. } => None,
+        }
+    }
+
+    /// Returns the step that is not finished.
+    pub fn current(&self) -> Option<&Step> {
+        self.current.as_ref()
+    }
+
+    /// Returns the last finished step that failed.
+    pub fn failing(&self) -> Option<&Step> {
+        self.failing.as_ref()
+    }
+
+    /// Returns the last finished step that passed.
+    pub fn passing(&self) -> Option<&Step> {
+        self.passing.as_ref()
+    }
+
+    /// Returns the state and the text of the error that ended the run.
+    pub fn trouble(&self) -> Option<(&StateName, &str)> {
+        self.trouble
+            .as_ref()
+            .map(|(state, error)| (state, error.as_str()))
+    }
+
+    /// Returns how many states were entered.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Returns the pass.
+    pub fn iteration(&self) -> u32 {
+        self.iteration
+    }
+
+    /// Returns the step that decided a run that ended like this, if a step did.
+    pub fn deciding(&self, end: &LoopComplete) -> Option<&Step> {
+        match end.outcome {
+            Outcome::Success | Outcome::Handoff | Outcome::Interrupted => None,
+            Outcome::Failure
+            | Outcome::Exhausted
+            | Outcome::Stopped
+            | Outcome::Error
+            | Outcome::Blocked
+            | Outcome::OverBudget
+            | Outcome::Unavailable
+            | Outcome::Timeout => {
+                let last = self.last.as_ref();
+                if end.verified { last } else { self.failing.as_ref() }
+            }
+        }
+    }
+
+    fn with_current(&mut self, change: impl FnOnce(&mut Step)) -> Option<Step> {
+        self.current.as_mut().map(change);
+        None
+    }
+
+    fn closes(&self, state: &StateName) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|step| step.state != *state || step.route.is_some())
+    }
+
+    fn finish(&mut self) -> Option<Step> {
+        let step = self.current.take()?;
+        match step.standing() {
+            Standing::Passing => self.passing = Some(step.with_tails(0)),
+            Standing::Failing => self.failing = Some(step.clone()),
+            Standing::Open => {}
+        }
+        if !step.closing {
+            self.last = Some(step.clone());
+        }
+        Some(step)
+    }
+}
+
+impl Step {
+    fn new(number: u32, state: &StateName, iteration: u32, started: Timestamp) -> Self {
+        Self {
+            number,
+            state: state.clone(),
+            iteration,
+            attempt: 1,
+            closing: false,
+            started,
+            action: None,
+            result: None,
+            judged: None,
+            route: None,
+            error: None,
+        }
+    }
+}
+
+/// Keeps the details that fit into a line: a few single values. The exit code stands there anyway.
+fn short(details: &Map<String, Value>) -> Map<String, Value> {
+    let shown = |(key, value): &(&String, &Value)| {
+        key.as_str() != "exit_code" && !value.is_null() && !value.is_object() && !value.is_array()
+    };
+    let cut = |(key, value): (&String, &Value)| {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.clone(), |long| text::head(long, 400).into());
+        (text::head(key, 120).to_owned(), value)
+    };
+    details.iter().filter(shown).take(MAX_DETAILS).map(cut).collect()
+}

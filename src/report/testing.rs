@@ -1,0 +1,270 @@
+//! Journals of test runs, built step by step as an engine would write them.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::Map;
+
+use super::digest::Digest;
+use crate::base::name::{LoopName, StateName};
+use crate::base::time::Timestamp;
+use crate::engine::event::{
+    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, RouteReason, Source, Stamped,
+};
+use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::evaluate::observation::{Observation, Text};
+use crate::evaluate::verdict::Verdict;
+
+pub(crate) fn state(name: &str) -> StateName {
+    StateName::parse(name).unwrap()
+}
+
+/// The events of a run that is being told.
+pub(crate) struct Journal {
+    pub(crate) events: Vec<Stamped>,
+    now: i64,
+    began: i64,
+    step: u32,
+    iteration: u32,
+    last: StateName,
+}
+
+impl Journal {
+    /// Begins a run of `fix-types`, whose `check` stands on line 6 and whose `fix` on line 12.
+    pub(crate) fn start() -> Self {
+        Self::of("fix-types", 20)
+    }
+
+    pub(crate) fn of(name: &str, max_iterations: u32) -> Self {
+        let began = 1_763_682_527_000;
+        let mut journal = Self {
+            events: vec![],
+            now: began,
+            began,
+            step: 0,
+            iteration: 1,
+            last: state("check"),
+        };
+        journal.push(Event::LoopStart(LoopStart {
+            r#loop: LoopName::parse(name).unwrap(),
+            run_id: format!("{name}-20251120T234847-1f2e"),
+            definition_sha256: "0".repeat(64),
+            max_iterations,
+            inputs: vec![],
+            llm: Llm::Off,
+            strict: true,
+            source: Source {
+                file: format!(".loops/{name}.yaml"),
+                lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
+            },
+        }));
+        journal
+    }
+
+    pub(crate) fn push(&mut self, event: Event) -> &mut Self {
+        self.now += 5;
+        let seq = self.events.len() as u64 + 1;
+        self.events.push(Stamped {
+            ts: Timestamp::from_millis(self.now),
+            seq,
+            event,
+        });
+        self
+    }
+
+    pub(crate) fn enter(&mut self, name: &str, iteration: u32) -> &mut Self {
+        self.step += 1;
+        self.iteration = iteration;
+        self.last = state(name);
+        let entered = Event::StateEnter {
+            state: state(name),
+            iteration,
+            step: self.step,
+            attempt: 1,
+        };
+        self.push(entered)
+    }
+
+    pub(crate) fn act(&mut self, action: &str) -> &mut Self {
+        let started = Event::ActionStart {
+            state: self.last.clone(),
+            action: action.into(),
+            kind: ActionKind::Shell,
+        };
+        self.push(started)
+    }
+
+    pub(crate) fn done(&mut self, exit_code: i32, stdout: &str, stderr: &str) -> &mut Self {
+        let mut seen = Observation::exited(exit_code, stdout);
+        seen.stderr = Text::whole(stderr);
+        seen.duration = Duration::from_millis(2_340);
+        self.seen(seen)
+    }
+
+    pub(crate) fn seen(&mut self, seen: Observation) -> &mut Self {
+        self.now += i64::try_from(seen.duration.as_millis()).unwrap();
+        let step = self.step;
+        self.push(Event::ActionComplete(ActionComplete { step, seen }))
+    }
+
+    pub(crate) fn judge(&mut self, verdict: &str) -> &mut Self {
+        let verdict = Verdict::new(verdict);
+        self.push(Event::Evaluate {
+            r#type: "exit_code".into(),
+            verdict,
+            details: Map::new(),
+        })
+    }
+
+    pub(crate) fn route(&mut self, verdict: Option<&str>, to: &str) -> &mut Self {
+        let reason = if verdict.is_some() {
+            RouteReason::Verdict
+        } else {
+            RouteReason::Next
+        };
+        let from = self.last.clone();
+        self.push(Event::Route {
+            from,
+            to: state(to),
+            verdict: verdict.map(Verdict::new),
+            reason,
+        })
+    }
+
+    /// A whole judged step: entered, run, judged, left.
+    pub(crate) fn step(
+        &mut self,
+        (name, iteration): (&str, u32),
+        action: &str,
+        (exit_code, stdout): (i32, &str),
+        verdict: &str,
+        to: &str,
+    ) -> &mut Self {
+        self.enter(name, iteration)
+            .act(action)
+            .done(exit_code, stdout, "");
+        self.judge(verdict).route(Some(verdict), to)
+    }
+
+    /// A whole step that is left by `next`.
+    pub(crate) fn next(
+        &mut self,
+        (name, iteration): (&str, u32),
+        action: &str,
+        exit_code: i32,
+        to: &str,
+    ) -> &mut Self {
+        self.enter(name, iteration)
+            .act(action)
+            .done(exit_code, "", "")
+            .route(None, to)
+    }
+
+    pub(crate) fn end(
+        &mut self,
+        outcome: Outcome,
+        terminated_by: TerminatedBy,
+        name: &str,
+        verified: bool,
+    ) -> &mut Self {
+        let signal = (terminated_by == TerminatedBy::Interrupted).then_some(Signal::Term);
+        let complete = LoopComplete {
+            outcome,
+            terminated_by,
+            final_state: state(name),
+            iterations: self.iteration,
+            steps: self.step,
+            cycles: 1,
+            duration_ms: u64::try_from(self.now - self.began).unwrap(),
+            verified,
+            exit_code: outcome.exit_code(signal),
+            signal,
+            reason: String::new(),
+        };
+        self.push(Event::LoopComplete(complete))
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of(&self.events)
+    }
+}
+
+pub(crate) const MYPY: &str = "src/app.py:3: error: Name \"foo\" is not defined  [name-defined]\n\
+    src/app.py:9:5: error: Missing return statement  [return]\nFound 2 errors in 1 file (checked 4 source files)\n";
+
+/// Three failing checks, two fixes, a failure.
+pub(crate) fn failing() -> Journal {
+    let mut journal = Journal::start();
+    for iteration in 1..=3 {
+        let to = if iteration == 3 { "failed" } else { "fix" };
+        journal.step(("check", iteration), "mypy src/", (1, MYPY), "no", to);
+        if iteration < 3 {
+            journal.next(("fix", iteration), "ruff check --fix src/", 0, "check");
+        }
+    }
+    journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+    journal
+}
+
+/// A failing check, a fix, a passing check.
+pub(crate) fn succeeding() -> Journal {
+    let mut journal = Journal::start();
+    journal.step(("check", 1), "mypy src/", (1, MYPY), "no", "fix");
+    journal.next(("fix", 1), "ruff check --fix src/", 0, "check");
+    journal.step(
+        ("check", 2),
+        "mypy src/",
+        (0, "Success: no issues found\n"),
+        "yes",
+        "done",
+    );
+    journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+    journal
+}
+
+/// Something to write to that can be read afterwards, or that fails after so many bytes.
+#[derive(Clone, Default)]
+pub(crate) struct Buffer(std::sync::Arc<std::sync::Mutex<(Vec<u8>, Option<usize>)>>);
+
+impl Buffer {
+    pub(crate) fn closed_after(bytes: usize) -> Self {
+        let buffer = Self::default();
+        buffer.0.lock().unwrap().1 = Some(bytes);
+        buffer
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().0.clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let (written, limit) = &mut *self.0.lock().unwrap();
+        if limit.is_some_and(|limit| written.len() + bytes.len() > limit) {
+            return Err(std::io::ErrorKind::BrokenPipe.into());
+        }
+        written.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows a journal to a sink as a run would: what an action printed comes line by line before its end.
+pub(crate) fn show(sink: &mut dyn super::Sink, journal: &Journal) -> std::io::Result<()> {
+    for stamped in &journal.events {
+        if let Event::ActionComplete(complete) = &stamped.event {
+            for text in complete.seen.stdout.as_str().lines() {
+                sink.output(super::OutputLine {
+                    stream: super::Stream::Stdout,
+                    text,
+                })?;
+            }
+        }
+        sink.event(stamped)?;
+    }
+    Ok(())
+}
