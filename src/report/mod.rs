@@ -2,6 +2,7 @@
 
 pub mod closing;
 pub mod digest;
+pub mod formats;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;

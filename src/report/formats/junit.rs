@@ -1,0 +1,488 @@
+//! A run as JUnit XML: a case per state, its repeats as reruns, and a last case for the outcome. Whatever an action
+//! printed, the file is well-formed: one forbidden character would make readers refuse all of it.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+
+use crate::base::name::StateName;
+use crate::base::text::{one_line, plain, plural};
+use crate::base::time::Timestamp;
+use crate::engine::outcome::Outcome;
+use crate::report::digest::{Digest, StateCount};
+use crate::report::step::{Standing, Step};
+
+/// Bytes of XML per case.
+pub const MAX_CASE: usize = 64 * 1024;
+
+/// Bytes of XML per file.
+pub const MAX_FILE: usize = 5 * 1024 * 1024;
+
+const MAX_RERUNS: usize = 40;
+const OUTCOME: &str = "loop outcome";
+
+/// What a case costs beside its texts: tags and attributes.
+const MARKUP: usize = 512;
+
+/// Writes the report.
+pub fn render(digest: &Digest) -> String {
+    let mut suite = TestSuite::new(clean(digest.loop_name()));
+    suite.set_time(digest.duration());
+    suite.timestamp = digest.began().and_then(timestamp);
+    suite.add_properties(properties(digest));
+    let last = outcome_case(digest);
+    let mut room = MAX_FILE - 2 * MAX_CASE;
+    let mut left_out = 0_u64;
+    let only_begun = digest
+        .unfinished()
+        .map(|step| &step.state)
+        .filter(|state| !digest.states().contains_key(*state));
+    let never = StateCount::default();
+    let states = digest
+        .states()
+        .iter()
+        .chain(only_begun.map(|state| (state, &never)));
+    for (state, count) in states {
+        let (case, size) = state_case(digest, state, count);
+        match room.checked_sub(size) {
+            Some(rest) => {
+                room = rest;
+                suite.add_test_case(case);
+            }
+            None => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        suite.add_property(Property::new("ll.cases_left_out", left_out.to_string()));
+    }
+    suite.add_test_case(last);
+    let mut report = Report::new("ll-loop");
+    report.set_time(digest.duration());
+    report.timestamp = suite.timestamp;
+    report.add_test_suite(suite);
+    // Writing to memory does not fail.
+    let text = report.to_string().unwrap_or_default();
+    format!("{}\n", text.trim_end())
+}
+
+fn properties(digest: &Digest) -> Vec<Property> {
+    let mut properties = vec![
+        Property::new("ll.run_id", clean(digest.run_id())),
+        Property::new("ll.outcome", digest.outcome_word()),
+        Property::new("ll.file", clean(digest.file())),
+    ];
+    if let Some(start) = digest.start() {
+        properties.push(Property::new(
+            "ll.definition_sha256",
+            clean(&start.definition_sha256),
+        ));
+    }
+    if digest.omitted() > 0 {
+        properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
+    }
+    properties
+}
+
+/// Returns the case of a state and an upper bound of its size.
+fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
+    let visits: Vec<&Step> = digest
+        .steps()
+        .filter(|step| !step.closing && step.state == *state)
+        .collect();
+    let failed: Vec<&Step> = visits
+        .iter()
+        .copied()
+        .filter(|step| step.standing() == Standing::Failing)
+        .collect();
+    let mut budget = Budget {
+        left: MAX_CASE - 8 * MARKUP,
+    };
+    let name = if state.as_str() == OUTCOME {
+        format!("{OUTCOME} (state)")
+    } else {
+        clean(state.as_str())
+    };
+    let cut_off = digest.unfinished().filter(|step| step.state == *state);
+    let last = cut_off.map(Step::standing).or(count.last);
+    let (status, reruns) = match (last, failed.split_last()) {
+        (Some(Standing::Open), _) if cut_off.is_some() => (not_finished(), &failed[..]),
+        (Some(Standing::Failing), _) if digest.is_success() => {
+            (passed_over(visits.last().copied()), &failed[..0])
+        }
+        (Some(Standing::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
+        (Some(Standing::Failing), None) => {
+            (TestCaseStatus::non_success(NonSuccessKind::Failure), &failed[..])
+        }
+        (Some(Standing::Passing | Standing::Open) | None, _) => (TestCaseStatus::success(), &failed[..]),
+    };
+    let mut case = TestCase::new(name, status);
+    place(&mut case, digest, Some(state));
+    case.set_time(count.duration);
+    case.timestamp = visits.first().and_then(|step| timestamp(step.started));
+    if let Some(printed) = visits
+        .last()
+        .map(|step| step.output())
+        .filter(|printed| !printed.is_empty())
+    {
+        case.set_system_out(budget.end_of(&printed, 24 * 1024));
+    }
+    case.status.add_reruns(repeats(reruns, &mut budget));
+    case.add_property(Property::new("ll.visits", count.visits.to_string()));
+    case.add_property(Property::new("ll.failing", count.failing.to_string()));
+    let size = MAX_CASE - budget.left;
+    (case, size)
+}
+
+/// A run that succeeded has no failed case: a state that said no on the way was a branch that was taken.
+fn passed_over(step: Option<&Step>) -> TestCaseStatus {
+    let said = step.map_or_else(|| "did not pass".to_owned(), Step::said);
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(attribute(&format!("{said}; the run went on and succeeded")));
+    status
+}
+
+/// The journal of a killed run stops in the middle of a step.
+fn not_finished() -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_message("was not finished").set_type("incomplete");
+    status
+}
+
+fn failure(step: &Step, budget: &mut Budget) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind(step));
+    let message = attribute(&step.verdict_line());
+    budget.spend(&message);
+    let action = step
+        .action_line(1000)
+        .map(|action| format!("{action}\n"))
+        .unwrap_or_default();
+    let body = format!("{message}\n{action}{}", step.output());
+    status
+        .set_message(message)
+        .set_type(attribute(&step.word()))
+        .set_description(budget.end_of(&body, 12 * 1024));
+    status
+}
+
+/// Returns the runs before the last one, the latest where not all fit.
+fn repeats(failed: &[&Step], budget: &mut Budget) -> Vec<TestRerun> {
+    let mut repeats: Vec<TestRerun> = Vec::new();
+    for step in failed.iter().rev().take(MAX_RERUNS) {
+        let message = attribute(&step.verdict_line());
+        if budget.left < 2 * MARKUP + cost(&message) {
+            break;
+        }
+        budget.left -= MARKUP;
+        budget.spend(&message);
+        let mut rerun = TestRerun::new(kind(step));
+        rerun.timestamp = timestamp(step.started);
+        rerun.set_time(step.duration()).set_type(attribute(&step.word()));
+        rerun
+            .set_description(budget.end_of(&format!("{message}\n{}", step.output()), 1024))
+            .set_message(message);
+        repeats.push(rerun);
+    }
+    repeats.reverse();
+    repeats
+}
+
+fn outcome_case(digest: &Digest) -> TestCase {
+    let sentence = digest.sentence();
+    let mut status = match digest.end().map(|end| end.outcome) {
+        Some(Outcome::Success) => TestCaseStatus::success(),
+        Some(Outcome::Handoff) => TestCaseStatus::skipped(),
+        Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => {
+            TestCaseStatus::non_success(NonSuccessKind::Failure)
+        }
+        Some(
+            Outcome::Error
+            | Outcome::OverBudget
+            | Outcome::Unavailable
+            | Outcome::Timeout
+            | Outcome::Interrupted,
+        )
+        | None => TestCaseStatus::non_success(NonSuccessKind::Error),
+    };
+    status
+        .set_message(attribute(&sentence))
+        .set_type(digest.outcome_word());
+    let counts = format!(
+        "{}, {}",
+        plural(digest.iterations(), "iteration"),
+        plural(digest.step_count(), "step")
+    );
+    status.set_description(clean(&format!("{sentence}\n{counts}\n")));
+    let mut case = TestCase::new(OUTCOME, status);
+    place(&mut case, digest, digest.deciding_step().map(|step| &step.state));
+    case.set_time(Duration::ZERO);
+    case.set_system_out(clean(&format!("{sentence}\n{counts}\n")));
+    case
+}
+
+fn place(case: &mut TestCase, digest: &Digest, state: Option<&StateName>) {
+    case.set_classname(clean(digest.loop_name()));
+    if digest.file().is_empty() {
+        return;
+    }
+    case.extra.insert("file".into(), attribute(digest.file()).into());
+    if let Some(line) = state.and_then(|state| digest.line(state)) {
+        case.extra.insert("line".into(), line.to_string().into());
+    }
+}
+
+/// An error is what did not work, a failure is what worked and said no.
+fn kind(step: &Step) -> NonSuccessKind {
+    let crashed = step.error.is_some()
+        || step
+            .verdict()
+            .is_some_and(|verdict| verdict.is_error() || verdict.is_timeout());
+    if crashed {
+        NonSuccessKind::Error
+    } else {
+        NonSuccessKind::Failure
+    }
+}
+
+fn timestamp(at: Timestamp) -> Option<DateTime<chrono::FixedOffset>> {
+    DateTime::from_timestamp_millis(at.as_millis()).map(|at| at.fixed_offset())
+}
+
+fn attribute(text: &str) -> String {
+    clean(&one_line(text, 1000))
+}
+
+/// Returns the text without escapes and without what XML 1.0 cannot hold; quick-junit lets the last two through.
+fn clean(text: &str) -> String {
+    plain(text)
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
+        .replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
+/// What is left of a case's bytes.
+struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    /// Returns as much of the end of a text as may be written.
+    fn end_of(&mut self, text: &str, limit: usize) -> String {
+        let text = clean(text);
+        let limit = limit.min(self.left);
+        let mut used = 0;
+        let fits = text.char_indices().rev().take_while(|(_, c)| {
+            used += cost_of(*c);
+            used <= limit
+        });
+        let start = fits.last().map_or(text.len(), |(index, _)| index);
+        let end = text[start..].to_owned();
+        self.spend(&end);
+        end
+    }
+
+    fn spend(&mut self, text: &str) {
+        self.left = self.left.saturating_sub(cost(text));
+    }
+}
+
+fn cost(text: &str) -> usize {
+    text.chars().map(cost_of).sum()
+}
+
+fn cost_of(c: char) -> usize {
+    match c {
+        '<' | '>' | '&' | '"' | '\'' | '\n' | '\t' => 6,
+        c => c.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::outcome::TerminatedBy;
+    use crate::report::testing::{Journal, failing, succeeding};
+
+    fn read(xml: &str) -> Report {
+        let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
+        assert!(xml.chars().all(allowed));
+        Report::deserialize_from_str(xml).unwrap()
+    }
+
+    #[test]
+    fn a_failing_run() {
+        assert_snapshot!(render(&failing().digest()), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="ll-loop" tests="3" skipped="0" failures="2" errors="0" timestamp="2025-11-20T23:48:47.005+00:00" time="11.820">
+            <testsuite name="fix-types" tests="3" skipped="0" errors="0" failures="2" timestamp="2025-11-20T23:48:47.005+00:00" time="11.820">
+                <properties>
+                    <property name="ll.run_id" value="fix-types-20251120T234847-1f2e"/>
+                    <property name="ll.outcome" value="failure"/>
+                    <property name="ll.file" value=".loops/fix-types.yaml"/>
+                    <property name="ll.definition_sha256" value="0000000000000000000000000000000000000000000000000000000000000000"/>
+                </properties>
+                <testcase name="check" classname="fix-types" timestamp="2025-11-20T23:48:47.010+00:00" time="7.020" file=".loops/fix-types.yaml" line="6">
+                    <properties>
+                        <property name="ll.visits" value="3"/>
+                        <property name="ll.failing" value="3"/>
+                    </properties>
+                    <failure message="no (exit 1, 2.3s)" type="no">no (exit 1, 2.3s)
+        mypy src/
+        src/app.py:3: error: Name &quot;foo&quot; is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        </failure>
+                    <rerunFailure timestamp="2025-11-20T23:48:47.010+00:00" time="2.340" message="no (exit 1, 2.3s)" type="no">no (exit 1, 2.3s)
+        src/app.py:3: error: Name &quot;foo&quot; is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        </rerunFailure>
+                    <rerunFailure timestamp="2025-11-20T23:48:51.735+00:00" time="2.340" message="no (exit 1, 2.3s)" type="no">no (exit 1, 2.3s)
+        src/app.py:3: error: Name &quot;foo&quot; is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        </rerunFailure>
+                    <system-out>src/app.py:3: error: Name &quot;foo&quot; is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        </system-out>
+                </testcase>
+                <testcase name="fix" classname="fix-types" timestamp="2025-11-20T23:48:49.375+00:00" time="4.680" file=".loops/fix-types.yaml" line="12">
+                    <properties>
+                        <property name="ll.visits" value="2"/>
+                        <property name="ll.failing" value="0"/>
+                    </properties>
+                </testcase>
+                <testcase name="loop outcome" classname="fix-types" time="0.000" file=".loops/fix-types.yaml" line="6">
+                    <failure message="failure: `check` said no in 3 of 3 iterations" type="failure">failure: `check` said no in 3 of 3 iterations
+        3 iterations, 5 steps
+        </failure>
+                    <system-out>failure: `check` said no in 3 of 3 iterations
+        3 iterations, 5 steps
+        </system-out>
+                </testcase>
+            </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn first_failed_and_later_passed_is_flaky() {
+        let report = read(&render(&succeeding().digest()));
+        assert_eq!((report.tests, report.failures, report.errors), (3, 0, 0));
+        let TestCaseStatus::Success { flaky_runs } = &report.test_suites[0].test_cases[0].status else {
+            panic!()
+        };
+        assert_eq!(flaky_runs.len(), 1);
+    }
+
+    #[test]
+    fn a_branch_on_the_way_to_a_success_is_no_failure() {
+        let mut journal = Journal::start();
+        journal.step(("changed", 1), "git diff --quiet", (1, ""), "no", "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", false);
+        let report = read(&render(&journal.digest()));
+        assert_eq!(
+            (report.tests, report.failures, report.errors, report.skipped),
+            (2, 0, 0, 1)
+        );
+    }
+
+    #[test]
+    fn a_killed_run_has_an_error() {
+        let report = read(&render(&Journal::start().enter("check", 1).digest()));
+        assert_eq!((report.tests, report.errors), (2, 2));
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "make", (1, ""), "no", "fix");
+        let report = read(&render(&journal.digest()));
+        assert_eq!((report.tests, report.failures, report.errors), (2, 1, 1));
+    }
+
+    #[test]
+    fn files_and_cases_are_bounded() {
+        let mut journal = Journal::of("long", 1000);
+        let output = "<&>'\"\n".repeat(10_000);
+        for step in 0..3000_u32 {
+            let name = format!("{}{}", "<".repeat(100), step % 450);
+            journal.step(
+                (&name, step + 1),
+                &"&".repeat(5000),
+                (1, &output),
+                &"\"".repeat(100),
+                "x",
+            );
+        }
+        journal.end(Outcome::Exhausted, TerminatedBy::MaxSteps, "x", false);
+        let xml = render(&journal.digest());
+        assert!(xml.len() <= MAX_FILE, "{}", xml.len());
+
+        let mut journal = Journal::of("long", 1000);
+        for step in 0..450 {
+            journal.step(("check", step + 1), "c", (1, &output), "no", "check");
+        }
+        journal.end(Outcome::Exhausted, TerminatedBy::MaxSteps, "check", false);
+        let xml = render(&journal.digest());
+        let cases = xml.split("<testcase").skip(1).map(str::len).max().unwrap();
+        assert!(cases <= MAX_CASE, "{cases}");
+        read(&xml);
+    }
+
+    #[test]
+    fn a_state_may_be_called_like_the_outcome() {
+        let mut journal = Journal::start();
+        journal.step((OUTCOME, 1), "c", (0, ""), "yes", "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        let report = read(&render(&journal.digest()));
+        let names: Vec<&str> = report.test_suites[0]
+            .test_cases
+            .iter()
+            .map(|case| &*case.name)
+            .collect();
+        assert_eq!(names, ["loop outcome (state)", "loop outcome"]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_printed_the_file_reads_back(output in hostile(), action in hostile(), verdict in hostile()) {
+            let mut journal = Journal::start();
+            journal.step(("check", 1), &action, (1, &output), &verdict, "fix");
+            journal.step(("check", 2), &action, (1, &output), "no", "failed");
+            journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+            let report = read(&render(&journal.digest()));
+            prop_assert_eq!(report.tests, 2);
+            prop_assert_eq!(report.failures, 2);
+        }
+    }
+
+    fn hostile() -> impl Strategy<Value = String> {
+        let pieces = vec![
+            "]]>",
+            "<![CDATA[",
+            "</system-out>",
+            "<testcase/>",
+            "&amp;",
+            "&#0;",
+            "\u{fffe}",
+            "\u{ffff}",
+            "\0",
+            "\u{8}",
+            "\u{1b}[31m",
+            "\u{1b}]8;;x\u{7}",
+            "\u{85}",
+            "\u{2028}",
+            "\u{feff}",
+            "\r",
+            "\n",
+            "\"",
+            "'",
+            "--",
+            "?>",
+            "x",
+        ];
+        let piece = prop_oneof![3 => proptest::sample::select(pieces).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+    }
+}

@@ -1,0 +1,92 @@
+//! The outputs of a run for the next step of a job: an ordered list of keys and values. A value that does not exist
+//! in this version or for this run is empty.
+
+use std::fmt::Write as _;
+
+use crate::base::text::is_line_end;
+use crate::base::time::millis;
+use crate::engine::outcome::Outcome;
+use crate::report::digest::Digest;
+
+/// Returns the outputs in their order.
+pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
+    let end = digest.end();
+    let of_end = |value: Option<String>| value.unwrap_or_default();
+    let places = &digest.places;
+    vec![
+        ("outcome", digest.outcome_word().to_owned()),
+        ("exit-code", of_end(end.map(|end| end.exit_code.to_string()))),
+        ("verified", of_end(end.map(|end| end.verified.to_string()))),
+        ("final-state", of_end(end.map(|end| end.final_state.to_string()))),
+        ("iterations", digest.iterations().to_string()),
+        ("steps", digest.step_count().to_string()),
+        ("duration-ms", millis(digest.duration()).to_string()),
+        ("run-id", digest.run_id().to_owned()),
+        (
+            "handoff",
+            of_end(end.map(|end| (end.outcome == Outcome::Handoff).to_string())),
+        ),
+        ("continuation", String::new()),
+        ("artifact-name", places.artifact_name.clone()),
+        ("report-dir", places.report_dir.clone()),
+        ("junit", places.junit.clone()),
+        ("summary", places.summary.clone()),
+        ("cost-usd", String::new()),
+    ]
+}
+
+/// Writes the outputs, one `key=value` per line.
+pub fn render(digest: &Digest) -> String {
+    outputs(digest)
+        .iter()
+        .fold(String::new(), |mut out, (key, value)| {
+            let _ = writeln!(out, "{key}={}", value.replace(is_line_end, " "));
+            out
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::report::testing::{Journal, failing};
+
+    #[test]
+    fn every_key_is_there_whatever_happened() {
+        assert_snapshot!(render(&failing().digest()), @r"
+        outcome=failure
+        exit-code=1
+        verified=false
+        final-state=failed
+        iterations=3
+        steps=5
+        duration-ms=11820
+        run-id=fix-types-20251120T234847-1f2e
+        handoff=false
+        continuation=
+        artifact-name=
+        report-dir=
+        junit=
+        summary=
+        cost-usd=
+        ");
+        assert_snapshot!(render(&Journal::start().enter("check", 1).digest()), @r"
+        outcome=incomplete
+        exit-code=
+        verified=
+        final-state=
+        iterations=1
+        steps=1
+        duration-ms=5
+        run-id=fix-types-20251120T234847-1f2e
+        handoff=
+        continuation=
+        artifact-name=
+        report-dir=
+        junit=
+        summary=
+        cost-usd=
+        ");
+    }
+}

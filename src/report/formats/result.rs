@@ -1,0 +1,205 @@
+//! A run as JSON: the outputs, and what every other format shows, for programs.
+
+use serde_json::{Map, Value, json};
+
+use super::outputs::outputs;
+use crate::base::time::millis;
+use crate::report::digest::Digest;
+use crate::report::step::{ActionResult, Step};
+
+/// The version of this format; it grows when a reader has to know.
+const SCHEMA: u32 = 1;
+
+/// Writes the run.
+pub fn render(digest: &Digest) -> String {
+    let outputs: Map<String, Value> = outputs(digest)
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), Value::String(value)))
+        .collect();
+    let end = digest.end();
+    let value = json!({
+        "schema": SCHEMA,
+        "loop": digest.loop_name(),
+        "file": digest.file(),
+        "started_at": digest.began(),
+        "sentence": digest.sentence(),
+        "complete": end.is_some(),
+        "reason": end.map(|end| &end.reason),
+        "terminated_by": end.map(|end| end.terminated_by),
+        "signal": end.and_then(|end| end.signal),
+        "strict": digest.start().map(|start| start.strict),
+        "max_iterations": digest.start().map(|start| start.max_iterations),
+        "outputs": outputs,
+        "deciding_step": digest.deciding_step().map(|step| step.number),
+        "states": states(digest),
+        "edges": edges(digest),
+        "steps_omitted": digest.omitted(),
+        "steps": digest.steps().map(step).collect::<Vec<_>>(),
+        "warnings": digest.warnings().iter()
+            .map(|warning| json!({"state": warning.state, "message": warning.message})).collect::<Vec<_>>(),
+        "warnings_omitted": digest.more_warnings(),
+    });
+    // An object of plain values always has a text.
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text + "\n"
+}
+
+fn states(digest: &Digest) -> Value {
+    let count = |(state, count): (&_, &crate::report::digest::StateCount)| {
+        json!({
+            "state": state,
+            "visits": count.visits,
+            "passing": count.passing,
+            "failing": count.failing,
+            "duration_ms": millis(count.duration),
+            "verdicts": count.verdicts,
+        })
+    };
+    digest.states().iter().map(count).collect()
+}
+
+fn edges(digest: &Digest) -> Value {
+    let edge = |((from, to), edge): (&(_, _), &crate::report::digest::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
+    digest.edges().iter().map(edge).collect()
+}
+
+fn step(step: &Step) -> Value {
+    let result = step.result.as_ref();
+    json!({
+        "step": step.number,
+        "state": step.state,
+        "iteration": step.iteration,
+        "attempt": step.attempt,
+        "closing": step.closing,
+        "started_at": step.started,
+        "action": step.action.as_ref().map(|action| &action.text),
+        "kind": step.action.as_ref().map(|action| action.kind),
+        "exit_code": result.map(|result| result.exit_code),
+        "signal": result.and_then(|result| result.signal),
+        "timed_out": result.map(ActionResult::timed_out),
+        "duration_ms": result.map(|result| millis(result.duration)),
+        "evaluator": step.judged.as_ref().map(|judged| &judged.evaluator),
+        "verdict": step.verdict(),
+        "details": step.judged.as_ref().map(|judged| &judged.details),
+        "to": step.route.as_ref().map(|route| &route.to),
+        "route": step.route.as_ref().map(|route| route.reason),
+        "error": step.error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::report::testing::Journal;
+
+    #[test]
+    fn a_run_is_written_down_in_full() {
+        let mut journal = Journal::start();
+        journal
+            .step(("check", 1), "mypy src/", (1, "bad\n"), "no", "fix")
+            .enter("fix", 1)
+            .act("ruff");
+        assert_snapshot!(render(&journal.digest()), @r#"
+        {
+          "schema": 1,
+          "loop": "fix-types",
+          "file": ".loops/fix-types.yaml",
+          "started_at": "2025-11-20T23:48:47.005Z",
+          "sentence": "incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running",
+          "complete": false,
+          "reason": null,
+          "terminated_by": null,
+          "signal": null,
+          "strict": true,
+          "max_iterations": 20,
+          "outputs": {
+            "outcome": "incomplete",
+            "exit-code": "",
+            "verified": "",
+            "final-state": "",
+            "iterations": "1",
+            "steps": "2",
+            "duration-ms": "2375",
+            "run-id": "fix-types-20251120T234847-1f2e",
+            "handoff": "",
+            "continuation": "",
+            "artifact-name": "",
+            "report-dir": "",
+            "junit": "",
+            "summary": "",
+            "cost-usd": ""
+          },
+          "deciding_step": null,
+          "states": [
+            {
+              "state": "check",
+              "visits": 1,
+              "passing": 0,
+              "failing": 1,
+              "duration_ms": 2340,
+              "verdicts": {
+                "no": 1
+              }
+            }
+          ],
+          "edges": [
+            {
+              "from": "check",
+              "to": "fix",
+              "count": 1,
+              "verdicts": {
+                "no": 1
+              }
+            }
+          ],
+          "steps_omitted": 0,
+          "steps": [
+            {
+              "step": 1,
+              "state": "check",
+              "iteration": 1,
+              "attempt": 1,
+              "closing": false,
+              "started_at": "2025-11-20T23:48:47.010Z",
+              "action": "mypy src/",
+              "kind": "shell",
+              "exit_code": 1,
+              "signal": null,
+              "timed_out": false,
+              "duration_ms": 2340,
+              "evaluator": "exit_code",
+              "verdict": "no",
+              "details": {},
+              "to": "fix",
+              "route": "verdict",
+              "error": null
+            },
+            {
+              "step": 2,
+              "state": "fix",
+              "iteration": 1,
+              "attempt": 1,
+              "closing": false,
+              "started_at": "2025-11-20T23:48:49.375Z",
+              "action": "ruff",
+              "kind": "shell",
+              "exit_code": null,
+              "signal": null,
+              "timed_out": null,
+              "duration_ms": null,
+              "evaluator": null,
+              "verdict": null,
+              "details": null,
+              "to": null,
+              "route": null,
+              "error": null
+            }
+          ],
+          "warnings": [],
+          "warnings_omitted": 0
+        }
+        "#);
+    }
+}

@@ -1,0 +1,549 @@
+//! The summary of a run in Markdown, as a job shows it: what came of it, the way it took, every step, the output that
+//! decided, and how to see it again. Its size is bounded whatever the run printed.
+
+use std::fmt::Write as _;
+
+use super::markdown::{code, fenced, words};
+use crate::base::text::{head, one_line, plural, tail};
+use crate::base::time::human;
+use crate::engine::outcome::Outcome;
+use crate::report::closing::advice;
+use crate::report::digest::{Digest, EdgeCount, Part};
+use crate::report::step::Step;
+
+const FIRST_ROWS: usize = 20;
+const LAST_ROWS: usize = 80;
+const MAX_WARNINGS: usize = 20;
+const MAX_OUTPUT: usize = 16 * 1024;
+const MAX_OUTPUT_LINES: usize = 60;
+
+/// A larger graph is no picture any more.
+const MAX_STATES: usize = 60;
+const MAX_EDGES: usize = 200;
+
+/// Writes the summary.
+pub fn render(digest: &Digest) -> String {
+    let mut out = String::new();
+    headline(digest, &mut out);
+    path(digest, &mut out);
+    steps(digest, &mut out);
+    last_output(digest, &mut out);
+    warnings(digest, &mut out);
+    reproduce(digest, &mut out);
+    out
+}
+
+fn headline(digest: &Digest, out: &mut String) {
+    let sentence = digest
+        .sentence_parts()
+        .iter()
+        .fold(String::new(), |mut text, part| {
+            match part {
+                Part::Words(part) => text.push_str(&words(part)),
+                Part::Name(name) => text.push_str(&code(name, 120)),
+            }
+            text
+        });
+    let _ = writeln!(
+        out,
+        "## {} {}\n\n{sentence}\n",
+        icon(digest),
+        code(digest.loop_name(), 120)
+    );
+    let mut facts = vec![
+        plural(digest.iterations(), "iteration"),
+        plural(digest.step_count(), "step"),
+        human(digest.duration()),
+    ];
+    if let Some(end) = digest.end() {
+        facts.push(format!("ended at {}", code(end.final_state.as_str(), 120)));
+        facts.push(format!("exit code {}", end.exit_code));
+    }
+    if !digest.run_id().is_empty() {
+        facts.push(format!("run {}", code(digest.run_id(), 200)));
+    }
+    let _ = writeln!(out, "{}\n", facts.join(" · "));
+    if let Some(advice) = advice(digest) {
+        let _ = writeln!(out, "> {}\n", words(&advice));
+    }
+}
+
+fn icon(digest: &Digest) -> &'static str {
+    match digest.end().map(|end| (end.outcome, end.verified)) {
+        Some((Outcome::Success, true)) => "✅",
+        Some((Outcome::Success, false)) => "⚠️",
+        Some((Outcome::Handoff, _)) => "💾",
+        Some((Outcome::Blocked, _)) => "✋",
+        Some((Outcome::Timeout, _)) => "⏰",
+        Some((Outcome::Interrupted | Outcome::Stopped, _)) => "⏹️",
+        Some((
+            Outcome::Failure
+            | Outcome::Exhausted
+            | Outcome::Error
+            | Outcome::OverBudget
+            | Outcome::Unavailable,
+            _,
+        )) => "❌",
+        None => "❔",
+    }
+}
+
+fn path(digest: &Digest, out: &mut String) {
+    if digest.edges().is_empty() {
+        return;
+    }
+    let nodes = nodes(digest);
+    out.push_str("### The way it took\n\n");
+    if nodes.len() <= MAX_STATES && digest.edges().len() <= MAX_EDGES {
+        flowchart(digest, &nodes, out);
+    } else {
+        edge_list(digest, out);
+    }
+    out.push('\n');
+}
+
+/// Returns every state on the way, in the order in which it was met.
+fn nodes(digest: &Digest) -> Vec<&str> {
+    let mut nodes: Vec<&str> = Vec::new();
+    let ends = digest
+        .edges()
+        .keys()
+        .flat_map(|(from, to)| [from.as_str(), to.as_str()]);
+    for name in ends {
+        if nodes.len() <= MAX_STATES && !nodes.contains(&name) {
+            nodes.push(name);
+        }
+    }
+    nodes
+}
+
+fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
+    let last = digest.end().map(|end| end.final_state.as_str());
+    let id = |name: &str| nodes.iter().position(|node| *node == name).unwrap_or_default();
+    out.push_str("```mermaid\nflowchart LR\n");
+    for (index, name) in nodes.iter().enumerate() {
+        let label = label(name, 120);
+        let _ = if last == Some(*name) {
+            writeln!(out, "  s{index}([\"{label}\"])")
+        } else {
+            writeln!(out, "  s{index}[\"{label}\"]")
+        };
+    }
+    for ((from, to), edge) in digest.edges() {
+        let (from, to) = (id(from.as_str()), id(to.as_str()));
+        let _ = writeln!(
+            out,
+            "  s{from} -->|\"{}\"| s{to}",
+            edge_label(edge, |word| label(word, 30))
+        );
+    }
+    if let Some(last) = last.filter(|last| nodes.contains(last)) {
+        let colour = if digest.is_success() { "#1a7f37" } else { "#cf222e" };
+        let _ = writeln!(out, "  style s{} stroke:{colour},stroke-width:3px", id(last));
+    }
+    out.push_str("```\n");
+}
+
+fn edge_list(digest: &Digest, out: &mut String) {
+    for ((from, to), edge) in digest.edges().iter().take(MAX_EDGES) {
+        let label = edge_label(edge, |word| code(word, 30));
+        let _ = writeln!(
+            out,
+            "- {} → {}: {label}",
+            code(from.as_str(), 120),
+            code(to.as_str(), 120)
+        );
+    }
+    let more = digest.edges().len().saturating_sub(MAX_EDGES) as u64;
+    if more > 0 {
+        let _ = writeln!(out, "- and {}", plural(more, "more edge"));
+    }
+}
+
+/// Returns `no ×2`, or `yes ×1, no ×2` where several verdicts led the same way.
+fn edge_label(edge: &EdgeCount, shown: impl Fn(&str) -> String) -> String {
+    let mut labels: Vec<String> = edge
+        .verdicts
+        .iter()
+        .take(3)
+        .map(|(word, count)| format!("{} ×{count}", shown(word)))
+        .collect();
+    if edge.verdicts.len() > 3 {
+        labels.push(format!("… in all ×{}", edge.count));
+    }
+    labels.join(", ")
+}
+
+/// Returns a text as a label of Mermaid: everything that could mean something to it or to Markdown as a number.
+fn label(text: &str, limit: usize) -> String {
+    one_line(text, limit).chars().fold(String::new(), |mut out, c| {
+        match c {
+            ' ' | '_' | '-' | '.' => out.push(c),
+            c if c.is_alphanumeric() => out.push(c),
+            c => {
+                let _ = write!(out, "#{};", u32::from(c));
+            }
+        }
+        out
+    })
+}
+
+fn steps(digest: &Digest, out: &mut String) {
+    let all: Vec<&Step> = digest.steps().collect();
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("### Steps\n\n| # | state | action | verdict | exit | duration | next |\n");
+    out.push_str("|--:|---|---|---|--:|--:|---|\n");
+    let omitted = digest.omitted();
+    let fits = omitted == 0 && all.len() <= FIRST_ROWS + LAST_ROWS;
+    let (first, last) = if fits {
+        (&all[..], &all[..0])
+    } else {
+        (&all[..FIRST_ROWS], &all[all.len() - LAST_ROWS..])
+    };
+    for step in first {
+        row(step, out);
+    }
+    if !fits {
+        let left_out = omitted + (all.len() - FIRST_ROWS - LAST_ROWS) as u64;
+        let _ = writeln!(out, "| … | {} not shown | | | | | |", plural(left_out, "step"));
+    }
+    for step in last {
+        row(step, out);
+    }
+    out.push('\n');
+}
+
+fn row(step: &Step, out: &mut String) {
+    let action = step
+        .action_line(60)
+        .map(|action| code(&action, 60))
+        .unwrap_or_default();
+    let verdict = match step.verdict() {
+        Some(verdict) => code(verdict.as_str(), 60),
+        None => words(&step.word()),
+    };
+    let exit = step
+        .result
+        .as_ref()
+        .map(|result| result.exit_code.to_string())
+        .unwrap_or_default();
+    let duration = step
+        .result
+        .as_ref()
+        .map(|result| human(result.duration))
+        .unwrap_or_default();
+    let next = step
+        .route
+        .as_ref()
+        .map(|route| code(route.to.as_str(), 120))
+        .unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "| {} | {} | {action} | {} {verdict} | {exit} | {duration} | {next} |",
+        step.number,
+        code(step.state.as_str(), 120),
+        step.mark(),
+    );
+}
+
+fn last_output(digest: &Digest, out: &mut String) {
+    let unverified = || {
+        digest
+            .end()
+            .filter(|end| !end.verified)
+            .and_then(|_| digest.last_failing())
+    };
+    let Some(step) = digest.deciding_step().or_else(unverified) else {
+        return;
+    };
+    let printed = step.output();
+    if printed.trim().is_empty() {
+        return;
+    }
+    let lines: Vec<&str> = printed.lines().map(|line| head(line, 2000)).collect();
+    let shown = lines[lines.len().saturating_sub(MAX_OUTPUT_LINES)..].join("\n");
+    let place = match digest.line(&step.state) {
+        Some(line) => format!(", {}", code(&format!("{}:{line}", digest.file()), 300)),
+        None => String::new(),
+    };
+    let state = code(step.state.as_str(), 120);
+    let _ = writeln!(out, "### Last output of {state} (step {}{place})\n", step.number);
+    if let Some(action) = step.action_line(200) {
+        let _ = writeln!(
+            out,
+            "{} came to {}\n",
+            code(&action, 200),
+            words(&step.verdict_line())
+        );
+    }
+    let _ = writeln!(out, "{}", fenced(tail(&shown, MAX_OUTPUT)));
+}
+
+fn warnings(digest: &Digest, out: &mut String) {
+    if digest.warnings().is_empty() {
+        return;
+    }
+    out.push_str("### Warnings\n\n");
+    for warning in digest.warnings().iter().take(MAX_WARNINGS) {
+        let place = warning
+            .state
+            .as_ref()
+            .map(|state| format!("{}: ", code(state.as_str(), 120)));
+        let _ = writeln!(
+            out,
+            "- {}{}",
+            place.unwrap_or_default(),
+            words(&one_line(&warning.message, 300))
+        );
+    }
+    let more = digest.warnings().len().saturating_sub(MAX_WARNINGS) as u64 + digest.more_warnings();
+    if more > 0 {
+        let _ = writeln!(out, "- and {}", plural(more, "more warning"));
+    }
+    out.push('\n');
+}
+
+fn reproduce(digest: &Digest, out: &mut String) {
+    if digest.file().is_empty() {
+        return;
+    }
+    let file = one_line(digest.file(), 1000);
+    let quoted = shlex::try_quote(&file).map_or_else(|_| file.clone(), std::borrow::Cow::into_owned);
+    out.push_str("### On your machine\n\n");
+    out.push_str(&fenced(&format!("ll-loop run {quoted}")));
+    let inputs = digest
+        .start()
+        .map(|start| start.inputs.as_slice())
+        .unwrap_or_default();
+    if !inputs.is_empty() {
+        let names: Vec<String> = inputs.iter().take(20).map(|name| code(name, 60)).collect();
+        let _ = writeln!(out, "\nwith the same inputs: {}", names.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::event::Event;
+    use crate::engine::outcome::TerminatedBy;
+    use crate::report::testing::{Journal, failing, state, succeeding};
+
+    #[test]
+    fn a_failing_run() {
+        assert_snapshot!(render(&failing().digest()), @r#"
+        ## ❌ `fix-types`
+
+        failure: `check` said no in 3 of 3 iterations
+
+        3 iterations · 5 steps · 11.8s · ended at `failed` · exit code 1 · run `fix-types-20251120T234847-1f2e`
+
+        ### The way it took
+
+        ```mermaid
+        flowchart LR
+          s0["check"]
+          s1["fix"]
+          s2(["failed"])
+          s0 -->|"no ×2"| s1
+          s1 -->|"next ×2"| s0
+          s0 -->|"no ×1"| s2
+          style s2 stroke:#cf222e,stroke-width:3px
+        ```
+
+        ### Steps
+
+        | # | state | action | verdict | exit | duration | next |
+        |--:|---|---|---|--:|--:|---|
+        | 1 | `check` | `mypy src/` | ✗ `no` | 1 | 2.3s | `fix` |
+        | 2 | `fix` | `ruff check --fix src/` | ✓ exit 0 | 0 | 2.3s | `check` |
+        | 3 | `check` | `mypy src/` | ✗ `no` | 1 | 2.3s | `fix` |
+        | 4 | `fix` | `ruff check --fix src/` | ✓ exit 0 | 0 | 2.3s | `check` |
+        | 5 | `check` | `mypy src/` | ✗ `no` | 1 | 2.3s | `failed` |
+
+        ### Last output of `check` (step 5, `.loops/fix-types.yaml:6`)
+
+        `mypy src/` came to no (exit 1, 2.3s)
+
+        ```text
+        src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        ```
+
+        ### On your machine
+
+        ```text
+        ll-loop run .loops/fix-types.yaml
+        ```
+        "#);
+    }
+
+    #[test]
+    fn a_success() {
+        assert_snapshot!(render(&succeeding().digest()), @r#"
+        ## ✅ `fix-types`
+
+        success: `check` said yes
+
+        2 iterations · 3 steps · 7.0s · ended at `done` · exit code 0 · run `fix-types-20251120T234847-1f2e`
+
+        ### The way it took
+
+        ```mermaid
+        flowchart LR
+          s0["check"]
+          s1["fix"]
+          s2(["done"])
+          s0 -->|"no ×1"| s1
+          s1 -->|"next ×1"| s0
+          s0 -->|"yes ×1"| s2
+          style s2 stroke:#1a7f37,stroke-width:3px
+        ```
+
+        ### Steps
+
+        | # | state | action | verdict | exit | duration | next |
+        |--:|---|---|---|--:|--:|---|
+        | 1 | `check` | `mypy src/` | ✗ `no` | 1 | 2.3s | `fix` |
+        | 2 | `fix` | `ruff check --fix src/` | ✓ exit 0 | 0 | 2.3s | `check` |
+        | 3 | `check` | `mypy src/` | ✓ `yes` | 0 | 2.3s | `done` |
+
+        ### On your machine
+
+        ```text
+        ll-loop run .loops/fix-types.yaml
+        ```
+        "#);
+    }
+
+    #[test]
+    fn a_run_that_was_killed() {
+        let mut journal = Journal::start();
+        journal
+            .step(("check", 1), "mypy src/", (1, "bad\n"), "no", "fix")
+            .enter("fix", 1)
+            .act("ruff check --fix");
+        assert_snapshot!(render(&journal.digest()), @r#"
+        ## ❔ `fix-types`
+
+        incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running
+
+        1 iteration · 2 steps · 2.3s · run `fix-types-20251120T234847-1f2e`
+
+        ### The way it took
+
+        ```mermaid
+        flowchart LR
+          s0["check"]
+          s1["fix"]
+          s0 -->|"no ×1"| s1
+        ```
+
+        ### Steps
+
+        | # | state | action | verdict | exit | duration | next |
+        |--:|---|---|---|--:|--:|---|
+        | 1 | `check` | `mypy src/` | ✗ `no` | 1 | 2.3s | `fix` |
+        | 2 | `fix` | `ruff check --fix` | • not finished |  |  |  |
+
+        ### On your machine
+
+        ```text
+        ll-loop run .loops/fix-types.yaml
+        ```
+        "#);
+    }
+
+    #[test]
+    fn nothing_from_outside_is_markdown() {
+        let hostile = "`|\\<img src=x> @team #1 [a](b)\"]";
+        let mut journal = Journal::start();
+        let name = "`|<b>@team #1\"]";
+        journal.step(
+            (name, 1),
+            hostile,
+            (1, "```\n## forged\n@team\n"),
+            "@team #1|",
+            "failed",
+        );
+        journal.push(Event::Warning {
+            state: Some(state(name)),
+            message: hostile.into(),
+        });
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true);
+        assert_snapshot!(render(&journal.digest()), @r##"
+        ## ❌ `fix-types`
+
+        failure: <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> said &#64;<!-- -->team &#35;<!-- -->1&#124;
+
+        1 iteration · 1 step · 2.3s · ended at `failed` · exit code 1 · run `fix-types-20251120T234847-1f2e`
+
+        ### The way it took
+
+        ```mermaid
+        flowchart LR
+          s0["#96;#124;#60;b#62;#64;team #35;1#34;#93;"]
+          s1(["failed"])
+          s0 -->|"#64;team #35;1#124; ×1"| s1
+          style s1 stroke:#cf222e,stroke-width:3px
+        ```
+
+        ### Steps
+
+        | # | state | action | verdict | exit | duration | next |
+        |--:|---|---|---|--:|--:|---|
+        | 1 | <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> | <code>&#96;&#124;&#92;&#60;img src&#61;x&#62; &#64;team &#35;1 &#91;a&#93;&#40;b&#41;&#34;&#93;</code> | ✓ <code>&#64;team &#35;1&#124;</code> | 1 | 2.3s | `failed` |
+
+        ### Last output of <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> (step 1)
+
+        <code>&#96;&#124;&#92;&#60;img src&#61;x&#62; &#64;team &#35;1 &#91;a&#93;&#40;b&#41;&#34;&#93;</code> came to &#64;<!-- -->team &#35;<!-- -->1&#124; (exit 1, 2.3s)
+
+        ````text
+        ```
+        ## forged
+        @team
+        ````
+
+        ### Warnings
+
+        - <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code>: &#96;&#124;&#92;&#60;img src=x&#62; &#64;<!-- -->team &#35;<!-- -->1 &#91;a&#93;(b)"&#93;
+
+        ### On your machine
+
+        ```text
+        ll-loop run .loops/fix-types.yaml
+        ```
+        "##);
+    }
+
+    #[test]
+    fn a_summary_is_bounded_whatever_the_run_printed() {
+        let name = |index: u32| "`|".repeat(50) + &index.to_string();
+        let output = format!("{}\n", "`".repeat(100)).repeat(1000);
+        for states in [50, 500] {
+            let mut journal = Journal::of("long", 1000);
+            for step in 0..2000 {
+                let (from, to) = (name(step % states), name((step * 7 + 1) % states));
+                journal.step(
+                    (&from, step + 1),
+                    &"|`".repeat(5000),
+                    (1, &output),
+                    &"<|".repeat(50),
+                    &to,
+                );
+                journal.push(Event::Warning {
+                    state: Some(state(&from)),
+                    message: "@x|".repeat(5000),
+                });
+            }
+            journal.end(Outcome::Exhausted, TerminatedBy::MaxSteps, &name(0), false);
+            let summary = render(&journal.digest());
+            assert!(summary.len() < 900_000, "{}", summary.len());
+            assert_eq!(summary.contains("```mermaid"), states == 50);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A run as plain text, for a terminal.
+
+use std::fmt::Write as _;
+
+use crate::base::text::{one_line, plural};
+use crate::report::closing::{advice, headline};
+use crate::report::digest::Digest;
+use crate::report::step::Step;
+
+const SHOWN_STEPS: usize = 50;
+const SHOWN_LINES: usize = 15;
+
+/// Writes the run.
+pub fn render(digest: &Digest) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}: {}",
+        one_line(digest.loop_name(), 120),
+        digest.sentence()
+    );
+    if !digest.run_id().is_empty() {
+        let _ = writeln!(
+            out,
+            "run {} of {}",
+            one_line(digest.run_id(), 200),
+            one_line(digest.file(), 300)
+        );
+    }
+    steps(digest, &mut out);
+    warnings(digest, &mut out);
+    deciding(digest, &mut out);
+    if let Some(end) = digest.end() {
+        let _ = writeln!(out, "\n{}", headline(end));
+    }
+    if let Some(advice) = advice(digest) {
+        let _ = writeln!(out, "{advice}");
+    }
+    out
+}
+
+fn steps(digest: &Digest, out: &mut String) {
+    let all: Vec<&Step> = digest.steps().collect();
+    let shown = &all[all.len().saturating_sub(SHOWN_STEPS)..];
+    let left_out = digest.omitted() + (all.len() - shown.len()) as u64;
+    if !shown.is_empty() {
+        out.push('\n');
+    }
+    if left_out > 0 {
+        let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
+    }
+    for step in shown {
+        let action = step
+            .action_line(60)
+            .map(|action| format!(" → {action}"))
+            .unwrap_or_default();
+        let to = step
+            .route
+            .as_ref()
+            .map(|route| format!(" → {}", route.to))
+            .unwrap_or_default();
+        let (number, state) = (step.number, one_line(step.state.as_str(), 120));
+        let _ = writeln!(
+            out,
+            "  {number:>3} {state}{action}: {} {}{to}",
+            step.mark(),
+            step.verdict_line()
+        );
+    }
+}
+
+fn warnings(digest: &Digest, out: &mut String) {
+    for warning in digest.warnings() {
+        let place = warning
+            .state
+            .as_ref()
+            .map(|state| format!("{state}: "))
+            .unwrap_or_default();
+        let _ = writeln!(out, "  ! {place}{}", one_line(&warning.message, 300));
+    }
+    if digest.more_warnings() > 0 {
+        let _ = writeln!(out, "  ! and {}", plural(digest.more_warnings(), "more warning"));
+    }
+}
+
+fn deciding(digest: &Digest, out: &mut String) {
+    let Some(step) = digest.deciding_step() else {
+        return;
+    };
+    let output = step.output();
+    let lines: Vec<&str> = output.lines().collect();
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nThe last lines of {}:", one_line(step.state.as_str(), 120));
+    for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+        let _ = writeln!(out, "  │ {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::report::testing::failing;
+
+    #[test]
+    fn a_failing_run_reads_as_it_went() {
+        assert_snapshot!(render(&failing().digest()), @r#"
+        fix-types: failure: `check` said no in 3 of 3 iterations
+        run fix-types-20251120T234847-1f2e of .loops/fix-types.yaml
+
+            1 check → mypy src/: ✗ no (exit 1, 2.3s) → fix
+            2 fix → ruff check --fix src/: ✓ exit 0 (2.3s) → check
+            3 check → mypy src/: ✗ no (exit 1, 2.3s) → fix
+            4 fix → ruff check --fix src/: ✓ exit 0 (2.3s) → check
+            5 check → mypy src/: ✗ no (exit 1, 2.3s) → failed
+
+        The last lines of check:
+          │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+          │ src/app.py:9:5: error: Missing return statement  [return]
+          │ Found 2 errors in 1 file (checked 4 source files)
+
+        Loop failed: failed (3 iterations, 11.8s)
+        "#);
+    }
+}
