@@ -20,6 +20,7 @@
 //! network; a test in `tests/integration/architecture.rs` keeps it so.
 
 pub mod base;
+pub mod ci;
 pub mod engine;
 pub mod evaluate;
 pub mod report;

@@ -1,8 +1,13 @@
 //! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
 
+pub mod annotations;
+pub mod ci_log;
 pub mod closing;
+pub mod console;
+pub mod dialect;
 pub mod digest;
 pub mod formats;
+mod recent;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,0 +1,113 @@
+//! File commands: outputs and the step summary, appended to files that the runner reads after the step.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use fs_err::OpenOptions;
+use uuid::Uuid;
+
+use crate::base::text::head;
+
+/// The runner drops a summary above 1 MiB as a whole, and has been seen to lose one near it.
+pub const MAX_SUMMARY: u64 = 900 * 1000;
+
+const CUT: &str = "\n\n> The summary is longer than GitHub keeps; the rest is in the report of the run.\n";
+
+/// Appends outputs to the file behind `GITHUB_OUTPUT`.
+pub fn append_outputs(path: &Path, outputs: &[(&'static str, String)]) -> io::Result<()> {
+    let text: String = outputs.iter().map(|(name, value)| output(name, value)).collect();
+    append(path, &text)
+}
+
+/// Appends Markdown to the file behind `GITHUB_STEP_SUMMARY`, as much as the runner takes.
+pub fn append_summary(path: &Path, markdown: &str) -> io::Result<()> {
+    let there = match fs_err::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error),
+    };
+    match fitting(markdown, MAX_SUMMARY.saturating_sub(there)) {
+        Some(text) => append(path, &text),
+        None => Ok(()),
+    }
+}
+
+/// Returns the text, or its first paragraphs where it does not fit, or nothing where not even they do.
+fn fitting(markdown: &str, room: u64) -> Option<String> {
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    if markdown.len() < room {
+        return Some(format!("{}\n", markdown.trim_end_matches('\n')));
+    }
+    // Only what stands before the first fence can be cut without taking its end away.
+    let before_fences = &markdown[..markdown.find("```").unwrap_or(markdown.len())];
+    let start = head(before_fences, room.saturating_sub(CUT.len()));
+    let end = start.rfind("\n\n")?;
+    Some(format!("{}{CUT}", &start[..end]))
+}
+
+/// Writes one output as a block between delimiters that no value can hold.
+fn output(name: &str, value: &str) -> String {
+    let delimiter = format!("ghadelimiter_{}", Uuid::new_v4());
+    format!("{name}<<{delimiter}\n{value}\n{delimiter}\n")
+}
+
+fn append(path: &Path, text: &str) -> io::Result<()> {
+    // One write: a step that is killed leaves a whole block or none.
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the runner reads, written from `FileCommandManager.cs`.
+    fn read(text: &str) -> Vec<(String, String)> {
+        let mut lines = text.lines();
+        let mut read = Vec::new();
+        while let Some(line) = lines.next() {
+            let (name, delimiter) = line.split_once("<<").unwrap();
+            let value: Vec<&str> = lines.by_ref().take_while(|line| *line != delimiter).collect();
+            read.push((name.to_owned(), value.join("\n")));
+        }
+        read
+    }
+
+    #[test]
+    fn outputs_read_back_whatever_they_hold() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let hostile = "a\nghadelimiter_0\nevil=1\nx<<EOF";
+        append_outputs(
+            file.path(),
+            &[("outcome", "failure".into()), ("reason", hostile.into())],
+        )
+        .unwrap();
+        append_outputs(file.path(), &[("cost-usd", String::new())]).unwrap();
+        let text = fs_err::read_to_string(file.path()).unwrap();
+        let expected = [("outcome", "failure"), ("reason", hostile), ("cost-usd", "")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert_eq!(read(&text), expected);
+    }
+
+    #[test]
+    fn a_summary_never_grows_beyond_what_the_runner_takes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let markdown = format!("## Title\n\nSentence.\n\n```text\n{}\n```\n", "x".repeat(500_000));
+        for _ in 0..9 {
+            append_summary(file.path(), &markdown).unwrap();
+        }
+        let text = fs_err::read_to_string(file.path()).unwrap();
+        assert!(text.len() as u64 <= MAX_SUMMARY);
+        assert_eq!(text.matches("```").count(), 2);
+        assert!(text.contains("Sentence.\n\n> The summary is longer"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error() {
+        assert!(append_outputs(Path::new("/"), &[]).is_err());
+        assert!(append_summary(Path::new("/nowhere/at/all"), "x").is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! GitHub Actions, and Gitea and Forgejo, whose runners speak the same protocol on the log and in files.
+
+pub mod commands;
+pub mod files;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use commands::Commands;
+
+use super::{Lookup, Service};
+use crate::report::annotations::{Tree, annotations};
+use crate::report::dialect::Dialect;
+use crate::report::digest::Digest;
+use crate::report::formats::{outputs, summary};
+
+pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
+
+pub(super) fn detect(env: Lookup<'_>) -> bool {
+    is_true(env, "GITHUB_ACTIONS") || is_true(env, "GITEA_ACTIONS") || is_true(env, "FORGEJO_ACTIONS")
+}
+
+/// Whose runner it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    Github,
+    Gitea,
+    Forgejo,
+}
+
+/// A job of GitHub Actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Github {
+    flavour: Flavour,
+    output: Option<PathBuf>,
+    summary: Option<PathBuf>,
+}
+
+impl Github {
+    /// Reads from the environment what the runner says about the step.
+    pub fn new(env: Lookup<'_>) -> Self {
+        let flavour = match () {
+            () if is_true(env, "FORGEJO_ACTIONS") => Flavour::Forgejo,
+            () if is_true(env, "GITEA_ACTIONS") => Flavour::Gitea,
+            () => Flavour::Github,
+        };
+        let file = |name| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self {
+            flavour,
+            output: file("GITHUB_OUTPUT"),
+            summary: file("GITHUB_STEP_SUMMARY"),
+        }
+    }
+}
+
+impl Service for Github {
+    fn name(&self) -> &'static str {
+        match self.flavour {
+            Flavour::Github => "github",
+            Flavour::Gitea => "gitea",
+            Flavour::Forgejo => "forgejo",
+        }
+    }
+
+    fn dialect(&self) -> Box<dyn Dialect> {
+        Box::new(Commands::default())
+    }
+
+    /// With that variable set, a line on the log can change the environment of later steps.
+    fn refusal(&self, env: Lookup<'_>) -> Option<String> {
+        let name = "ACTIONS_ALLOW_UNSECURE_COMMANDS";
+        is_true(env, name)
+            .then(|| format!("`{name}` is set, which lets a line of output change the job; unset it"))
+    }
+
+    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+        let dialect = Commands::default();
+        let annotated = annotations(digest, tree)
+            .iter()
+            .try_for_each(|annotation| writeln!(log, "{}", dialect.annotation(annotation)))
+            .and_then(|()| log.flush());
+        let output = self
+            .output
+            .as_deref()
+            .map(|path| files::append_outputs(path, &outputs::outputs(digest)));
+        let summary = self
+            .summary
+            .as_deref()
+            .map(|path| files::append_summary(path, &summary::render(digest)));
+        [Some(annotated), output, summary]
+            .into_iter()
+            .flatten()
+            .filter_map(Result::err)
+            .collect()
+    }
+}
+
+fn is_true(env: Lookup<'_>, name: &str) -> bool {
+    env(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}

@@ -1,0 +1,141 @@
+//! The CI systems a run can find itself in: how their logs are spoken to, and where they want results. The
+//! environment is a value that comes in.
+
+pub mod github;
+pub mod plain;
+
+use std::io::{self, Write};
+
+use github::Github;
+use plain::Plain;
+
+use crate::report::annotations::Tree;
+use crate::report::dialect::Dialect;
+use crate::report::digest::Digest;
+
+/// The environment: looks up a variable.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// One row of the table of providers.
+struct Row {
+    names: &'static [&'static str],
+    detect: fn(Lookup<'_>) -> bool,
+    make: fn(Lookup<'_>) -> Provider,
+}
+
+/// In the order in which they are asked: what imitates another one before it, what is always there last.
+const PROVIDERS: &[Row] = &[
+    Row {
+        names: github::NAMES,
+        detect: github::detect,
+        make: |env| Provider::Github(Github::new(env)),
+    },
+    Row {
+        names: plain::NAMES,
+        detect: plain::detect,
+        make: |_| Provider::Plain(Plain),
+    },
+];
+
+/// A CI system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// GitHub Actions, and what speaks its protocol: Gitea and Forgejo.
+    Github(Github),
+    /// Any other, or none.
+    Plain(Plain),
+}
+
+/// What a provider can do.
+trait Service {
+    fn name(&self) -> &'static str;
+    fn dialect(&self) -> Box<dyn Dialect>;
+    fn refusal(&self, env: Lookup<'_>) -> Option<String>;
+    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error>;
+}
+
+impl Provider {
+    /// Returns the provider whose environment this is.
+    pub fn detect(env: Lookup<'_>) -> Self {
+        let row = PROVIDERS.iter().find(|row| (row.detect)(env));
+        row.map_or(Self::Plain(Plain), |row| (row.make)(env))
+    }
+
+    /// Returns the provider with this name, whatever the environment looks like.
+    pub fn by_name(name: &str, env: Lookup<'_>) -> Option<Self> {
+        PROVIDERS
+            .iter()
+            .find(|row| row.names.contains(&name))
+            .map(|row| (row.make)(env))
+    }
+
+    /// Returns all names that [`Provider::by_name`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PROVIDERS.iter().flat_map(|row| row.names).copied()
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        self.service().name()
+    }
+
+    /// Returns how its log is spoken to.
+    pub fn dialect(&self) -> Box<dyn Dialect> {
+        self.service().dialect()
+    }
+
+    /// Returns why nothing should run in this environment, if nothing should.
+    pub fn refusal(&self, env: Lookup<'_>) -> Option<String> {
+        self.service().refusal(env)
+    }
+
+    /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.
+    /// Each thing that fails is one error and keeps nothing else from being published.
+    pub fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+        self.service().publish(digest, tree, log)
+    }
+
+    fn service(&self) -> &dyn Service {
+        match self {
+            Self::Github(github) => github,
+            Self::Plain(plain) => plain,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expect: &str) {
+        let env = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        assert_eq!(Provider::detect(&env).name(), expect);
+    }
+
+    #[test]
+    fn a_provider_is_known_by_its_environment() {
+        check(&[], "plain");
+        check(&[("CI", "true")], "plain");
+        check(&[("GITHUB_ACTIONS", "true")], "github");
+        check(&[("GITHUB_ACTIONS", "false")], "plain");
+        check(&[("GITHUB_ACTIONS", "true"), ("GITEA_ACTIONS", "true")], "gitea");
+        check(
+            &[("GITHUB_ACTIONS", "true"), ("FORGEJO_ACTIONS", "true")],
+            "forgejo",
+        );
+    }
+
+    #[test]
+    fn every_name_finds_its_provider() {
+        for name in Provider::names() {
+            assert!(Provider::by_name(name, &|_| None).is_some(), "{name}");
+        }
+        assert_eq!(Provider::by_name("cvs", &|_| None), None);
+    }
+}

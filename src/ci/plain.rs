@@ -1,0 +1,100 @@
+//! Any CI system of which nothing is known, and a laptop: lines of text, no protocol.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::{Lookup, Service};
+use crate::base::text::{is_direction, is_line_end, one_line, plain};
+use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::dialect::Dialect;
+use crate::report::digest::Digest;
+
+pub(super) const NAMES: &[&str] = &["plain"];
+
+pub(super) fn detect(_env: Lookup<'_>) -> bool {
+    true
+}
+
+/// No CI system in particular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain;
+
+impl Service for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    fn dialect(&self) -> Box<dyn Dialect> {
+        Box::new(Self)
+    }
+
+    fn refusal(&self, _env: Lookup<'_>) -> Option<String> {
+        None
+    }
+
+    fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
+        Vec::new()
+    }
+}
+
+impl Dialect for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    fn group_start(&self, title: &str) -> String {
+        format!("==> {title}")
+    }
+
+    fn group_end(&self) -> Option<String> {
+        None
+    }
+
+    fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        one_clean_line(text)
+    }
+
+    fn block_start(&mut self) -> Option<String> {
+        None
+    }
+
+    fn block_end(&mut self) -> Option<String> {
+        None
+    }
+
+    fn annotation(&self, annotation: &Annotation) -> String {
+        let level = match annotation.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Notice => "notice",
+        };
+        let mut place = String::new();
+        if let Some(location) = &annotation.location {
+            place.push_str(&location.file);
+            for number in [location.line, location.column].into_iter().flatten() {
+                place.push(':');
+                place.push_str(&number.to_string());
+            }
+            place.push_str(": ");
+        }
+        self.untrusted(&format!(
+            "{place}{level}: {}",
+            one_line(&annotation.message, 1000)
+        ))
+        .into_owned()
+    }
+
+    fn mask(&self, _value: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Returns the text without escapes, control characters and turns of direction, its line ends as blanks.
+pub(super) fn one_clean_line(text: &str) -> Cow<'_, str> {
+    let clean = plain(text);
+    if !clean.chars().any(|c| is_line_end(c) || is_direction(c)) {
+        return clean;
+    }
+    let kept = clean.chars().filter(|c| !is_direction(*c));
+    Cow::Owned(kept.map(|c| if is_line_end(c) { ' ' } else { c }).collect())
+}

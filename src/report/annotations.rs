@@ -1,0 +1,393 @@
+//! What is worth a mark on a line of code: the step that decided a failed run, and the places in the tree that its
+//! output names.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::digest::Digest;
+use super::step::Step;
+use crate::base::text::{head, one_line, plain};
+use crate::engine::outcome::Outcome;
+
+/// CI systems keep ten of a kind per step; two are left to others in the same step.
+pub const MAX_PER_LEVEL: usize = 8;
+
+/// Longer messages are cut by GitHub.
+pub const MAX_MESSAGE: usize = 4096;
+
+const MAX_TITLE: usize = 200;
+
+/// A longer line is data, not a message of a compiler.
+const MAX_LINE: usize = 2000;
+
+/// How bad an annotation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// It made something fail.
+    Error,
+    /// It is probably wrong.
+    Warning,
+    /// It is worth knowing.
+    Notice,
+}
+
+/// A place in a file of the repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The file, relative to the root.
+    pub file: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column, from 1.
+    pub column: Option<u32>,
+}
+
+/// A remark, at a place where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// How bad it is.
+    pub level: Level,
+    /// A few words.
+    pub title: String,
+    /// The remark, of one or more lines.
+    pub message: String,
+    /// Where.
+    pub location: Option<Location>,
+}
+
+/// What is in the repository, as far as annotations have to know.
+pub struct Tree<'a> {
+    /// The absolute path of the root; paths below it are shortened.
+    pub root: &'a str,
+    /// Tells whether a file exists, by its path relative to the root.
+    pub exists: &'a dyn Fn(&str) -> bool,
+}
+
+impl Tree<'_> {
+    /// Returns the path relative to the root of a file that exists in the tree.
+    fn find(&self, path: &str) -> Option<String> {
+        let relative = match path.strip_prefix('/') {
+            Some(_) => path
+                .strip_prefix(self.root.trim_end_matches('/'))?
+                .strip_prefix('/')?,
+            None => path,
+        };
+        let parts: Vec<&str> = relative
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        let relative = parts.join("/");
+        let inside = !parts.is_empty() && !parts.contains(&"..") && !relative.contains('\\');
+        (inside && (self.exists)(&relative)).then_some(relative)
+    }
+}
+
+/// Returns the annotations of a run, the one about its end first, at most [`MAX_PER_LEVEL`] of each level.
+pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
+    let step = digest.deciding_step();
+    let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
+    if let Some(step) = step {
+        all.extend(places(&step.output(), &step.state.to_string(), tree));
+    }
+    all.extend(digest.warnings().iter().map(|warning| Annotation {
+        level: Level::Warning,
+        title: format!("{}: warning", one_line(digest.loop_name(), 120)),
+        message: message(&warning.message),
+        location: warning.state.as_ref().map(|state| at(digest, digest.line(state))),
+    }));
+    limited(all)
+}
+
+fn limited(all: Vec<Annotation>) -> Vec<Annotation> {
+    let mut kept: Vec<Annotation> = Vec::new();
+    for annotation in all {
+        let same_level = kept
+            .iter()
+            .filter(|other| other.level == annotation.level)
+            .count();
+        if same_level < MAX_PER_LEVEL && !kept.contains(&annotation) {
+            kept.push(annotation);
+        }
+    }
+    kept
+}
+
+/// Returns the annotation about the end of the run, on the loop file's line of the state that decided it.
+fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
+    let level = match digest.end().map(|end| (end.outcome, end.verified)) {
+        Some((Outcome::Success, true)) => return None,
+        Some((Outcome::Success, false)) => Level::Warning,
+        Some((Outcome::Handoff, _)) => Level::Notice,
+        Some(_) | None => Level::Error,
+    };
+    let state = step
+        .map(|step| &step.state)
+        .or_else(|| digest.end().map(|end| &end.final_state));
+    let mut text = digest.sentence();
+    if let Some(step) = step {
+        let output = step.output();
+        let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+        for line in &lines[lines.len().saturating_sub(10)..] {
+            text.push('\n');
+            text.push_str(head(line, 300));
+        }
+    }
+    Some(Annotation {
+        level,
+        title: one_line(
+            &format!("{}: {}", digest.loop_name(), digest.outcome_word()),
+            MAX_TITLE,
+        ),
+        message: message(&text),
+        location: (!digest.file().is_empty()).then(|| at(digest, state.and_then(|state| digest.line(state)))),
+    })
+}
+
+fn at(digest: &Digest, line: Option<u32>) -> Location {
+    Location {
+        file: digest.file().to_owned(),
+        line,
+        column: None,
+    }
+}
+
+fn message(text: &str) -> String {
+    let clean = plain(text);
+    let mut end = clean
+        .char_indices()
+        .nth(MAX_MESSAGE)
+        .map_or(clean.len(), |(index, _)| index);
+    while clean[..end].ends_with(char::is_whitespace) {
+        end -= clean[..end].chars().next_back().map_or(1, char::len_utf8);
+    }
+    clean[..end].to_owned()
+}
+
+/// `src/a.rs:3:5: error: …`, `a.py:3: error: …`, `./main.go:3:5: …`, `a.ts:3:5 - error …`.
+static COLONS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?(?::|\s+-)\s+(\S.*)$").ok());
+
+/// `a.ts(3,5): error TS2322: …`.
+static PARENTHESES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+)\(([0-9]{1,7})(?:,([0-9]{1,5}))?\)\s*:\s+(\S.*)$").ok());
+
+/// `  --> src/main.rs:3:5` under the line that holds the message.
+static ARROW: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\s*-->\s+([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?\s*$").ok());
+
+/// Returns the places in the tree that a text names, with what it says about them.
+fn places(text: &str, title: &str, tree: &Tree<'_>) -> Vec<Annotation> {
+    let mut found = Vec::new();
+    let mut before = "";
+    for line in text
+        .lines()
+        .filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty())
+    {
+        let inline = || captures(&COLONS, line).or_else(|| captures(&PARENTHESES, line));
+        let place = match captures(&ARROW, line) {
+            Some(place) => Some((place, before)),
+            None => inline().map(|place| (place, "")),
+        };
+        if let Some((place, above)) = place {
+            let said = place.get(4).map_or(above, |said| said.as_str()).trim();
+            found.extend(annotation(&place, said, title, tree));
+        }
+        before = line;
+    }
+    found
+}
+
+fn captures<'t>(pattern: &LazyLock<Option<Regex>>, line: &'t str) -> Option<Captures<'t>> {
+    pattern.as_ref().and_then(|pattern| pattern.captures(line))
+}
+
+fn annotation(place: &Captures<'_>, said: &str, title: &str, tree: &Tree<'_>) -> Option<Annotation> {
+    let number = |index| {
+        place
+            .get(index)
+            .and_then(|text| text.as_str().parse().ok())
+            .filter(|n: &u32| *n > 0)
+    };
+    let line = number(2)?;
+    let file = tree.find(&place[1])?;
+    let said = if said.is_empty() {
+        "named in the output"
+    } else {
+        said
+    };
+    let location = Location {
+        file,
+        line: Some(line),
+        column: number(3),
+    };
+    Some(Annotation {
+        level: level(said),
+        title: one_line(title, MAX_TITLE),
+        message: message(said),
+        location: Some(location),
+    })
+}
+
+/// Returns how bad a message is by its own words; what says nothing stands in the output of a failed step.
+fn level(said: &str) -> Level {
+    let lower = said.to_lowercase();
+    let begins = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
+    if begins(&["warning", "warn"]) || lower.contains("[warning") {
+        Level::Warning
+    } else if begins(&["note", "info", "help", "hint"]) || lower.contains("[info") {
+        Level::Notice
+    } else {
+        Level::Error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::ci::Provider;
+    use crate::engine::event::Event;
+    use crate::engine::outcome::TerminatedBy;
+    use crate::report::testing::{Journal, failing, state, succeeding};
+
+    const FILES: &[&str] = &[
+        "src/app.py",
+        "src/main.rs",
+        "main.go",
+        "src/a.ts",
+        "tests/test_a.py",
+        "web/a.js",
+        "a.c",
+    ];
+
+    fn shown(digest: &Digest) -> String {
+        let exists = |path: &str| FILES.contains(&path);
+        let dialect = Provider::by_name("plain", &|_| None).unwrap().dialect();
+        let found = annotations(
+            digest,
+            &Tree {
+                root: "/home/me/repo/",
+                exists: &exists,
+            },
+        );
+        found
+            .iter()
+            .map(|annotation| dialect.annotation(annotation) + "\n")
+            .collect()
+    }
+
+    /// The annotations of a run that fails with this output, without the first one.
+    fn found(output: &str) -> String {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "make", (1, output), "no", "failed");
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        let shown = shown(&journal.digest());
+        shown
+            .split_once('\n')
+            .map_or_else(String::new, |(_, rest)| rest.to_owned())
+    }
+
+    #[test]
+    fn the_deciding_failure_comes_first() {
+        assert_snapshot!(shown(&failing().digest()), @r#"
+        .loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…
+        src/app.py:3: error: error: Name "foo" is not defined  [name-defined]
+        src/app.py:9:5: error: error: Missing return statement  [return]
+        "#);
+        assert_eq!(shown(&succeeding().digest()), "");
+    }
+
+    #[test]
+    fn every_compiler_names_places_in_its_own_way() {
+        let output = "\
+error[E0308]: mismatched types
+  --> src/main.rs:3:5
+warning: unused variable
+ --> src/main.rs:9:1
+a.c:3:5: warning: unused variable 'x' [-Wunused-variable]
+a.c:7: note: declared here
+src/app.py:3: error: Name \"foo\" is not defined  [name-defined]
+src/app.py:1:8: F401 [*] `os` imported but unused
+/home/me/repo/web/a.js:3:5: 'x' is not defined. [Error/no-undef]
+/home/me/repo/web/a.js:4:5: Unexpected console statement. [Warning/no-console]
+tests/test_a.py:12: AssertionError
+./main.go:3:5: undefined: x
+src/a.ts(3,5): error TS2322: Type 'string' is not assignable
+src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
+";
+        assert_snapshot!(found(output), @r#"
+        src/main.rs:3:5: error: error[E0308]: mismatched types
+        src/main.rs:9:1: warning: warning: unused variable
+        a.c:3:5: warning: warning: unused variable 'x' [-Wunused-variable]
+        a.c:7: notice: note: declared here
+        src/app.py:3: error: error: Name "foo" is not defined  [name-defined]
+        src/app.py:1:8: error: F401 [*] `os` imported but unused
+        web/a.js:3:5: error: 'x' is not defined. [Error/no-undef]
+        web/a.js:4:5: warning: Unexpected console statement. [Warning/no-console]
+        tests/test_a.py:12: error: AssertionError
+        main.go:3:5: error: undefined: x
+        src/a.ts:3:5: error: error TS2322: Type 'string' is not assignable
+        "#);
+    }
+
+    #[test]
+    fn only_files_of_the_tree_are_named() {
+        for line in [
+            "/etc/passwd:1: root",
+            "../src/app.py:1: x",
+            "src/../src/app.py:1: x",
+            "/home/me/repo-2/src/app.py:1: x",
+            "none.py:1: x",
+            "src/app.py:0: x",
+            "12:30:45 started",
+            "http://src/app.py:80: x",
+            "src/app.py:99999999999999999999: x",
+        ] {
+            assert_eq!(found(line), "", "{line}");
+        }
+    }
+
+    #[test]
+    fn there_are_at_most_eight_of_a_level_and_none_is_long() {
+        let line = |index: u32| format!("src/app.py:{index}: error: {}", "x".repeat(1500));
+        let lines: Vec<String> = (1..50).map(line).collect();
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "make", (1, &lines.join("\n")), "no", "failed");
+        for index in 0..20 {
+            journal.push(Event::Warning {
+                state: Some(state("fix")),
+                message: format!("{index}{}", "é".repeat(5000)),
+            });
+        }
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        let exists = |_: &str| true;
+        let found = annotations(
+            &journal.digest(),
+            &Tree {
+                root: "/",
+                exists: &exists,
+            },
+        );
+        assert!(
+            found
+                .iter()
+                .all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE)
+        );
+        assert_eq!(
+            found
+                .iter()
+                .filter(|annotation| annotation.level == Level::Warning)
+                .count(),
+            MAX_PER_LEVEL
+        );
+        assert!(
+            found
+                .iter()
+                .filter(|annotation| annotation.level == Level::Error)
+                .count()
+                <= MAX_PER_LEVEL
+        );
+    }
+}

@@ -1,0 +1,546 @@
+//! The log of a run in CI: a flat group per step that holds what its action printed, and after it, visible without
+//! opening the group, what the step came to. What actions print can issue no command.
+
+use std::io::{self, Write};
+
+use console::Style;
+
+use super::closing::{advice, headline};
+use super::dialect::Dialect;
+use super::digest::Digest;
+use super::recent::Recent;
+use super::step::Step;
+use super::{OutputLine, Sink};
+use crate::base::text::{is_line_end, one_line, plural};
+use crate::base::time::human;
+use crate::engine::event::{Event, LoopStart, Stamped};
+
+/// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
+pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
+
+/// Lines of the deciding step that stand open at the end of a failed run.
+const SHOWN_AT_END: usize = 30;
+
+const MAX_TITLE: usize = 200;
+
+/// A sink that writes the log of a CI system.
+pub struct CiLog {
+    out: Box<dyn Write>,
+    dialect: Box<dyn Dialect>,
+    colour: bool,
+    digest: Digest,
+    recent: Recent,
+    max_iterations: u32,
+    open: Open,
+    verdict_due: bool,
+    live: u64,
+    held: u64,
+}
+
+/// What has to be closed before the log goes back to others.
+#[derive(Default)]
+struct Open {
+    group: bool,
+    block: bool,
+}
+
+impl CiLog {
+    /// Makes a log that speaks `dialect` on `out`.
+    pub fn new(out: Box<dyn Write>, dialect: Box<dyn Dialect>, colour: bool) -> Self {
+        Self {
+            out,
+            dialect,
+            colour,
+            digest: Digest::without_steps(),
+            recent: Recent::default(),
+            max_iterations: 0,
+            open: Open::default(),
+            verdict_due: false,
+            live: 0,
+            held: 0,
+        }
+    }
+
+    fn show(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::LoopStart(start) => self.loop_start(start),
+            Event::StateEnter { .. } => Ok(()),
+            Event::ActionStart { .. } => self.open_group(),
+            Event::ActionComplete(_) => self.close_group(),
+            Event::Evaluate { .. } => {
+                self.verdict_due = true;
+                self.close_group()
+            }
+            Event::Route { to, .. } => {
+                self.verdict_due = false;
+                self.verdict(Some(to.as_str()))
+            }
+            Event::Retry {
+                state,
+                attempt,
+                max_retries,
+            } => self.line(
+                "↻",
+                &format!("retry {} of {max_retries}: {state}", attempt.saturating_sub(1)),
+            ),
+            Event::Backoff { state, duration_ms } => {
+                let wait = human(std::time::Duration::from_millis(*duration_ms));
+                self.line("…", &format!("waiting {wait} before {state}"))
+            }
+            Event::Warning { state, message } => {
+                let place = state
+                    .as_ref()
+                    .map(|state| format!("{state}: "))
+                    .unwrap_or_default();
+                self.line("!", &format!("warning: {place}{}", one_line(message, 1000)))
+            }
+            Event::Handoff { state, reason } => {
+                self.line("→", &format!("handoff in {state}: {}", one_line(reason, 1000)))
+            }
+            Event::LoopError { state, error } => {
+                self.pending_verdict()?;
+                self.line("✗", &format!("error in {state}: {}", one_line(error, 1000)))
+            }
+            Event::LoopTimeout { state, elapsed_ms } => {
+                self.pending_verdict()?;
+                let elapsed = human(std::time::Duration::from_millis(*elapsed_ms));
+                self.line("✗", &format!("timeout of the loop in {state} after {elapsed}"))
+            }
+            Event::LoopComplete(_) => self.finish(),
+        }
+    }
+
+    fn loop_start(&mut self, start: &LoopStart) -> io::Result<()> {
+        self.max_iterations = start.max_iterations;
+        let cap = plural(start.max_iterations, "iteration");
+        self.line(
+            "▶",
+            &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id),
+        )
+    }
+
+    /// Returns `[2/20] fix`.
+    fn place(&self, step: &Step) -> String {
+        format!("[{}/{}] {}", step.iteration, self.max_iterations, step.state)
+    }
+
+    fn title(&self, step: &Step) -> String {
+        let place = if step.closing {
+            step.state.to_string()
+        } else {
+            self.place(step)
+        };
+        match step.action_line(MAX_TITLE) {
+            Some(action) => format!("{place} → {action}"),
+            None => place,
+        }
+    }
+
+    fn open_group(&mut self) -> io::Result<()> {
+        self.close_group()?;
+        (self.live, self.held) = (0, 0);
+        let Some(step) = self.digest.unfinished() else {
+            return Ok(());
+        };
+        let title = self.title(step);
+        self.recent.begin(step.number);
+        let title = self.dialect.group_start(&self.dialect.untrusted(&title));
+        self.raw(&title)?;
+        self.open.group = true;
+        Ok(())
+    }
+
+    fn close_group(&mut self) -> io::Result<()> {
+        self.close_block()?;
+        if std::mem::take(&mut self.open.group) {
+            if self.held > 0 {
+                self.line(
+                    "│",
+                    &format!("… {} more in the log file of the run", size(self.held)),
+                )?;
+            }
+            if let Some(end) = self.dialect.group_end() {
+                self.raw(&end)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_block(&mut self) -> io::Result<()> {
+        if self.open.block {
+            return Ok(());
+        }
+        // Set before the line is written, so that a line that is written in part is closed as well.
+        self.open.block = true;
+        match self.dialect.block_start() {
+            Some(start) => self.raw(&start),
+            None => Ok(()),
+        }
+    }
+
+    fn close_block(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.open.block) {
+            return Ok(());
+        }
+        match self.dialect.block_end() {
+            Some(end) => self.raw(&end),
+            None => Ok(()),
+        }
+    }
+
+    fn pending_verdict(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.verdict_due) {
+            self.verdict(None)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn verdict(&mut self, to: Option<&str>) -> io::Result<()> {
+        self.close_group()?;
+        let Some(step) = self.digest.unfinished() else {
+            return Ok(());
+        };
+        let place = if step.action.is_some() {
+            String::new()
+        } else {
+            format!("{}: ", self.place(step))
+        };
+        let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
+        let (mark, line) = (step.mark(), format!("{place}{}{arrow}", step.verdict_line()));
+        self.line(mark, &line)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.close_group()?;
+        if let Some(step) = self.digest.deciding_step() {
+            let lines = self.recent.of(step, SHOWN_AT_END);
+            let (title, verdict) = (
+                self.title(step),
+                format!("{} {}", step.mark(), step.verdict_line()),
+            );
+            self.line("──", &format!("the step that decided: {title}"))?;
+            for line in &lines {
+                self.quote(line)?;
+            }
+            self.close_block()?;
+            self.line("──", &verdict)?;
+        }
+        let Some(end) = self.digest.end() else {
+            return Ok(());
+        };
+        let (headline, sentence) = (headline(end), self.digest.sentence());
+        let mark = if self.digest.is_success() { "✓" } else { "✗" };
+        self.line(mark, &headline)?;
+        self.line(" ".repeat(2).as_str(), &sentence)?;
+        match advice(&self.digest) {
+            Some(advice) => self.line("  ", &advice),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a line of an action's output, as many lines as a reader of the log would see in it.
+    fn quote(&mut self, text: &str) -> io::Result<()> {
+        self.open_block()?;
+        for piece in text.split(is_line_end) {
+            let clean = self.dialect.untrusted(piece);
+            writeln!(self.out, "│ {clean}")?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line of our own; what it quotes cannot leave it, and it begins with a sign that no command has.
+    fn line(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        let mark = if mark.trim().is_empty() { "·" } else { mark };
+        let text = self.dialect.untrusted(text).into_owned();
+        let style = match mark {
+            "✓" => Style::new().green(),
+            "✗" => Style::new().red(),
+            _ => Style::new(),
+        };
+        let styled = style
+            .force_styling(self.colour)
+            .apply_to(format!("{mark} {text}"));
+        writeln!(self.out, "{styled}")
+    }
+
+    fn raw(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{line}")
+    }
+}
+
+impl Sink for CiLog {
+    fn name(&self) -> &'static str {
+        "the CI log"
+    }
+
+    fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        if matches!(stamped.event, Event::StateEnter { .. }) {
+            self.close_group()?;
+            self.pending_verdict()?;
+        }
+        if matches!(stamped.event, Event::LoopComplete(_)) {
+            self.pending_verdict()?;
+        }
+        self.digest.event(stamped);
+        self.recent.settle(&self.digest);
+        self.show(&stamped.event)?;
+        self.out.flush()
+    }
+
+    fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
+        self.recent.push(line.text);
+        let bytes = line.text.len() as u64 + 1;
+        if self.live + bytes > MAX_LIVE {
+            self.held += bytes;
+            return Ok(());
+        }
+        self.live += bytes;
+        self.quote(line.text)
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for CiLog {
+    /// Gives the log back as it was found, also when the run did not come to its end.
+    fn drop(&mut self) {
+        let closed = self.close_group().and_then(|()| self.out.flush());
+        // There is nobody left to tell.
+        drop(closed);
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => plural(bytes, "byte"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes / 1_048_576, bytes % 1_048_576 * 10 / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::super::Stream;
+    use super::super::testing::{Buffer, Journal, failing, show, succeeding};
+    use super::*;
+    use crate::ci::Provider;
+    use crate::engine::outcome::{Outcome, TerminatedBy};
+
+    fn log(provider: &str) -> (CiLog, Buffer) {
+        let buffer = Buffer::default();
+        let dialect = Provider::by_name(provider, &|_| None).unwrap().dialect();
+        (CiLog::new(Box::new(buffer.clone()), dialect, false), buffer)
+    }
+
+    /// The log with every random token as `TOKEN`.
+    fn shown(provider: &str, journal: &Journal) -> String {
+        let (mut log, buffer) = log(provider);
+        show(&mut log, journal).unwrap();
+        drop(log);
+        let mut text = buffer.text();
+        while let Some((_, rest)) = text
+            .split_once("::stop-commands::")
+            .filter(|(_, rest)| !rest.starts_with("TOKEN"))
+        {
+            let token = rest.lines().next().unwrap().to_owned();
+            text = text
+                .replace(&token, "TOKEN")
+                .replacen("::stop-commands::TOKEN", "::stop::TOKEN", 1);
+        }
+        text
+    }
+
+    #[test]
+    fn a_success_on_github() {
+        assert_snapshot!(shown("github", &succeeding()), @r#"
+        ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+        ::group::[1/20] check → mypy src/
+        ::stop::TOKEN
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ::TOKEN::
+        ::endgroup::
+        ✗ no (exit 1, 2.3s) → fix
+        ::group::[1/20] fix → ruff check --fix src/
+        ::endgroup::
+        ✓ exit 0 (2.3s) → check
+        ::group::[2/20] check → mypy src/
+        ::stop::TOKEN
+        │ Success: no issues found
+        ::TOKEN::
+        ::endgroup::
+        ✓ yes (exit 0, 2.3s) → done
+        ✓ Loop completed: done (2 iterations, 7.0s)
+        · success: `check` said yes
+        "#);
+    }
+
+    #[test]
+    fn a_failure_on_github_ends_with_the_step_that_decided() {
+        assert_snapshot!(shown("github", &failing()), @r#"
+        ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+        ::group::[1/20] check → mypy src/
+        ::stop::TOKEN
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ::TOKEN::
+        ::endgroup::
+        ✗ no (exit 1, 2.3s) → fix
+        ::group::[1/20] fix → ruff check --fix src/
+        ::endgroup::
+        ✓ exit 0 (2.3s) → check
+        ::group::[2/20] check → mypy src/
+        ::stop::TOKEN
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ::TOKEN::
+        ::endgroup::
+        ✗ no (exit 1, 2.3s) → fix
+        ::group::[2/20] fix → ruff check --fix src/
+        ::endgroup::
+        ✓ exit 0 (2.3s) → check
+        ::group::[3/20] check → mypy src/
+        ::stop::TOKEN
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ::TOKEN::
+        ::endgroup::
+        ✗ no (exit 1, 2.3s) → failed
+        ── the step that decided: [3/20] check → mypy src/
+        ::stop::TOKEN
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ::TOKEN::
+        ── ✗ no (exit 1, 2.3s)
+        ✗ Loop failed: failed (3 iterations, 11.8s)
+        · failure: `check` said no in 3 of 3 iterations
+        "#);
+    }
+
+    #[test]
+    fn a_failure_elsewhere() {
+        assert_snapshot!(shown("plain", &failing()), @r#"
+        ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+        ==> [1/20] check → mypy src/
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ✗ no (exit 1, 2.3s) → fix
+        ==> [1/20] fix → ruff check --fix src/
+        ✓ exit 0 (2.3s) → check
+        ==> [2/20] check → mypy src/
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ✗ no (exit 1, 2.3s) → fix
+        ==> [2/20] fix → ruff check --fix src/
+        ✓ exit 0 (2.3s) → check
+        ==> [3/20] check → mypy src/
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ✗ no (exit 1, 2.3s) → failed
+        ── the step that decided: [3/20] check → mypy src/
+        │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        │ src/app.py:9:5: error: Missing return statement  [return]
+        │ Found 2 errors in 1 file (checked 4 source files)
+        ── ✗ no (exit 1, 2.3s)
+        ✗ Loop failed: failed (3 iterations, 11.8s)
+        · failure: `check` said no in 3 of 3 iterations
+        "#);
+    }
+
+    #[test]
+    fn a_state_without_an_action_is_a_line() {
+        let mut journal = Journal::start();
+        journal.enter("choose", 1).judge("yes").route(Some("yes"), "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        assert_snapshot!(shown("github", &journal), @r"
+        ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+        ✓ [1/20] choose: yes → done
+        ✓ Loop completed: done (1 iteration, 20ms)
+        · success: `choose` said yes
+        ");
+    }
+
+    #[test]
+    fn what_is_open_is_closed_whatever_happens() {
+        let mut journal = Journal::start();
+        journal.enter("fix", 1).act("sleep 9");
+        let begun = |journal: &Journal| {
+            let (mut log, buffer) = log("github");
+            show(&mut log, journal).unwrap();
+            log.output(OutputLine {
+                stream: Stream::Stdout,
+                text: "half",
+            })
+            .unwrap();
+            (log, buffer)
+        };
+        let closed = |text: &str| {
+            let token = text
+                .split_once("::stop-commands::")
+                .unwrap()
+                .1
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned();
+            assert!(
+                text.contains(&format!("│ half\n::{token}::\n::endgroup::\n")),
+                "{text}"
+            );
+        };
+        let (log, buffer) = begun(&journal);
+        drop(log);
+        closed(&buffer.text());
+
+        let (mut log, buffer) = begun(&journal);
+        journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "fix", false);
+        log.event(journal.events.last().unwrap()).unwrap();
+        closed(&buffer.text());
+    }
+
+    #[test]
+    fn a_step_that_prints_without_end_does_not_fill_the_log() {
+        let mut journal = Journal::start();
+        journal.enter("fix", 1).act("yes");
+        let (mut log, buffer) = log("plain");
+        show(&mut log, &journal).unwrap();
+        let text = "y".repeat(1023);
+        for _ in 0..3 * MAX_LIVE / 1024 {
+            log.output(OutputLine {
+                stream: Stream::Stdout,
+                text: &text,
+            })
+            .unwrap();
+        }
+        log.event(journal.done(0, "", "").events.last().unwrap()).unwrap();
+        assert!(buffer.text().len() < 5 * 1024 * 1024);
+        assert!(
+            buffer
+                .text()
+                .ends_with("│ … 8.0 MiB more in the log file of the run\n")
+        );
+    }
+
+    #[test]
+    fn a_closed_pipe_is_an_error() {
+        let dialect = Provider::by_name("github", &|_| None).unwrap().dialect();
+        let mut log = CiLog::new(Box::new(Buffer::closed_after(200)), dialect, false);
+        assert_eq!(
+            show(&mut log, &failing()).unwrap_err().kind(),
+            io::ErrorKind::BrokenPipe
+        );
+    }
+}

@@ -1,0 +1,788 @@
+//! The progress of a run for a person at a terminal. It writes where it is told and never prints; that the terminal
+//! went away is an error value like any other.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use console::{Style, truncate_str};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use super::closing::{advice, headline};
+use super::digest::Digest;
+use super::recent::Recent;
+use super::step::{Standing, Step};
+use super::{OutputLine, Sink};
+use crate::base::text::{is_direction, is_line_end, one_line, plain};
+use crate::base::time::human;
+use crate::engine::event::{Event, Stamped};
+
+/// How much a console says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The last words only.
+    Quiet,
+    /// Every step, and the end of the output of the one that decided a failed run.
+    Normal,
+    /// Every step with all that it prints.
+    Verbose,
+}
+
+/// How a console looks. All of it is decided by the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// How much it says.
+    pub verbosity: Verbosity,
+    /// Whether it may use colour.
+    pub colour: bool,
+    /// The columns of the window.
+    pub width: usize,
+    /// Whether there is a person in front of it: a spinner shows passing time.
+    pub interactive: bool,
+}
+
+/// A sink that writes for people.
+pub struct Console {
+    out: Shared,
+    look: Look,
+    digest: Digest,
+    recent: Recent,
+    max_iterations: u32,
+    headed: bool,
+    verdict_due: bool,
+    spinner: Option<ProgressBar>,
+}
+
+const INDENT: &str = "       ";
+const SHOWN_AT_END: usize = 15;
+
+/// Narrower windows get lines of this width, broken by the terminal.
+const MIN_WIDTH: usize = 20;
+
+/// An action is cut to the window; this bounds the work on texts that are far longer.
+const MAX_ACTION: usize = 1000;
+
+impl Console {
+    /// Makes a console that writes to `out`.
+    pub fn new(out: Box<dyn Write + Send>, look: Look) -> Self {
+        Self {
+            out: Shared::new(out),
+            look,
+            digest: Digest::without_steps(),
+            recent: Recent::default(),
+            max_iterations: 0,
+            headed: false,
+            verdict_due: false,
+            spinner: None,
+        }
+    }
+
+    fn show(&mut self, event: &Event) -> io::Result<()> {
+        if self.look.verbosity == Verbosity::Quiet {
+            return if matches!(event, Event::LoopComplete(_)) {
+                self.finish()
+            } else {
+                Ok(())
+            };
+        }
+        match event {
+            Event::LoopStart(start) => {
+                self.max_iterations = start.max_iterations;
+                Ok(())
+            }
+            Event::StateEnter { .. } | Event::Handoff { .. } | Event::LoopTimeout { .. } => Ok(()),
+            Event::ActionStart { .. } => {
+                self.recent
+                    .begin(self.digest.unfinished().map_or(0, |step| step.number));
+                self.head()?;
+                self.spin();
+                Ok(())
+            }
+            Event::ActionComplete(_) => {
+                self.stop_spinner();
+                let closing = self.digest.unfinished().is_some_and(|step| step.closing);
+                if closing { self.verdict() } else { Ok(()) }
+            }
+            Event::Evaluate { .. } => {
+                self.verdict_due = false;
+                self.verdict()
+            }
+            Event::Route { to, .. } => {
+                if std::mem::take(&mut self.verdict_due) {
+                    self.verdict()?;
+                }
+                self.note("→", to.as_str())
+            }
+            Event::Retry {
+                attempt, max_retries, ..
+            } => self.note(
+                "↻",
+                &format!("retry {} of {max_retries}", attempt.saturating_sub(1)),
+            ),
+            Event::Backoff { duration_ms, .. } => self.note(
+                "…",
+                &format!(
+                    "waiting {}",
+                    human(std::time::Duration::from_millis(*duration_ms))
+                ),
+            ),
+            Event::Warning { state, message } => {
+                let place = state
+                    .as_ref()
+                    .map(|state| format!("{state}: "))
+                    .unwrap_or_default();
+                self.note("!", &format!("{place}{message}"))
+            }
+            Event::LoopError { error, .. } => self.note("✗", error),
+            Event::LoopComplete(_) => self.finish(),
+        }
+    }
+
+    /// Writes `[1/20] check → mypy src/`.
+    fn head(&mut self) -> io::Result<()> {
+        self.headed = true;
+        let Some(step) = self.digest.unfinished() else {
+            return Ok(());
+        };
+        let count = if step.closing {
+            "[end]".to_owned()
+        } else {
+            format!("[{}/{}]", step.iteration, self.max_iterations)
+        };
+        let state = one_line(step.state.as_str(), 120);
+        let action = step
+            .action_line(MAX_ACTION)
+            .map(|action| format!(" → {action}"))
+            .unwrap_or_default();
+        let (count, state) = (
+            self.style().dim().apply_to(count),
+            self.style().bold().apply_to(state),
+        );
+        self.line(&format!("{count} {state}{action}"))
+    }
+
+    fn verdict(&mut self) -> io::Result<()> {
+        if !self.headed {
+            self.head()?;
+        }
+        let Some(step) = self.digest.unfinished() else {
+            return Ok(());
+        };
+        let line = format!("{} {}", step.mark(), step.verdict_line());
+        let line = self.standing(step).apply_to(line).to_string();
+        self.line(&format!("{INDENT}{line}"))
+    }
+
+    fn note(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        self.line(&format!("{INDENT}{mark} {}", one_line(text, MAX_ACTION)))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.stop_spinner();
+        let Some(end) = self.digest.end() else {
+            return Ok(());
+        };
+        let good = self.digest.is_success() && end.verified;
+        let style = if good {
+            self.style().green()
+        } else {
+            self.style().yellow()
+        };
+        let style = if self.digest.is_success() {
+            style
+        } else {
+            self.style().red()
+        };
+        let mut lines = Vec::new();
+        if self.look.verbosity == Verbosity::Normal {
+            lines.extend(self.deciding_output());
+        }
+        if self.look.verbosity > Verbosity::Quiet {
+            lines.push(String::new());
+        }
+        lines.push(style.bold().apply_to(headline(end)).to_string());
+        if !good {
+            lines.push(self.digest.sentence());
+            lines.extend(advice(&self.digest));
+        }
+        lines.iter().try_for_each(|line| self.out.line(line))
+    }
+
+    fn deciding_output(&self) -> Vec<String> {
+        let Some(step) = self.digest.deciding_step() else {
+            return Vec::new();
+        };
+        let lines = self.recent.of(step, SHOWN_AT_END);
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let title = format!("the last lines of {}:", one_line(step.state.as_str(), 120));
+        let quoted = lines
+            .iter()
+            .flat_map(|line| quoted(line))
+            .map(|line| self.cut(&line));
+        [String::new(), title].into_iter().chain(quoted).collect()
+    }
+
+    fn style(&self) -> Style {
+        Style::new().force_styling(self.look.colour)
+    }
+
+    fn standing(&self, step: &Step) -> Style {
+        match step.standing() {
+            Standing::Passing => self.style().green(),
+            Standing::Failing => self.style().red(),
+            Standing::Open => self.style().dim(),
+        }
+    }
+
+    fn cut(&self, line: &str) -> String {
+        truncate_str(line, self.look.width.max(MIN_WIDTH), "…").into_owned()
+    }
+
+    /// Writes a line, with the spinner out of the way.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        let line = self.cut(line);
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| self.out.line(&line)),
+            None => self.out.line(&line),
+        }
+    }
+
+    fn spin(&mut self) {
+        if !self.look.interactive {
+            return;
+        }
+        let screen = Screen {
+            out: self.out.clone(),
+            width: self.look.width,
+        };
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
+        let spinner = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template(&format!("{INDENT}{{spinner}} {{elapsed}}")) {
+            spinner.set_style(style);
+        }
+        self.spinner = Some(spinner);
+    }
+
+    fn stop_spinner(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+impl Sink for Console {
+    fn name(&self) -> &'static str {
+        "the console"
+    }
+
+    fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        if matches!(stamped.event, Event::StateEnter { .. }) {
+            (self.headed, self.verdict_due) = (false, true);
+        }
+        self.digest.event(stamped);
+        self.recent.settle(&self.digest);
+        self.show(&stamped.event)?;
+        self.out.flush()
+    }
+
+    fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
+        self.recent.push(line.text);
+        if self.look.verbosity < Verbosity::Verbose {
+            return Ok(());
+        }
+        // Never cut: who asks for all of it wants to copy it.
+        for line in quoted(line.text) {
+            match &self.spinner {
+                Some(spinner) => spinner.suspend(|| self.out.line(&line))?,
+                None => self.out.line(&line)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        if let Some(spinner) = &self.spinner {
+            spinner.tick();
+        }
+        self.out.flush()
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.stop_spinner();
+    }
+}
+
+/// Returns a line of output as it is shown: free of escapes, in as many lines as a terminal would make of it.
+fn quoted(text: &str) -> Vec<String> {
+    let clean: String = plain(text).chars().filter(|c| !is_direction(*c)).collect();
+    clean
+        .split(is_line_end)
+        .map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    ")))
+        .collect()
+}
+
+/// The one way to the terminal, for the lines and for the spinner, which swallows its errors: the first one is kept
+/// and returned by the next write.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Inner>>);
+
+struct Inner {
+    out: Box<dyn Write + Send>,
+    error: Option<io::Error>,
+}
+
+impl Shared {
+    fn new(out: Box<dyn Write + Send>) -> Self {
+        Self(Arc::new(Mutex::new(Inner { out, error: None })))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self, line: &str) -> io::Result<()> {
+        let mut inner = self.inner();
+        inner.take_error()?;
+        inner.out.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut inner = self.inner();
+        inner.take_error()?;
+        inner.out.flush()
+    }
+
+    fn draw(&self, text: &str) {
+        let mut inner = self.inner();
+        if let Err(error) = inner.out.write_all(text.as_bytes()) {
+            inner.error.get_or_insert(error);
+        }
+    }
+}
+
+impl Inner {
+    fn take_error(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+}
+
+/// The terminal as the spinner draws on it.
+struct Screen {
+    out: Shared,
+    width: usize,
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Screen")
+            .field("width", &self.width)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Screen {
+    #[expect(clippy::unnecessary_wraps, reason = "the shape of the methods of `TermLike`")]
+    fn cursor(&self, count: usize, direction: char) -> io::Result<()> {
+        if count > 0 {
+            self.out.draw(&format!("\u{1b}[{count}{direction}"));
+        }
+        Ok(())
+    }
+}
+
+impl TermLike for Screen {
+    fn width(&self) -> u16 {
+        u16::try_from(self.width.max(MIN_WIDTH)).unwrap_or(u16::MAX)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.cursor(n, 'A')
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.cursor(n, 'B')
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.cursor(n, 'C')
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.cursor(n, 'D')
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.out.draw(&format!("{line}\n"));
+        Ok(())
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.out.draw(text);
+        Ok(())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.out.draw("\r\u{1b}[2K");
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut inner = self.out.inner();
+        if let Err(error) = inner.out.flush() {
+            inner.error.get_or_insert(error);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::super::Stream;
+    use super::super::testing::{Buffer, Journal, failing, show, succeeding};
+    use super::*;
+    use crate::engine::event::{ActionKind, RouteReason};
+    use crate::engine::outcome::{Outcome, TerminatedBy};
+    use crate::evaluate::observation::{Observation, Stop};
+
+    const LOOK: Look = Look {
+        verbosity: Verbosity::Normal,
+        colour: false,
+        width: 80,
+        interactive: false,
+    };
+
+    fn shown(journal: &Journal, look: Look) -> String {
+        let buffer = Buffer::default();
+        let mut console = Console::new(Box::new(buffer.clone()), look);
+        show(&mut console, journal).unwrap();
+        drop(console);
+        buffer.text()
+    }
+
+    #[test]
+    fn a_success() {
+        assert_snapshot!(shown(&succeeding(), LOOK), @r"
+        [1/20] check → mypy src/
+               ✗ no (exit 1, 2.3s)
+               → fix
+        [1/20] fix → ruff check --fix src/
+               ✓ exit 0 (2.3s)
+               → check
+        [2/20] check → mypy src/
+               ✓ yes (exit 0, 2.3s)
+               → done
+
+        Loop completed: done (2 iterations, 7.0s)
+        ");
+    }
+
+    #[test]
+    fn a_failure_shows_what_was_printed_last() {
+        assert_snapshot!(shown(&failing(), LOOK), @r#"
+        [1/20] check → mypy src/
+               ✗ no (exit 1, 2.3s)
+               → fix
+        [1/20] fix → ruff check --fix src/
+               ✓ exit 0 (2.3s)
+               → check
+        [2/20] check → mypy src/
+               ✗ no (exit 1, 2.3s)
+               → fix
+        [2/20] fix → ruff check --fix src/
+               ✓ exit 0 (2.3s)
+               → check
+        [3/20] check → mypy src/
+               ✗ no (exit 1, 2.3s)
+               → failed
+
+        the last lines of check:
+               │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+               │ src/app.py:9:5: error: Missing return statement  [return]
+               │ Found 2 errors in 1 file (checked 4 source files)
+
+        Loop failed: failed (3 iterations, 11.8s)
+        failure: `check` said no in 3 of 3 iterations
+        "#);
+    }
+
+    #[test]
+    fn verbose_shows_all_and_quiet_the_last_words() {
+        assert_snapshot!(shown(&succeeding(), Look { verbosity: Verbosity::Verbose, ..LOOK }), @r#"
+        [1/20] check → mypy src/
+               │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+               │ src/app.py:9:5: error: Missing return statement  [return]
+               │ Found 2 errors in 1 file (checked 4 source files)
+               ✗ no (exit 1, 2.3s)
+               → fix
+        [1/20] fix → ruff check --fix src/
+               ✓ exit 0 (2.3s)
+               → check
+        [2/20] check → mypy src/
+               │ Success: no issues found
+               ✓ yes (exit 0, 2.3s)
+               → done
+
+        Loop completed: done (2 iterations, 7.0s)
+        "#);
+        assert_snapshot!(shown(&failing(), Look { verbosity: Verbosity::Quiet, ..LOOK }), @r"
+        Loop failed: failed (3 iterations, 11.8s)
+        failure: `check` said no in 3 of 3 iterations
+        ");
+    }
+
+    #[test]
+    fn a_narrow_window_and_wide_characters() {
+        let mut journal = Journal::start();
+        journal.step(
+            ("prüfen", 1),
+            "echo 日本語のとても長い行 && make test",
+            (0, ""),
+            "yes",
+            "done",
+        );
+        let text = shown(&journal, Look { width: 20, ..LOOK });
+        assert_snapshot!(text, @r"
+        [1/20] prüfen → ech…
+               ✓ yes (exit …
+               → done
+        ");
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 20));
+        let colour = shown(
+            &journal,
+            Look {
+                width: 30,
+                colour: true,
+                ..LOOK
+            },
+        );
+        assert!(
+            colour.lines().all(|line| console::measure_text_width(line) <= 30),
+            "{colour}"
+        );
+        assert_snapshot!(colour.replace('\u{1b}', "^"), @r"
+        ^[2m[1/20]^[0m ^[1mprüfen^[0m → echo 日本語の…
+               ^[32m✓ yes (exit 0, 2.3s)^[0m
+               → done
+        ");
+    }
+
+    #[test]
+    fn everything_that_can_happen_between_steps() {
+        let mut journal = Journal::start();
+        journal.enter("route", 1).judge("yes").route(Some("yes"), "slow");
+        journal.enter("slow", 1).act("sleep 9").seen(Observation {
+            stop: Some(Stop::Timeout),
+            duration: std::time::Duration::from_secs(5),
+            ..Observation::exited(124, "")
+        });
+        let slow = || super::super::testing::state("slow");
+        journal.judge("timeout");
+        journal.push(Event::Retry {
+            state: slow(),
+            attempt: 2,
+            max_retries: 3,
+        });
+        journal.push(Event::Backoff {
+            state: slow(),
+            duration_ms: 1500,
+        });
+        journal
+            .enter("slow", 2)
+            .act("sleep 9")
+            .seen(Observation::not_started("no such shell: `zsh`"));
+        journal.judge("error");
+        journal.push(Event::Warning {
+            state: Some(slow()),
+            message: "odd\u{1b}[2J\rthing".into(),
+        });
+        journal.push(Event::Route {
+            from: slow(),
+            to: super::super::testing::state("failed"),
+            verdict: None,
+            reason: RouteReason::Error,
+        });
+        let state = super::super::testing::state("failed");
+        journal
+            .push(Event::ActionStart {
+                state,
+                action: "notify".into(),
+                kind: ActionKind::Shell,
+            })
+            .done(1, "", "");
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        assert_snapshot!(shown(&journal, LOOK), @r"
+        [1/20] route
+               ✓ yes
+               → slow
+        [1/20] slow → sleep 9
+               ✗ timeout (timed out, 5.0s)
+               ↻ retry 1 of 3
+               … waiting 1.5s
+        [2/20] slow → sleep 9
+               ✗ error (not started, 0ms)
+               ! slow: odd…
+               → failed
+        [end] failed → notify
+               • exit 1 (2.3s)
+
+        the last lines of slow:
+               │ no such shell: `zsh`
+
+        Loop failed: failed (2 iterations, 7.4s)
+        failure: `slow` said error in 1 of 2 iterations
+        ");
+    }
+
+    #[test]
+    fn every_outcome_has_its_last_words() {
+        let mut said = String::new();
+        for (outcome, terminated_by) in [
+            (Outcome::Success, TerminatedBy::Terminal),
+            (Outcome::Exhausted, TerminatedBy::MaxIterations),
+            (Outcome::Exhausted, TerminatedBy::MaxSteps),
+            (Outcome::Error, TerminatedBy::Error),
+            (Outcome::Blocked, TerminatedBy::Blocked),
+            (Outcome::Timeout, TerminatedBy::Timeout),
+            (Outcome::Handoff, TerminatedBy::Handoff),
+            (Outcome::Interrupted, TerminatedBy::Interrupted),
+        ] {
+            let mut journal = Journal::start();
+            journal.step(("check", 1), "make", (1, ""), "no", "fix");
+            journal.end(outcome, terminated_by, "fix", false);
+            said += &shown(
+                &journal,
+                Look {
+                    verbosity: Verbosity::Quiet,
+                    ..LOOK
+                },
+            );
+        }
+        assert_snapshot!(said, @r"
+        Loop completed, unverified: fix (1 iteration, 2.3s)
+        success (unverified): `check` said no and nothing passed after it
+        with --strict an unverified success is a failure
+        Loop exhausted in fix (1 iteration, 2.3s)
+        exhausted: met the cap of 20 iterations; `check` said no
+        raise `max_iterations`, or look at why the check never passes
+        Loop exhausted in fix (1 iteration, 2.3s)
+        exhausted: met the cap of steps after 1 step; `check` said no
+        raise `max_steps`, or look at why it needs so many
+        Loop ended by an error in fix (1 iteration, 2.3s)
+        error: `check` said no
+        Loop blocked in fix (1 iteration, 2.3s)
+        blocked: `check` said no
+        a person has to look at it
+        Loop timed out in fix (1 iteration, 2.3s)
+        timeout: in `fix` after 2.3s
+        raise the loop's `timeout`; its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        Loop saved in fix (1 iteration, 2.3s)
+        handoff: saved in `fix`
+        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        Loop interrupted by SIGTERM in fix (1 iteration, 2.3s)
+        interrupted: SIGTERM in `fix`
+        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        ");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_an_error() {
+        for bytes in [0, 30, 100] {
+            let mut console = Console::new(Box::new(Buffer::closed_after(bytes)), LOOK);
+            assert_eq!(
+                show(&mut console, &failing()).unwrap_err().kind(),
+                io::ErrorKind::BrokenPipe
+            );
+        }
+        let mut console = Console::new(
+            Box::new(Buffer::closed_after(30)),
+            Look {
+                interactive: true,
+                ..LOOK
+            },
+        );
+        let mut journal = Journal::start();
+        journal.enter("a", 1).act("b");
+        let result = show(&mut console, &journal)
+            .and_then(|()| console.tick())
+            .and_then(|()| console.tick());
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// What a terminal shows in the end, for the few sequences that the spinner uses.
+    fn screen(written: &str) -> String {
+        let mut lines = vec![String::new()];
+        let mut row = 0;
+        let mut rest = written;
+        while let Some(c) = rest.chars().next() {
+            if let Some(after) = rest.strip_prefix("\r\u{1b}[2K") {
+                lines[row].clear();
+                rest = after;
+                continue;
+            }
+            if let Some(after) = rest.strip_prefix("\u{1b}[") {
+                let (count, after) = after.split_at(after.find(|c: char| c.is_alphabetic()).unwrap());
+                let count: usize = count.parse().unwrap();
+                match after.chars().next().unwrap() {
+                    'A' => row -= count,
+                    'B' => row += count,
+                    other => panic!("unexpected sequence {other}"),
+                }
+                rest = &after[1..];
+                continue;
+            }
+            match c {
+                '\n' => row += 1,
+                c => lines[row].push(c),
+            }
+            if lines.len() == row {
+                lines.push(String::new());
+            }
+            rest = &rest[c.len_utf8()..];
+        }
+        lines
+            .iter()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect::<String>()
+            .trim_end()
+            .to_owned()
+            + "\n"
+    }
+
+    #[test]
+    fn the_spinner_leaves_nothing_behind() {
+        let buffer = Buffer::default();
+        let look = Look {
+            interactive: true,
+            verbosity: Verbosity::Verbose,
+            ..LOOK
+        };
+        let mut console = Console::new(Box::new(buffer.clone()), look);
+        for stamped in &succeeding().events {
+            console.event(stamped).unwrap();
+            for text in ["one", "two"] {
+                console.tick().unwrap();
+                console
+                    .output(OutputLine {
+                        stream: Stream::Stdout,
+                        text,
+                    })
+                    .unwrap();
+            }
+        }
+        drop(console);
+        let text = buffer.text();
+        assert!(text.contains('⠁') || text.contains("0s"), "{text:?}");
+        let kept = screen(&text);
+        assert!(
+            kept.contains("[1/20] check → mypy src/\n       │ one\n       │ two\n"),
+            "{kept}"
+        );
+        assert!(!kept.contains("0s\n") && !kept.contains('⠁'), "{kept}");
+    }
+}

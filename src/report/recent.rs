@@ -1,0 +1,55 @@
+//! The last lines that an action printed, in the order in which they came; kept for the step that decides a run.
+
+use std::collections::VecDeque;
+
+use super::digest::Digest;
+use super::step::Step;
+use crate::base::text;
+
+const MAX_LINES: usize = 40;
+const MAX_LINE: usize = 2 * 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    step: u32,
+    lines: VecDeque<String>,
+    failing: (u32, Vec<String>),
+}
+
+impl Recent {
+    /// Begins with the lines of another step.
+    pub(super) fn begin(&mut self, step: u32) {
+        self.step = step;
+        self.lines.clear();
+    }
+
+    pub(super) fn push(&mut self, line: &str) {
+        if self.lines.len() == MAX_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(text::head(line, MAX_LINE).to_owned());
+    }
+
+    /// Keeps the lines if their step turned out to fail.
+    pub(super) fn settle(&mut self, digest: &Digest) {
+        if digest.last_failing().is_some_and(|step| step.number == self.step) && self.failing.0 != self.step {
+            self.failing = (self.step, self.lines.drain(..).collect());
+        }
+    }
+
+    /// Returns the last lines of a step, as they came where that is known, else from its event.
+    pub(super) fn of(&self, step: &Step, limit: usize) -> Vec<String> {
+        let known = match step.number {
+            number if number == self.failing.0 => self.failing.1.clone(),
+            number if number == self.step && !step.closing => self.lines.iter().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let lines = if known.is_empty() {
+            step.output().lines().map(str::to_owned).collect()
+        } else {
+            known
+        };
+        let start = lines.len().saturating_sub(limit);
+        lines.into_iter().skip(start).collect()
+    }
+}
