@@ -19,8 +19,9 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// One row of the table of providers.
 struct Row {
     names: &'static [&'static str],
-    detect: fn(Lookup<'_>) -> bool,
-    make: fn(Lookup<'_>) -> Provider,
+    /// Returns the name of the provider whose environment this is.
+    detect: fn(Lookup<'_>) -> Option<&'static str>,
+    make: fn(&str, Lookup<'_>) -> Provider,
 }
 
 /// In the order in which they are asked: what imitates another one before it, what is always there last.
@@ -28,12 +29,12 @@ const PROVIDERS: &[Row] = &[
     Row {
         names: github::NAMES,
         detect: github::detect,
-        make: |env| Provider::Github(Github::new(env)),
+        make: |name, env| Provider::Github(Github::new(name, env)),
     },
     Row {
         names: plain::NAMES,
         detect: plain::detect,
-        make: |_| Provider::Plain(Plain),
+        make: |_, _| Provider::Plain(Plain),
     },
 ];
 
@@ -57,8 +58,10 @@ trait Service {
 impl Provider {
     /// Returns the provider whose environment this is.
     pub fn detect(env: Lookup<'_>) -> Self {
-        let row = PROVIDERS.iter().find(|row| (row.detect)(env));
-        row.map_or(Self::Plain(Plain), |row| (row.make)(env))
+        let mut found = PROVIDERS
+            .iter()
+            .filter_map(|row| Some((row.make)((row.detect)(env)?, env)));
+        found.next().unwrap_or(Self::Plain(Plain))
     }
 
     /// Returns the provider with this name, whatever the environment looks like.
@@ -66,7 +69,7 @@ impl Provider {
         PROVIDERS
             .iter()
             .find(|row| row.names.contains(&name))
-            .map(|row| (row.make)(env))
+            .map(|row| (row.make)(name, env))
     }
 
     /// Returns all names that [`Provider::by_name`] knows.
@@ -134,7 +137,7 @@ mod tests {
     #[test]
     fn every_name_finds_its_provider() {
         for name in Provider::names() {
-            assert!(Provider::by_name(name, &|_| None).is_some(), "{name}");
+            assert_eq!(Provider::by_name(name, &|_| None).unwrap().name(), name);
         }
         assert_eq!(Provider::by_name("cvs", &|_| None), None);
     }

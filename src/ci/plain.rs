@@ -11,8 +11,8 @@ use crate::report::digest::Digest;
 
 pub(super) const NAMES: &[&str] = &["plain"];
 
-pub(super) fn detect(_env: Lookup<'_>) -> bool {
-    true
+pub(super) fn detect(_env: Lookup<'_>) -> Option<&'static str> {
+    Some("plain")
 }
 
 /// No CI system in particular.

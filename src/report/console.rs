@@ -133,7 +133,12 @@ impl Console {
                     .unwrap_or_default();
                 self.note("!", &format!("{place}{message}"))
             }
-            Event::LoopError { error, .. } => self.note("✗", error),
+            Event::LoopError { error, .. } => {
+                if !self.headed {
+                    self.head()?;
+                }
+                self.note("✗", error)
+            }
             Event::LoopComplete(_) => self.finish(),
         }
     }
@@ -209,7 +214,8 @@ impl Console {
     }
 
     fn deciding_output(&self) -> Vec<String> {
-        let Some(step) = self.digest.deciding_step() else {
+        // Without a result there is nothing but the error, which stands above.
+        let Some(step) = self.digest.deciding_step().filter(|step| step.result.is_some()) else {
             return Vec::new();
         };
         let lines = self.recent.of(step, SHOWN_AT_END);
@@ -712,6 +718,41 @@ mod tests {
             .and_then(|()| console.tick())
             .and_then(|()| console.tick());
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_from_outside_moves_the_cursor(
+            text in "(\\PC|\u{1b}|\\[|2J|\r|\n|\u{7}|\u{9b}|\u{202e}){0,20}"
+        ) {
+            let mut journal = Journal::start();
+            journal.step(("check", 1), &text, (1, &text), &text, "failed");
+            journal.push(Event::Warning { state: None, message: text.clone() });
+            journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true);
+            for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Verbose] {
+                let written = shown(&journal, Look { verbosity, ..LOOK });
+                proptest::prop_assert!(!written.chars().any(|c| c != '\n' && (c.is_control() || is_direction(c))));
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_before_the_action_names_its_state() {
+        let mut journal = Journal::start();
+        journal.enter("fix", 1);
+        let error = "`${captured.x.output}` has no value".to_owned();
+        journal.push(Event::LoopError {
+            state: super::super::testing::state("fix"),
+            error,
+        });
+        journal.end(Outcome::Error, TerminatedBy::Error, "fix", false);
+        assert_snapshot!(shown(&journal, LOOK), @r"
+        [1/20] fix
+               ✗ `${captured.x.output}` has no value
+
+        Loop ended by an error in fix (1 iteration, 15ms)
+        error: `fix`: `${captured.x.output}` has no value
+        ");
     }
 
     /// What a terminal shows in the end, for the few sequences that the spinner uses.

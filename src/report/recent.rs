@@ -24,10 +24,16 @@ impl Recent {
     }
 
     pub(super) fn push(&mut self, line: &str) {
-        if self.lines.len() == MAX_LINES {
-            self.lines.pop_front();
-        }
-        self.lines.push_back(text::head(line, MAX_LINE).to_owned());
+        // The oldest line gives its memory to the newest: a program may print a gigabyte of short lines.
+        let oldest = if self.lines.len() == MAX_LINES {
+            self.lines.pop_front()
+        } else {
+            None
+        };
+        let mut newest = oldest.unwrap_or_default();
+        newest.clear();
+        newest.push_str(text::head(line, MAX_LINE));
+        self.lines.push_back(newest);
     }
 
     /// Keeps the lines if their step turned out to fail.

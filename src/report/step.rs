@@ -224,6 +224,7 @@ impl Step {
         match &self.result {
             Some(result) => ended(result),
             None if self.error.is_some() => "error".to_owned(),
+            None if self.closing => "end".to_owned(),
             None if self.route.is_some() => "next".to_owned(),
             None => "not finished".to_owned(),
         }
@@ -467,17 +468,13 @@ impl Tracker {
     pub fn deciding(&self, end: &LoopComplete) -> Option<&Step> {
         match end.outcome {
             Outcome::Success | Outcome::Handoff | Outcome::Interrupted => None,
-            Outcome::Failure
-            | Outcome::Exhausted
+            Outcome::Failure | Outcome::Blocked if end.verified => self.last.as_ref(),
+            Outcome::Failure | Outcome::Blocked | Outcome::Error => self.failing.as_ref(),
+            Outcome::Exhausted
             | Outcome::Stopped
-            | Outcome::Error
-            | Outcome::Blocked
             | Outcome::OverBudget
             | Outcome::Unavailable
-            | Outcome::Timeout => {
-                let last = self.last.as_ref();
-                if end.verified { last } else { self.failing.as_ref() }
-            }
+            | Outcome::Timeout => self.failing.as_ref().filter(|_| !end.verified),
         }
     }
 

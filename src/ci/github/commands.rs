@@ -69,12 +69,12 @@ impl Dialect for Commands {
         properties.push(("title", annotation.title.clone()));
         let properties: Vec<String> = properties
             .iter()
-            .map(|(key, value)| format!("{key}={}", escape_property(value)))
+            .map(|(key, value)| format!("{key}={}", escape_property(&without_markers(value))))
             .collect();
         format!(
             "::{command} {}::{}",
             properties.join(","),
-            escape_data(&annotation.message)
+            escape_data(&without_markers(&annotation.message))
         )
     }
 
@@ -397,7 +397,8 @@ mod tests {
             let found = Runner::read(&line);
             prop_assert_eq!(found.len(), 1);
             let data = found[0].1.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%");
-            prop_assert_eq!(data, text);
+            prop_assert_eq!(data, without_markers(&text));
+            prop_assert!(!line.contains("##["));
         }
     }
 

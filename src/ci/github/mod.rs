@@ -16,8 +16,17 @@ use crate::report::formats::{outputs, summary};
 
 pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
 
-pub(super) fn detect(env: Lookup<'_>) -> bool {
-    is_true(env, "GITHUB_ACTIONS") || is_true(env, "GITEA_ACTIONS") || is_true(env, "FORGEJO_ACTIONS")
+/// The ones that imitate GitHub set its variable as well as their own.
+pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+    let known = [
+        ("FORGEJO_ACTIONS", "forgejo"),
+        ("GITEA_ACTIONS", "gitea"),
+        ("GITHUB_ACTIONS", "github"),
+    ];
+    known
+        .iter()
+        .find(|(variable, _)| is_true(env, variable))
+        .map(|(_, name)| *name)
 }
 
 /// Whose runner it is.
@@ -37,12 +46,12 @@ pub struct Github {
 }
 
 impl Github {
-    /// Reads from the environment what the runner says about the step.
-    pub fn new(env: Lookup<'_>) -> Self {
-        let flavour = match () {
-            () if is_true(env, "FORGEJO_ACTIONS") => Flavour::Forgejo,
-            () if is_true(env, "GITEA_ACTIONS") => Flavour::Gitea,
-            () => Flavour::Github,
+    /// Reads from the environment what the runner with this name says about the step.
+    pub(super) fn new(name: &str, env: Lookup<'_>) -> Self {
+        let flavour = match name {
+            "forgejo" => Flavour::Forgejo,
+            "gitea" => Flavour::Gitea,
+            _ => Flavour::Github,
         };
         let file = |name| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         Self {

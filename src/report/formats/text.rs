@@ -57,7 +57,7 @@ fn steps(digest: &Digest, out: &mut String) {
         let to = step
             .route
             .as_ref()
-            .map(|route| format!(" → {}", route.to))
+            .map(|route| format!(" → {}", one_line(route.to.as_str(), 120)))
             .unwrap_or_default();
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
         let _ = writeln!(
