@@ -2,6 +2,8 @@
 //! environment is a value that comes in.
 
 pub mod github;
+#[cfg(test)]
+mod log_tests;
 pub mod plain;
 
 use std::io::{self, Write};

@@ -11,6 +11,7 @@ use crate::report::digest::Digest;
 
 pub(super) const NAMES: &[&str] = &["plain"];
 
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of providers")]
 pub(super) fn detect(_env: Lookup<'_>) -> Option<&'static str> {
     Some("plain")
 }

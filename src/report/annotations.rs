@@ -247,7 +247,6 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::ci::Provider;
     use crate::engine::event::Event;
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, state, succeeding};
@@ -263,19 +262,32 @@ mod tests {
     ];
 
     fn shown(digest: &Digest) -> String {
-        let exists = |path: &str| FILES.contains(&path);
-        let dialect = Provider::by_name("plain", &|_| None).unwrap().dialect();
-        let found = annotations(
-            digest,
-            &Tree {
-                root: "/home/me/repo/",
-                exists: &exists,
-            },
-        );
-        found
-            .iter()
-            .map(|annotation| dialect.annotation(annotation) + "\n")
-            .collect()
+        let tree = Tree {
+            root: "/home/me/repo/",
+            exists: &|path| FILES.contains(&path),
+        };
+        annotations(digest, &tree).iter().map(line).collect()
+    }
+
+    fn line(annotation: &Annotation) -> String {
+        let Annotation {
+            level,
+            title,
+            message,
+            location,
+        } = annotation;
+        let place = location.as_ref().map_or_else(String::new, |at| {
+            let numbers = [at.line, at.column]
+                .into_iter()
+                .flatten()
+                .map(|number| number.to_string());
+            [at.file.clone()]
+                .into_iter()
+                .chain(numbers)
+                .collect::<Vec<_>>()
+                .join(":")
+        });
+        format!("{level:?} {place} [{title}] {}\n", message.replace('\n', " ⏎ "))
     }
 
     /// The annotations of a run that fails with this output, without the first one.
@@ -292,9 +304,9 @@ mod tests {
     #[test]
     fn the_deciding_failure_comes_first() {
         assert_snapshot!(shown(&failing().digest()), @r#"
-        .loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…
-        src/app.py:3: error: error: Name "foo" is not defined  [name-defined]
-        src/app.py:9:5: error: error: Missing return statement  [return]
+        Error .loops/fix-types.yaml:6 [fix-types: failure] failure: `check` said no in 3 of 3 iterations ⏎ src/app.py:3: error: Name "foo" is not defined  [name-defined] ⏎ src/app.py:9:5: error: Missing return statement  [return] ⏎ Found 2 errors in 1 file (checked 4 source files)
+        Error src/app.py:3 [check] error: Name "foo" is not defined  [name-defined]
+        Error src/app.py:9:5 [check] error: Missing return statement  [return]
         "#);
         assert_eq!(shown(&succeeding().digest()), "");
     }
@@ -318,17 +330,17 @@ src/a.ts(3,5): error TS2322: Type 'string' is not assignable
 src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
 ";
         assert_snapshot!(found(output), @r#"
-        src/main.rs:3:5: error: error[E0308]: mismatched types
-        src/main.rs:9:1: warning: warning: unused variable
-        a.c:3:5: warning: warning: unused variable 'x' [-Wunused-variable]
-        a.c:7: notice: note: declared here
-        src/app.py:3: error: error: Name "foo" is not defined  [name-defined]
-        src/app.py:1:8: error: F401 [*] `os` imported but unused
-        web/a.js:3:5: error: 'x' is not defined. [Error/no-undef]
-        web/a.js:4:5: warning: Unexpected console statement. [Warning/no-console]
-        tests/test_a.py:12: error: AssertionError
-        main.go:3:5: error: undefined: x
-        src/a.ts:3:5: error: error TS2322: Type 'string' is not assignable
+        Error src/main.rs:3:5 [check] error[E0308]: mismatched types
+        Warning src/main.rs:9:1 [check] warning: unused variable
+        Warning a.c:3:5 [check] warning: unused variable 'x' [-Wunused-variable]
+        Notice a.c:7 [check] note: declared here
+        Error src/app.py:3 [check] error: Name "foo" is not defined  [name-defined]
+        Error src/app.py:1:8 [check] F401 [*] `os` imported but unused
+        Error web/a.js:3:5 [check] 'x' is not defined. [Error/no-undef]
+        Warning web/a.js:4:5 [check] Unexpected console statement. [Warning/no-console]
+        Error tests/test_a.py:12 [check] AssertionError
+        Error main.go:3:5 [check] undefined: x
+        Error src/a.ts:3:5 [check] error TS2322: Type 'string' is not assignable
         "#);
     }
 

@@ -534,3 +534,94 @@ fn short(details: &Map<String, Value>) -> Map<String, Value> {
     };
     details.iter().filter(shown).take(MAX_DETAILS).map(cut).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::testing::Journal;
+
+    fn step(seen: Observation, judged: Option<(&str, Value)>) -> Step {
+        let mut journal = Journal::start();
+        journal.enter("check", 1).act("make").seen(seen);
+        if let Some((verdict, details)) = judged {
+            let Value::Object(details) = details else {
+                panic!("details are an object")
+            };
+            let verdict = Verdict::new(verdict);
+            journal.push(Event::Evaluate {
+                r#type: "any".into(),
+                verdict,
+                details,
+            });
+        }
+        journal.digest().unfinished().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(step: &Step, mark: &str, line: &str, said: &str) {
+        assert_eq!(
+            (step.mark(), step.verdict_line().as_str(), step.said().as_str()),
+            (mark, line, said)
+        );
+    }
+
+    #[test]
+    fn a_step_is_told_in_a_line() {
+        let exited = |code| Observation::exited(code, "");
+        check(&step(exited(0), None), "✓", "exit 0 (0ms)", "exited 0");
+        check(&step(exited(2), None), "✗", "exit 2 (0ms)", "exited 2");
+        check(
+            &step(exited(1), Some(("no", json!({"exit_code": 1})))),
+            "✗",
+            "no (exit 1, 0ms)",
+            "said no",
+        );
+        let details = json!({"value": 12, "target": 0, "operator": "eq", "all": [1], "none": null});
+        let line = "no (exit 0, value 12, target 0, operator eq, 0ms)";
+        check(&step(exited(0), Some(("no", details))), "✗", line, "said no");
+        let killed = Observation {
+            signal: Some(9),
+            ..exited(137)
+        };
+        check(
+            &step(killed, None),
+            "✗",
+            "signal 9 (0ms)",
+            "was killed by signal 9",
+        );
+        let stopped = Observation {
+            stop: Some(Stop::Cancelled),
+            ..exited(143)
+        };
+        check(&step(stopped, None), "•", "stopped (0ms)", "was stopped");
+        let slow = Observation {
+            stop: Some(Stop::IdleTimeout),
+            ..exited(124)
+        };
+        check(&step(slow, None), "✗", "timed out in silence (0ms)", "timed out");
+        let line = "could not be started: no `zsh`";
+        check(
+            &step(Observation::not_started("no `zsh`"), None),
+            "✗",
+            "not started (0ms)",
+            line,
+        );
+        check(
+            &step(exited(0), Some(("a\u{1b}[2Jb\nc", json!({})))),
+            "✓",
+            "ab… (exit 0, 0ms)",
+            "said ab…",
+        );
+    }
+
+    #[test]
+    fn the_output_says_how_much_is_missing() {
+        let mut seen = Observation::exited(1, "x\n".repeat(TAIL));
+        seen.stderr = Text::whole("\u{1b}[31mbad\u{1b}[0m\r50%\r\n");
+        let output = step(seen, None).output();
+        assert!(output.starts_with(&format!("… {TAIL} bytes before this\nx\n")));
+        assert!(output.ends_with("x\nbad\n50%\n"));
+    }
+}
