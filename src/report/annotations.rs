@@ -1,6 +1,7 @@
 //! What is worth a mark on a line of code: the step that decided a failed run, and the places in the tree that its
 //! output names.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -191,11 +192,19 @@ fn places(text: &str, title: &str, tree: &Tree<'_>) -> Vec<Annotation> {
         };
         if let Some((place, above)) = place {
             let said = place.get(4).map_or(above, |said| said.as_str()).trim();
-            found.extend(annotation(&place, said, title, tree));
+            found.extend(annotation(&place, &explained(said, before), title, tree));
         }
         before = line;
     }
     found
+}
+
+/// Returns what is said with the line before it, where pytest explains what `AssertionError` alone does not.
+fn explained<'t>(said: &'t str, before: &'t str) -> Cow<'t, str> {
+    match before.strip_prefix("E ") {
+        Some(why) if said.ends_with("Error") => Cow::Owned(format!("{said}: {}", why.trim())),
+        Some(_) | None => Cow::Borrowed(said),
+    }
 }
 
 fn captures<'t>(pattern: &LazyLock<Option<Regex>>, line: &'t str) -> Option<Captures<'t>> {
@@ -324,6 +333,8 @@ src/app.py:3: error: Name \"foo\" is not defined  [name-defined]
 src/app.py:1:8: F401 [*] `os` imported but unused
 /home/me/repo/web/a.js:3:5: 'x' is not defined. [Error/no-undef]
 /home/me/repo/web/a.js:4:5: Unexpected console statement. [Warning/no-console]
+E       assert 1 == 2
+
 tests/test_a.py:12: AssertionError
 ./main.go:3:5: undefined: x
 src/a.ts(3,5): error TS2322: Type 'string' is not assignable
@@ -338,7 +349,7 @@ src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
         Error src/app.py:1:8 [check] F401 [*] `os` imported but unused
         Error web/a.js:3:5 [check] 'x' is not defined. [Error/no-undef]
         Warning web/a.js:4:5 [check] Unexpected console statement. [Warning/no-console]
-        Error tests/test_a.py:12 [check] AssertionError
+        Error tests/test_a.py:12 [check] AssertionError: assert 1 == 2
         Error main.go:3:5 [check] undefined: x
         Error src/a.ts:3:5 [check] error TS2322: Type 'string' is not assignable
         "#);

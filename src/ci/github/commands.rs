@@ -297,6 +297,17 @@ mod tests {
         let group = [vec!["group"], some(&block), vec!["endgroup"], some(&block)].concat();
         assert_eq!(names, group, "{log}");
         assert!(!log.contains("##["), "{log}");
+
+        // Neither guard needs the other: with the tokens taken away, the marks in front still hold.
+        let is_token = |line: &str| {
+            let token = line.strip_prefix("::").and_then(|rest| rest.strip_suffix("::"));
+            token.is_some_and(|token| token.len() == 32 && token.chars().all(|c| c.is_ascii_hexdigit()))
+        };
+        let is_guard = |line: &&str| line.starts_with("::stop-commands::") || is_token(line);
+        let unguarded: Vec<&str> = log.split('\n').filter(|line| !is_guard(line)).collect();
+        let found = Runner::read(&unguarded.join("\n"));
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["group", "endgroup"], "{log}");
     }
 
     #[test]
