@@ -416,6 +416,8 @@ mod tests {
     /// Lines made of the pieces that commands are made of, and of anything else.
     fn hostile() -> impl Strategy<Value = String> {
         let pieces: Vec<&'static str> = vec![
+            "::error::x",
+            "##[error]x",
             "::",
             "##[",
             "#",
