@@ -21,6 +21,7 @@
 
 pub mod base;
 pub mod ci;
+pub mod definition;
 pub mod engine;
 pub mod evaluate;
 pub mod report;
