@@ -1,13 +1,17 @@
 //! The keys of a loop file: which there are, what they hold and what they mean. The loader and the published JSON
-//! Schema are both made from these records; there is no logic here.
+//! Schema are both made from these records; there is no logic here
+//! beyond what a value may be.
 
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::base::decode::{choice, record};
+use crate::base::decode::{self, Decode, DecodeKey as _, Definitions, choice, record, subject, wrong_type};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::name::{LoopName, StateName, VarName};
+use crate::base::node::{Node, NodeValue, ScalarValue};
+use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::evaluate::Evaluate;
 
@@ -79,6 +83,40 @@ record! {
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
+    ignored [
+        "visibility",
+        "targets",
+        "host_guard",
+        "prompt_size_guard",
+        "pruning_profile",
+        "session_mode",
+        "effort",
+        "singleton",
+        "artifact_versioning",
+        "throttle",
+        "throttle_*",
+        "rate_limit*",
+        "max_rate_limit_*",
+        "on_rate_limit_*",
+        "on_throttle*",
+        "request_path",
+        "cost_ceiling",
+        "tamper_guard",
+        "prepatch_check",
+        "*_ok",
+    ]
+    later {
+        "import" = "fragments come with a later version; write the keys into the states that share them",
+        "fragments" = "fragments come with a later version; write the keys into the states that share them",
+        "from" = "inheritance comes with a later version; copy the states of the parent into this file",
+        "stall" = "stall detection comes with a later version; `max_edge_revisits` and `max_steps` bound a run",
+        "signals" = "the choice of signals comes with a later version; every signal is obeyed",
+        "budget" = "budgets come with a later version; `max_steps` and `timeout` bound a run",
+        "max_handoffs" = "hand-offs to a new session come with a later version",
+        "circuit" = "stall detection comes with a later version; `max_edge_revisits` and `max_steps` bound a run",
+        "flow" = "the short form comes with a later version; write the states under `states`",
+        "state_defs" = "the short form comes with a later version; write the states under `states`",
+    }
 }
 
 record! {
@@ -129,11 +167,49 @@ record! {
         /// Where a maintain loop starts again after this terminal.
         on_maintain: Option<StateName>,
     }
+    ignored [
+        "host_guard",
+        "prompt_size_guard",
+        "pruning_profile",
+        "session_mode",
+        "effort",
+        "throttle",
+        "throttle_*",
+        "rate_limit*",
+        "max_rate_limit_*",
+        "on_rate_limit_*",
+        "on_throttle*",
+        "request_path",
+        "cost_ceiling",
+        "tamper_guard",
+        "prepatch_check",
+        "*_ok",
+    ]
+    later {
+        "loop" = "sub-loops come with a later version; `action: ll-loop run NAME` runs another loop",
+        "with" = "sub-loops and fragments come with a later version",
+        "context_passthrough" = "sub-loops come with a later version",
+        "fragment" = "fragments come with a later version; write its keys into the state",
+        "agent" = "the choice of an agent comes with a later version",
+        "tools" = "the choice of tools comes with a later version",
+        "model" = "the choice of a model comes with a later version",
+        "params" = "calls of MCP tools come with a later version",
+        "context" = "extra values for a prompt come with a later version; name them in the text, as `${context.NAME}`",
+        "check_condition" = "write `evaluate` with `source: ${captured.STATE.output}`",
+    }
 }
 
 choice! {
     /// The authoring form of a loop.
     pub enum Paradigm { Fsm = "fsm" }
+    later {
+        "goal" = "the other paradigms come with a later version; write the states under `states`",
+        "convergence" = "the other paradigms come with a later version; write the states under `states`",
+        "invariants" = "the other paradigms come with a later version; write the states under `states`",
+        "imperative" = "the other paradigms come with a later version; write the states under `states`",
+        "agents" = "the other paradigms come with a later version; write the states under `states`",
+        "criteria" = "the other paradigms come with a later version; write the states under `states`",
+    }
 }
 
 choice! {
@@ -252,6 +328,80 @@ impl Count {
 /// A wait, which may be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay(pub Duration);
+
+/// A count above this is a typing mistake.
+const MAX_COUNT: u32 = 1_000_000_000;
+
+impl Decode for Count {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        let Some(ScalarValue::Int(count)) = node.as_scalar().map(|scalar| &scalar.value) else {
+            wrong_type(node, path, "a whole number of at least 1", out);
+            return None;
+        };
+        if let Ok(count @ 1..=MAX_COUNT) = u32::try_from(*count) {
+            return Some(Self(count));
+        }
+        let bound = if *count < 1 { "at least 1" } else { "at most 1,000,000,000" };
+        let message = format!("{} must be {bound}, not {count}", subject(path));
+        out.push(Diagnostic::error("count", Place::Value(path.clone()), message));
+        None
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": 1, "maximum": MAX_COUNT})
+    }
+}
+
+impl Decode for Delay {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        decode::duration(node, path, out).map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        decode::duration_schema(true)
+    }
+}
+
+impl Target {
+    /// The word that leads into the same state again.
+    pub const CURRENT: &'static str = "$current";
+}
+
+impl Decode for Target {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        match node.as_scalar() {
+            Some(scalar) if scalar.text == Self::CURRENT => Some(Self::Current),
+            _ => StateName::decode(node, path, out).map(Self::State),
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        let mut name = StateName::key_schema();
+        name["type"] = json!(["string", "number", "boolean"]);
+        json!({"anyOf": [name, {"const": Self::CURRENT}]})
+    }
+}
+
+impl Decode for Shell {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        match (&node.value, node.as_scalar().map(|scalar| scalar.text.as_str())) {
+            (_, Some("bash")) => Some(Self::Bash),
+            (_, Some("sh")) => Some(Self::Sh),
+            (NodeValue::List(items), _) if !items.is_empty() => Vec::decode(node, path, out).map(Self::Argv),
+            _ => {
+                wrong_type(node, path, "`bash`, `sh` or a list of words", out);
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"anyOf": [
+            {"enum": ["bash", "sh"]},
+            {"type": "array", "items": String::schema(definitions), "minItems": 1},
+        ]})
+    }
+}
 
 fn default_input_key() -> VarName {
     VarName::parse("input").expect("`input` is a name")

@@ -1,0 +1,711 @@
+//! Finds loop files and reads them: the only input of this layer.
+//!
+//! A name is looked up in `.loops` of the working directory and of its parents up to the root of the repository, and
+//! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::schema::{Loop, Paradigm};
+use super::source::Sources;
+use super::yaml::{self, MAX_SIZE};
+use crate::base::decode::Decode as _;
+use crate::base::diagnostic::{Diagnostics, nearest};
+use crate::base::node::Node;
+use crate::base::path::DocPath;
+
+/// The directory that holds the loops of a project.
+pub const DIRECTORY: &str = ".loops";
+
+const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
+
+/// A loop file that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The file.
+    pub path: PathBuf,
+    /// The directory where its actions run.
+    pub root: PathBuf,
+    /// The file as people know it: relative to the working directory where it lies below.
+    pub shown: String,
+}
+
+/// A loop that can be run by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name of the file without its extension.
+    pub name: String,
+    /// Where it is.
+    pub located: Located,
+}
+
+/// A loop file that was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub definition: Loop,
+    /// The same with places.
+    pub tree: Node,
+    /// The texts, to draw findings.
+    pub sources: Sources,
+    /// SHA-256 of the bytes of the file, in hexadecimal digits.
+    pub digest: String,
+    /// Warnings and notes.
+    pub findings: Diagnostics,
+}
+
+/// A loop file that cannot be used, with all that is wrong with it.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    /// Everything that was found; at least one error.
+    pub findings: Diagnostics,
+    /// The texts, to draw findings.
+    pub sources: Sources,
+    /// The tree, unless the file is no YAML.
+    pub tree: Option<Node>,
+}
+
+/// Why there is no loop.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No loop has this name.
+    #[error("there is no loop named `{name}`")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The name that is probably meant.
+        nearest: Option<String>,
+        /// Every name there is.
+        known: Vec<String>,
+        /// The directories that were searched.
+        searched: Vec<PathBuf>,
+    },
+    /// There is no such file.
+    #[error("there is no file `{}`", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+        /// A file beside it that is probably meant.
+        nearest: Option<PathBuf>,
+    },
+    /// The path leads to a directory, a pipe, a device or a socket.
+    #[error("`{}` is {what}, not a file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is, as a noun with its article.
+        what: &'static str,
+    },
+    /// The file is larger than [`MAX_SIZE`].
+    #[error("`{}` is larger than 4 MiB", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not text.
+    #[error("`{}` is not UTF-8: line {line}, byte {column} is wrong", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// The line of the first wrong byte.
+        line: usize,
+        /// Its place in the line.
+        column: usize,
+    },
+    /// The file cannot be read.
+    #[error("`{}` cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file was read, and it is no loop.
+    #[error("`{}` is not a valid loop", path.display())]
+    Rejected {
+        /// The file.
+        path: PathBuf,
+        /// All that is wrong with it.
+        rejected: Box<Rejected>,
+    },
+}
+
+impl LoadError {
+    /// Returns what to do next, where that is known.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::UnknownName { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
+            Self::UnknownName { known, searched, .. } if known.is_empty() => {
+                let places: Vec<_> = searched.iter().map(|path| format!("`{}`", path.display())).collect();
+                Some(format!("no loops were found in {}", places.join(", ")))
+            }
+            Self::UnknownName { known, .. } => {
+                let known: Vec<_> = known.iter().take(20).map(|name| format!("`{name}`")).collect();
+                Some(format!("the loops are {}", known.join(", ")))
+            }
+            Self::NoFile { nearest, .. } => {
+                nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
+            }
+            Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
+            Self::NotAFile { .. }
+            | Self::TooLarge { .. }
+            | Self::Unreadable { .. }
+            | Self::Rejected { .. } => None,
+        }
+    }
+}
+
+/// Finds the loop file for what was asked: a path, or a name.
+pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
+    let path = cwd.join(asked);
+    let has_extension =
+        EXTENSIONS.iter().any(|extension| path.extension().is_some_and(|found| found == *extension));
+    if asked.contains(['/', '\\']) || (has_extension && path.is_file()) {
+        return at_path(asked, &path, cwd);
+    }
+    let name =
+        EXTENSIONS.iter().find_map(|extension| asked.strip_suffix(&format!(".{extension}"))).unwrap_or(asked);
+    let searched = ancestors(cwd);
+    for root in &searched {
+        for extension in EXTENSIONS {
+            let path = root.join(DIRECTORY).join(format!("{name}.{extension}"));
+            if !name.is_empty() && path.exists() && !path.is_dir() {
+                return Ok(located(path, root.clone(), cwd));
+            }
+        }
+    }
+    let known: Vec<String> = list(cwd).into_iter().map(|listed| listed.name).collect();
+    Err(LoadError::UnknownName {
+        name: asked.to_owned(),
+        nearest: nearest(name, known.iter().map(String::as_str)).map(ToOwned::to_owned),
+        known,
+        searched: searched.iter().map(|root| root.join(DIRECTORY)).collect(),
+    })
+}
+
+fn at_path(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
+    if let Err(source) = fs_err::metadata(path) {
+        if source.kind() != io::ErrorKind::NotFound {
+            return Err(LoadError::Unreadable { path: asked.into(), source });
+        }
+        return Err(LoadError::NoFile { path: asked.into(), nearest: neighbour(asked, path) });
+    }
+    Ok(located(path.to_owned(), root_of(path, cwd), cwd))
+}
+
+/// Returns the loop file beside a missing one that has the most similar name.
+fn neighbour(asked: &str, path: &Path) -> Option<PathBuf> {
+    let names: Vec<String> = loops_in(path.parent()?).into_keys().collect();
+    let near = nearest(path.file_stem()?.to_str()?, names.iter().map(String::as_str))?;
+    let file = loops_in(path.parent()?).remove(near)?;
+    Some(Path::new(asked).with_file_name(file.file_name()?))
+}
+
+/// Returns the directory that a file in `.loops` belongs to, if the working directory lies in it.
+fn root_of(path: &Path, cwd: &Path) -> PathBuf {
+    let (path, here) = (resolved(path), resolved(cwd));
+    path.ancestors()
+        .filter(|directory| directory.file_name().is_some_and(|name| name == DIRECTORY))
+        .filter_map(Path::parent)
+        .find(|root| here.starts_with(root))
+        .map_or_else(
+            || cwd.to_owned(),
+            |root| {
+                if *root == here { cwd.to_owned() } else { root.to_owned() }
+            },
+        )
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn located(path: PathBuf, root: PathBuf, cwd: &Path) -> Located {
+    let shown = relative(&path, cwd).display().to_string();
+    Located { path, root, shown }
+}
+
+/// Returns a path as seen from the working directory, unless the way up is longer than the path itself is clear.
+fn relative(path: &Path, cwd: &Path) -> PathBuf {
+    let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    let shared = |(up, above): (usize, &Path)| {
+        let below = plain.strip_prefix(above).ok()?;
+        Some(std::iter::repeat_n("..", up).collect::<PathBuf>().join(below))
+    };
+    cwd.ancestors().enumerate().take(4).find_map(shared).unwrap_or_else(|| plain.clone())
+}
+
+/// Returns the working directory and its parents up to the root of the repository it lies in.
+fn ancestors(cwd: &Path) -> Vec<PathBuf> {
+    match cwd.ancestors().position(|directory| directory.join(".git").exists()) {
+        Some(root) => cwd.ancestors().take(root + 1).map(Path::to_owned).collect(),
+        None => vec![cwd.to_owned()],
+    }
+}
+
+/// Lists the loops that can be run by name, in the order of their names.
+pub fn list(cwd: &Path) -> Vec<Listed> {
+    let mut all: BTreeMap<String, Located> = BTreeMap::new();
+    for root in ancestors(cwd) {
+        for (name, path) in loops_in(&root.join(DIRECTORY)) {
+            all.entry(name).or_insert_with(|| located(path, root.clone(), cwd));
+        }
+    }
+    all.into_iter().map(|(name, located)| Listed { name, located }).collect()
+}
+
+/// Returns the loop files of one directory by their names; a directory that cannot be read has none.
+fn loops_in(directory: &Path) -> BTreeMap<String, PathBuf> {
+    let mut loops = BTreeMap::new();
+    let entries = fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    paths.sort();
+    for path in paths {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let is_loop = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
+        if let (true, Some(name)) = (is_loop, path.file_stem().and_then(|stem| stem.to_str())) {
+            loops.entry(name.to_owned()).or_insert(path);
+        }
+    }
+    loops
+}
+
+/// Reads a loop file.
+pub fn load(located: &Located) -> Result<Loaded, LoadError> {
+    let bytes = read(&located.path)?;
+    let digest = hex(&Sha256::digest(&bytes));
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let line = before.split(|byte| *byte == b'\n').count();
+        LoadError::NotUtf8 { path: located.path.clone(), line, column: before.len() - start + 1 }
+    })?;
+    decode(&located.shown, &text, digest)
+        .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })
+}
+
+/// Decodes the text of a loop file; `shown` is its name in findings.
+pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rejected>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut sources = Sources::default();
+    let file = sources.add(shown, text);
+    let mut findings = Diagnostics::default();
+    let tree = yaml::parse(text, file, &mut findings);
+    let definition = tree.as_ref().and_then(|tree| decode_tree(tree, &mut findings));
+    match (definition, tree) {
+        (Some(definition), Some(tree)) if !findings.has_errors() => {
+            Ok(Loaded { definition, tree, sources, digest, findings })
+        }
+        (_, tree) => Err(Box::new(Rejected { findings, sources, tree })),
+    }
+}
+
+/// Decodes a loop. In another authoring form nearly every key is unknown, which would hide the one thing to know.
+fn decode_tree(tree: &Node, findings: &mut Diagnostics) -> Option<Loop> {
+    if let Some(form) = tree.get("paradigm").filter(|form| !form.is_null()) {
+        let mut found = Diagnostics::default();
+        if Paradigm::decode(form, &DocPath::root().key("paradigm"), &mut found).is_none() {
+            findings.extend(found);
+            return None;
+        }
+    }
+    Loop::decode(tree, &DocPath::root(), findings)
+}
+
+/// Reads a regular file of bounded size. What it is is asked before it is opened, for a pipe would block.
+fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
+    let metadata = fs_err::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a directory" } else { "a pipe or a device" };
+        return Err(LoadError::NotAFile { path: path.to_owned(), what });
+    }
+    let limit = MAX_SIZE as u64;
+    let mut bytes = Vec::new();
+    if metadata.len() <= limit {
+        fs_err::File::open(path)
+            .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
+            .map_err(unreadable)?;
+    }
+    if metadata.len() > limit || bytes.len() > MAX_SIZE {
+        return Err(LoadError::TooLarge { path: path.to_owned() });
+    }
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::diagnostic::Severity;
+    use crate::base::name::StateName;
+    use crate::definition::render;
+    use crate::definition::schema::{Count, OnHandoff, Shell, Target};
+
+    /// Loops as people write them, in both dialects.
+    const GOOD: &[&str] = &[
+        "name: main\ninitial: a\nstates:\n  a: {action: 'touch ran', next: done}\n  done: {terminal: true}\n",
+        "name: main\ndescription: d\ninitial: a\ncategory: code-quality\nlabels: [x, y]\nscope: [src/]\nmax_iterations: 5\n\
+         backoff: 0.1\ntimeout: 100\ndefault_timeout: 20\nmaintain: false\non_handoff: pause\ncontext: {k: v}\n\
+         commands:\n  - {cmd: 'll-loop run main', comment: run it}\n\
+         config:\n  handoff_threshold: 40\n  automation: {max_continuations: 3}\n\
+         llm: {model: m, max_tokens: 10, timeout: 5}\nstates:\n  a: {action: 'touch ran', next: done}\n  done: {terminal: true}\n",
+        "# leading comment\n---\nname: main   # the name\ninitial: a\nstates:\n  # a state\n  a: {action: 'true', next: done}\n  done: {terminal: true}\n...\n",
+        "name: main\ninitial: prüfen\nstates:\n  prüfen: {action: \"echo 'žluťoučký 🐎'\", capture: výstup, next: ukázat}\n  ukázat: {action: \"printf '%s' '${captured.výstup.output}'\", next: fertig}\n  fertig: {terminal: true}\n",
+        "name: main\ninitial: a\nstates:\n  a:\n    action: |\n      # a comment line\n      for i in 1 2 3; do\n        echo \"line $i\"\n      done > out.txt\n\n      exit 1\n    on_yes: good\n    on_no: bad\n  good: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n",
+        "name: main\ninitial: \"1\"\nstates:\n  \"1\": {action: \"true\", next: \"2\"}\n  2: {action: true, next: done}\n  done: {terminal: true}\n",
+        "name: main\nparadigm: fsm\ninitial: check\nstates:\n  check: {action: \"test -f flag\", on_fail: fix, on_pass: done}\n  fix: {action: \"touch flag\", next: check, max_retries: 3, on_retry_exhausted: done, retryable_exit_codes: [1, 75]}\n  done: {terminal: true}\n",
+        "name: n\ninitial: below\nparameters: {p: {type: integer, required: true, description: d}, q: {type: enum, values: [a, b], default: a}}\nstates:\n  below:\n    action: echo 4\n    condition: {type: output_numeric, target: \"${context.limit}\"}\n    route: {true: good, false: $current, _: bad, _error: bad}\n  good: {terminal: true}\n  bad: {terminal: true, failure: true}\n",
+        "name: n\ninitial: a\nshell: [bash, -euc]\nenv: {A: 1, B: \"${env.HOME:-x}\"}\nmaintain: true\nmaintain_delay: 0\nidle_timeout: 5m\nthrottle: 3\nstates:\n  a: &a\n    action: make\n    timeout: 1h30m\n    env: {C: c}\n    on_yes: done\n    on_timeout: done\n    on_flaky: $current\n  b:\n    <<: *a\n    shell: sh\n    cwd: sub\n    append_to_messages: \"${state.name}\"\n  done:\n    terminal: true\n    on_maintain: b\n",
+    ];
+
+    fn read(text: &str) -> Result<Loaded, Box<Rejected>> {
+        decode("loop.yaml", text, String::new())
+    }
+
+    /// Shows every finding as `line:column code: message`.
+    fn findings(text: &str) -> Vec<String> {
+        let (findings, sources, tree) = match read(text) {
+            Ok(loaded) => (loaded.findings, loaded.sources, Some(loaded.tree)),
+            Err(rejected) => (rejected.findings, rejected.sources, rejected.tree),
+        };
+        let shown = |object: &serde_json::Value| {
+            let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+            format!("{}:{} {}: {}", object["line"], object["column"], word("code"), word("message"))
+        };
+        render::to_json(&findings, &sources, tree.as_ref()).iter().map(shown).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(findings(text), expected, "{text}");
+    }
+
+    /// A loop with one more line at the top and one more key in its state.
+    fn with(top: &str, state: &str) -> String {
+        format!(
+            "name: main\ninitial: a\n{top}\nstates:\n  a: {{action: make, next: done{state}}}\n  done: {{terminal: true}}\n"
+        )
+    }
+
+    #[test]
+    fn good_files_load() {
+        for text in GOOD.iter().copied() {
+            let loaded = read(text).unwrap_or_else(|rejected| {
+                panic!(
+                    "{}",
+                    render::to_text(&rejected.findings, &rejected.sources, rejected.tree.as_ref(), false)
+                )
+            });
+            assert_eq!(loaded.findings.count(Severity::Warning), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_becomes_what_it_says() {
+        let loaded = read(GOOD[GOOD.len() - 1]).unwrap();
+        let definition = loaded.definition;
+        assert_eq!(definition.shell, Shell::Argv(vec!["bash".into(), "-euc".into()]));
+        assert_eq!(definition.default_idle_timeout, Some(Duration::from_mins(5)));
+        assert_eq!(definition.max_iterations, Count::of(50));
+        assert_eq!((definition.maintain, definition.on_handoff), (true, OnHandoff::Pause));
+        let names: Vec<_> = definition.states.keys().map(StateName::as_str).collect();
+        assert_eq!(names, ["a", "b", "done"]);
+        let b = &definition.states[&StateName::parse("b").unwrap()];
+        assert_eq!(b.action.as_ref().map(crate::base::template::Template::source), Some("make"));
+        assert_eq!(b.shell, Some(Shell::Sh));
+        assert_eq!(b.on["flaky"], Target::Current);
+        assert_eq!(b.on["yes"], Target::State(StateName::parse("done").unwrap()));
+    }
+
+    #[test]
+    fn values_that_cannot_be_meant_name_their_key() {
+        check(&with("timeout: 0", ""), &["3:10 duration: `timeout` must be more than zero"]);
+        check(&with("timeout: -5", ""), &["3:10 duration: `timeout` must be more than zero"]);
+        check(
+            &with("timeout: soon", ""),
+            &[
+                "3:10 duration: `timeout` must be a number of seconds or a duration such as `5m`, not the text `soon`",
+            ],
+        );
+        check(&with("max_iterations: 0", ""), &["3:17 count: `max_iterations` must be at least 1, not 0"]);
+        check(&with("max_iterations: -3", ""), &["3:17 count: `max_iterations` must be at least 1, not -3"]);
+        check(
+            &with("max_iterations: 2.5", ""),
+            &["3:17 wrong-type: `max_iterations` must be a whole number of at least 1, not `2.5`"],
+        );
+        check(
+            &with("max_iterations: many", ""),
+            &["3:17 wrong-type: `max_iterations` must be a whole number of at least 1, not the text `many`"],
+        );
+        check(
+            &with("max_steps: 1000000001", ""),
+            &["3:12 count: `max_steps` must be at most 1,000,000,000, not 1000000001"],
+        );
+        check(&with("on_handoff: explode", ""), &["3:13 unknown-word: `on_handoff` cannot be `explode`"]);
+        check(
+            &with("parameters: {p: {type: colour}}", ""),
+            &["3:24 unknown-word: `type` cannot be `colour`"],
+        );
+        check(
+            &with("maintain: yes", ""),
+            &["3:11 wrong-type: `maintain` must be `true` or `false`, not the text `yes`"],
+        );
+        check(
+            &with("shell: zsh", ""),
+            &["3:8 wrong-type: `shell` must be `bash`, `sh` or a list of words, not the text `zsh`"],
+        );
+        check(&with("", ", timeout: 0"), &["5:42 duration: `timeout` must be more than zero"]);
+    }
+
+    #[test]
+    fn keys_that_are_no_keys_are_told_apart() {
+        check(&with("max_iteration: 3", ""), &["3:1 unknown-key: unknown key `max_iteration`"]);
+        check(&with("import: [x]", ""), &["3:1 not-yet: `import` is not supported by this version"]);
+        check(&with("", ", loop: x"), &["5:33 not-yet: `loop` is not supported by this version"]);
+        check(
+            &with("singleton: true", ", shared_ok: 1"),
+            &[
+                "3:1 no-effect: `singleton` has no effect here",
+                "5:33 no-effect: `shared_ok` has no effect here",
+            ],
+        );
+        check(
+            &with("idle_timeout: 1\ndefault_idle_timeout: 2", ""),
+            &["4:1 duplicate-key: `idle_timeout` and `default_idle_timeout` mean the same"],
+        );
+        check(
+            "name: m\ninitial: a\nstates: [a, b]\n",
+            &["3:9 wrong-type: `states` must be a mapping, not a list"],
+        );
+        check("name: m\ninitial: a\n", &["1:1 missing-key: the key `states` is missing"]);
+        check(
+            "paradigm: goal\ngoal: x\ntools: [a]\n",
+            &["1:11 not-yet: `goal` is not supported by this version"],
+        );
+        check("paradigm: gaol\ngoal: x\n", &["1:11 unknown-word: `paradigm` cannot be `gaol`"]);
+    }
+
+    #[test]
+    fn an_evaluator_is_decoded_by_its_type() {
+        check(&with("", ", evaluate: {type: exit_cod}"), &["5:50 unknown-word: `type` cannot be `exit_cod`"]);
+        check(
+            &with("", ", evaluate: {target: 1}"),
+            &["5:33 missing-key: the key `type` is missing in `evaluate`"],
+        );
+        check(&with("", ", evaluate: {type: exit_code, x: 1}"), &["5:61 unknown-key: unknown key `x`"]);
+        check(
+            &with("", ", evaluate: {type: output_numeric}"),
+            &["5:33 missing-key: the key `target` is missing in `evaluate`"],
+        );
+        check(
+            &with("", ", evaluate: {type: output_numeric, target: x}"),
+            &["5:74 wrong-type: `target` must be a number, not the text `x`"],
+        );
+        check(
+            &with("", ", evaluate: {type: output_numeric, target: '${context.x'}"),
+            &["5:75 template: `${` is not closed"],
+        );
+        check(&with("", ", on_yes:"), &["5:33 wrong-type: `on_yes` must be a name, not empty"]);
+    }
+
+    #[test]
+    fn templates_are_marked_where_they_are_wrong() {
+        let text = "name: main\ninitial: a\nstates:\n  a:\n    action: |\n      echo one\n      echo ${contxt.a} ${context.b}\n    next: done\n  done: {terminal: true}\n";
+        check(text, &["7:12 template: unknown namespace `contxt`"]);
+    }
+
+    /// Every report must be about a place that exists.
+    fn reports_are_within(text: &str) {
+        let count = text.lines().count().max(1) as u64;
+        let (findings, sources, tree) = match read(text) {
+            Ok(loaded) => (loaded.findings, loaded.sources, Some(loaded.tree)),
+            Err(rejected) => {
+                assert!(rejected.findings.has_errors());
+                (rejected.findings, rejected.sources, rejected.tree)
+            }
+        };
+        for object in render::to_json(&findings, &sources, tree.as_ref()) {
+            let line = object["line"].as_u64().unwrap();
+            assert!((1..=count).contains(&line), "{object} in {text}");
+            assert!(object["end_line"].as_u64().unwrap() <= count, "{object} in {text}");
+        }
+        drop(render::to_text(&findings, &sources, tree.as_ref(), true));
+    }
+
+    /// The lines of a text with one of them changed, cut out or doubled.
+    fn damaged(text: &str, at: usize, change: impl Fn(&str) -> String) -> String {
+        let lines = text.split_inclusive('\n').enumerate();
+        lines.map(|(index, line)| if index == at { change(line) } else { line.to_owned() }).collect()
+    }
+
+    #[test]
+    fn damage_is_reported_and_never_fatal() {
+        for text in GOOD.iter().copied() {
+            for at in 0..text.lines().count() {
+                reports_are_within(&damaged(text, at, |_| String::new()));
+                reports_are_within(&damaged(text, at, |line| line.repeat(2)));
+                reports_are_within(&damaged(text, at, |line| line.replacen(':', "x:", 1)));
+                reports_are_within(&damaged(text, at, |line| line.replacen(':', "", 1)));
+                for value in [
+                    "", "[1, 2]", "{a: b}", "-1", "1.5", "true", "~", "'text'", "|", "&x *x", "\"", "${x.y}",
+                    "- a",
+                ] {
+                    let changed = |line: &str| match line.split_once(':') {
+                        Some((key, _)) => format!("{key}: {value}\n"),
+                        None => format!("{value}\n"),
+                    };
+                    reports_are_within(&damaged(text, at, changed));
+                }
+            }
+            for (cut, _) in text.char_indices().step_by(3) {
+                reports_are_within(&text[..cut]);
+                reports_are_within(&text[cut..]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_mixture_of_good_files_is_fatal(
+            parts in prop::collection::vec((0..GOOD.len(), 0_usize..30, 1_usize..6), 1..6),
+        ) {
+            let mixed: String = parts
+                .iter()
+                .flat_map(|(file, from, count)| GOOD[*file].split_inclusive('\n').skip(*from).take(*count))
+                .collect();
+            reports_are_within(&mixed);
+        }
+    }
+
+    fn directory() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        for path in [".git", ".loops/nested", ".loops/dir.yaml", "sub/deep", "sub/.loops", "outside"] {
+            fs_err::create_dir_all(at(path)).unwrap();
+        }
+        for path in [
+            ".loops/fix.yaml",
+            ".loops/fix.yml",
+            ".loops/check.yml",
+            ".loops/nested/in.yaml",
+            "sub/.loops/check.yaml",
+            "one.yaml",
+        ] {
+            fs_err::write(at(path), GOOD[0]).unwrap();
+        }
+        directory
+    }
+
+    /// Shows what is found as `file, run in root`, or the error and its advice.
+    fn found(directory: &Path, cwd: &str, asked: &str) -> String {
+        let base = directory.display().to_string();
+        let cwd = if cwd == "." { directory.to_owned() } else { directory.join(cwd) };
+        match find(asked, &cwd) {
+            Ok(located) => {
+                let path =
+                    located.path.strip_prefix(directory).unwrap_or(&located.path).display().to_string();
+                let root = located.root.strip_prefix(directory).unwrap().display().to_string();
+                format!("{path}, run in {root:?}, shown as {}", located.shown.replace(&base, "BASE"))
+            }
+            Err(error) => format!("{error}; {}", error.help().unwrap_or_default()).replace(&base, "BASE"),
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_up_to_the_root_of_the_repository() {
+        let directory = directory();
+        let check = |cwd: &str, asked: &str, expected: &str| {
+            assert_eq!(found(directory.path(), cwd, asked), expected);
+        };
+        check(".", "fix", ".loops/fix.yaml, run in \"\", shown as .loops/fix.yaml");
+        check(".", "fix.yaml", ".loops/fix.yaml, run in \"\", shown as .loops/fix.yaml");
+        check("sub/deep", "fix", ".loops/fix.yaml, run in \"\", shown as ../../.loops/fix.yaml");
+        check("sub/deep", "check", "sub/.loops/check.yaml, run in \"sub\", shown as ../.loops/check.yaml");
+        check(".", "check", ".loops/check.yml, run in \"\", shown as .loops/check.yml");
+        check(".", "fixx", "there is no loop named `fixx`; did you mean `fix`?");
+        check(".", "zzz", "there is no loop named `zzz`; the loops are `check`, `fix`");
+        check(".", "dir", "there is no loop named `dir`; the loops are `check`, `fix`");
+        check(".", "", "there is no loop named ``; the loops are `check`, `fix`");
+        fs_err::remove_dir(directory.path().join(".git")).unwrap();
+        check("outside", "fix", "there is no loop named `fix`; no loops were found in `BASE/outside/.loops`");
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        let directory = directory();
+        let check = |cwd: &str, asked: &str, expected: &str| {
+            assert_eq!(found(directory.path(), cwd, asked), expected);
+        };
+        check(".", "one.yaml", "one.yaml, run in \"\", shown as one.yaml");
+        check(".", "./one.yaml", "one.yaml, run in \"\", shown as one.yaml");
+        check(
+            ".",
+            ".loops/nested/in.yaml",
+            ".loops/nested/in.yaml, run in \"\", shown as .loops/nested/in.yaml",
+        );
+        check("outside", "../one.yaml", "outside/../one.yaml, run in \"outside\", shown as ../one.yaml");
+        check(
+            ".",
+            ".loops/fixx.yaml",
+            "there is no file `.loops/fixx.yaml`; did you mean `.loops/fix.yaml`?",
+        );
+        check(
+            ".",
+            "sub/.loops/check.yaml",
+            "sub/.loops/check.yaml, run in \"\", shown as sub/.loops/check.yaml",
+        );
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let directory = directory();
+        let load_error = |asked: &str| {
+            let located = find(asked, directory.path()).unwrap();
+            let base = directory.path().display().to_string();
+            load(&located).unwrap_err().to_string().replace(&base, "BASE")
+        };
+        fs_err::write(directory.path().join("latin.yaml"), b"name: x\ninitial: \xe9\n").unwrap();
+        fs_err::write(directory.path().join("large.yaml"), " ".repeat(MAX_SIZE + 1)).unwrap();
+        assert_eq!(load_error("./sub"), "`BASE/./sub` is a directory, not a file");
+        assert_eq!(load_error("/dev/zero"), "`/dev/zero` is a pipe or a device, not a file");
+        assert_eq!(load_error("latin.yaml"), "`BASE/latin.yaml` is not UTF-8: line 2, byte 10 is wrong");
+        assert_eq!(load_error("large.yaml"), "`BASE/large.yaml` is larger than 4 MiB");
+    }
+
+    #[test]
+    fn loops_are_listed_once_and_the_nearest_wins() {
+        let directory = directory();
+        let shown: Vec<_> = list(&directory.path().join("sub"))
+            .into_iter()
+            .map(|listed| (listed.name, listed.located.shown))
+            .collect();
+        let above = String::from("../.loops/fix.yaml");
+        assert_eq!(shown, [("check".into(), String::from(".loops/check.yaml")), ("fix".into(), above)]);
+    }
+
+    #[test]
+    fn a_file_is_known_by_the_digest_of_its_bytes() {
+        let directory = directory();
+        let loaded = load(&find("fix", directory.path()).unwrap()).unwrap();
+        assert_eq!(loaded.digest, hex(&Sha256::digest(GOOD[0])));
+        assert_eq!(loaded.digest.len(), 64);
+        fs_err::write(directory.path().join("bom.yaml"), format!("\u{feff}{}", GOOD[0])).unwrap();
+        assert!(load(&find("bom.yaml", directory.path()).unwrap()).is_ok());
+    }
+}
