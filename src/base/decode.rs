@@ -530,7 +530,7 @@ impl Vocabulary {
             return Diagnostic::note("no-effect", place, format!("`{shown}` has no effect here"));
         }
         let finding = Diagnostic::error("unknown-key", place, format!("unknown key `{shown}`"));
-        if !advise {
+        if !advise || key.len() > MAX_LENGTH {
             return finding;
         }
         let others = self.known.iter().copied().filter(|known| *known != key);
@@ -561,7 +561,8 @@ pub fn unknown_word(
     }
     let message = format!("{} cannot be `{shown}`", subject(path));
     let words: Vec<_> = known.iter().map(|word| format!("`{word}`")).collect();
-    let help = match (nearest(word, known.iter().copied()), words.as_slice()) {
+    let near = if word.len() > MAX_LENGTH { None } else { nearest(word, known.iter().copied()) };
+    let help = match (near, words.as_slice()) {
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, [word]) => format!("the only value is {word}"),
         (None, words) => format!("the values are {}", words.join(", ")),

@@ -10,6 +10,9 @@ use crate::base::path::DocPath;
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Source>);
 
+/// In a longer text a part is not searched for: with a thousand findings that would take seconds.
+const MAX_SEARCHED: usize = 100_000;
+
 /// A file as it was read.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -66,6 +69,9 @@ impl Sources {
     fn within(&self, node: &Node, range: &Range<usize>) -> Option<Span> {
         let Scalar { text, style, .. } = node.as_scalar()?;
         let written = self.get(node.span.file)?.text.get(node.span.range.clone())?;
+        if text.len() > MAX_SEARCHED {
+            return None;
+        }
         if *style == ScalarStyle::Quoted && written.starts_with('"') && written.contains('\\') {
             return None;
         }

@@ -487,6 +487,9 @@ impl Reader<'_, '_> {
 
     fn syntax(&self, error: &ScanError) -> Fatal {
         let at = self.places.byte(*error.marker());
+        if error.info() == "recursion limit exceeded" {
+            return self.too_deep(at..at);
+        }
         let (message, help) = explain(error.info());
         let finding = Diagnostic::error("yaml-syntax", Place::Bytes(self.visible(at..at)), message);
         Box::new(match help {
@@ -659,7 +662,6 @@ fn explain(info: &str) -> (String, Option<&'static str>) {
             Some("entries of one mapping begin in the same column"),
         ),
         "misplaced bracket" => ("a closing bracket without an opening one", Some(quotes)),
-        "recursion limit exceeded" => ("values are nested too deep", None),
         "unexpected end of plain scalar" | "found unprintable character" => (info, Some(quotes)),
         "while parsing a node, did not find expected node content" => {
             ("a value is expected here", Some("a text that begins with a special character needs quotes"))
