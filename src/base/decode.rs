@@ -23,7 +23,8 @@ pub type Definitions = Map<String, Value>;
 
 /// A value that can be read from a tree.
 pub trait Decode: Sized {
-    /// Reads the value. Everything that is wrong goes to `out`; without a value there is at least one error.
+    /// Reads the value. Everything that is wrong goes to `out`; without a value there is at least one error, and with
+    /// one there may be errors, too, about parts of it that were left out.
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self>;
 
     /// Returns the value of a key that is not there, if it may be absent.
@@ -334,8 +335,8 @@ impl<K: DecodeKey, T: Decode> Decode for IndexMap<K, T> {
                 return None;
             }
         };
-        let read: Vec<_> = entries.iter().map(|entry| decode_entry(entry, &entry.key, path, out)).collect();
-        read.into_iter().collect()
+        // What cannot be read is reported and left out, so that the rest can be looked at.
+        Some(entries.iter().filter_map(|entry| decode_entry(entry, &entry.key, path, out)).collect())
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
@@ -459,7 +460,9 @@ impl<'n, 'p> Fields<'n, 'p> {
             );
         }
         match (first, default) {
-            (Some(entry), _) => T::decode(&entry.value, &self.path.key(&entry.key), out),
+            // A broken value that may be absent counts as absent, so that the rest can be looked at.
+            (Some(entry), default) => T::decode(&entry.value, &self.path.key(&entry.key), out)
+                .or_else(|| default.map_or_else(T::absent, |default| Some(default()))),
             (None, Some(default)) => Some(default()),
             (None, None) => T::absent().or_else(|| {
                 let (place, of) = match self.path.segments() {
@@ -479,7 +482,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         prefix: &str,
         out: &mut Diagnostics,
     ) -> Option<IndexMap<K, T>> {
-        let mut whole = Some(IndexMap::new());
+        let mut read = IndexMap::new();
         for (entry, taken) in self.entries.iter().zip(&mut self.taken) {
             let Some(rest) = entry.key.strip_prefix(prefix).filter(|rest| !rest.is_empty()) else {
                 continue;
@@ -488,13 +491,9 @@ impl<'n, 'p> Fields<'n, 'p> {
                 continue;
             }
             *taken = true;
-            match (decode_entry(entry, rest, self.path, out), &mut whole) {
-                (Some((key, value)), Some(map)) => drop(map.insert(key, value)),
-                (Some(_), None) => {}
-                (None, _) => whole = None,
-            }
+            read.extend(decode_entry(entry, rest, self.path, out));
         }
-        whole
+        Some(read)
     }
 
     /// Reports the keys that nobody took.

@@ -120,6 +120,13 @@ impl LoopName {
     }
 }
 
+/// Returns the environment variable in which a later action finds a capture.
+pub fn captured_variable(capture: &str) -> String {
+    let upper = capture.to_uppercase();
+    let word: String = upper.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("LL_CAPTURED_{word}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,7 +115,8 @@ fn base64_core(bytes: &[u8], skip: usize) -> String {
     let whole: String = padded
         .chunks(3)
         .flat_map(|chunk| {
-            let group = chunk.iter().fold(0_u32, |acc, byte| acc << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+            let group =
+                chunk.iter().fold(0_u32, |acc, byte| acc << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
             (0..=chunk.len()).map(move |i| char::from(ALPHABET[(group >> (18 - 6 * i)) as usize & 63]))
         })
         .collect();

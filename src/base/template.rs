@@ -153,7 +153,9 @@ impl TemplateErrorKind {
     /// Returns what to write instead.
     pub fn help(&self) -> String {
         match self {
-            Self::Nested => "resolve the inner value in an earlier state or in `context`, and name it here".into(),
+            Self::Nested => {
+                "resolve the inner value in an earlier state or in `context`, and name it here".into()
+            }
             Self::Unclosed => "add `}`, or write `$${` for a literal `${`".into(),
             Self::UnknownNamespace { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
             Self::UnknownNamespace { nearest: None, .. } => {
@@ -307,7 +309,9 @@ impl<'a> Found<'a> {
             Self::Json(Cow::Owned(Value::String(text))) => Cow::Owned(text),
             Self::Json(value) => Cow::Owned(match value.as_ref() {
                 Value::Null => String::new(),
-                other => other.to_string(),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                    value.to_string()
+                }
             }),
         }
     }
@@ -334,7 +338,8 @@ pub struct RenderError {
 
 fn explanation(missing: &Missing) -> String {
     let why = missing.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let nearest = missing.nearest.as_ref().map(|near| format!(" (the nearest is `${{{near}}}`)")).unwrap_or_default();
+    let nearest =
+        missing.nearest.as_ref().map(|near| format!(" (the nearest is `${{{near}}}`)")).unwrap_or_default();
     format!("{why}{nearest}")
 }
 
@@ -357,7 +362,9 @@ pub fn walk<'v>(prefix: &str, root: &'v Value, path: &[Segment]) -> Result<&'v V
         };
         value = match (next, segment) {
             (Some(next), _) => next,
-            (None, Segment::Key(key)) => return Err(Missing { nearest: neighbour(&at, value, key), why: None }),
+            (None, Segment::Key(key)) => {
+                return Err(Missing { nearest: neighbour(&at, value, key), why: None });
+            }
             (None, Segment::Index(_)) => return Err(Missing { nearest: Some(at), why: None }),
         };
         at = match segment {
@@ -371,10 +378,13 @@ pub fn walk<'v>(prefix: &str, root: &'v Value, path: &[Segment]) -> Result<&'v V
 fn neighbour(at: &str, value: &Value, wanted: &str) -> Option<String> {
     match value {
         Value::Object(map) => {
-            let near = nearest(wanted, map.keys().map(String::as_str)).or_else(|| map.keys().next().map(String::as_str));
+            let near = nearest(wanted, map.keys().map(String::as_str))
+                .or_else(|| map.keys().next().map(String::as_str));
             near.map(|key| format!("{at}.{key}"))
         }
-        _ => Some(at.to_owned()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Some(at.to_owned())
+        }
     }
 }
 
@@ -403,9 +413,7 @@ fn scan(source: &str, start: usize) -> Scanned {
     if !looks_ours {
         return Scanned::Foreign;
     }
-    let wrong = |length: usize, kind| {
-        Scanned::Wrong(TemplateError { span: start..start + 2 + length, kind })
-    };
+    let wrong = |length: usize, kind| Scanned::Wrong(TemplateError { span: start..start + 2 + length, kind });
     let close = after.find('}');
     if let Some(inner) = after.find("${").filter(|inner| close.is_none_or(|close| *inner < close)) {
         let length = close.map_or(inner, |close| close + 1) + lead + word.len();
@@ -575,7 +583,10 @@ mod tests {
     fn a_missing_value_names_its_neighbour() {
         check("${context.tt}", "render: `${context.tt}` has no value (the nearest is `${context.t}`)");
         check("${context.d.y}", "render: `${context.d.y}` has no value (the nearest is `${context.d.x}`)");
-        check("${context.d.x.7}", "render: `${context.d.x.7}` has no value (the nearest is `${context.d.x}`)");
+        check(
+            "${context.d.x.7}",
+            "render: `${context.d.x.7}` has no value (the nearest is `${context.d.x}`)",
+        );
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub struct Rejected {
     pub sources: Sources,
     /// The tree, unless the file is no YAML.
     pub tree: Option<Node>,
+    /// What could be read, without the parts that could not: enough to look for more problems, never to run.
+    pub remains: Option<Loop>,
 }
 
 /// Why there is no loop.
@@ -300,7 +302,7 @@ pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rej
         (Some(definition), Some(tree)) if !findings.has_errors() => {
             Ok(Loaded { definition, tree, sources, digest, findings })
         }
-        (_, tree) => Err(Box::new(Rejected { findings, sources, tree })),
+        (remains, tree) => Err(Box::new(Rejected { findings, sources, tree, remains })),
     }
 }
 

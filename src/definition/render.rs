@@ -20,7 +20,7 @@ const MAX_LINE: usize = 2_000;
 /// Two places this far apart are drawn apart.
 const MAX_WINDOW: usize = 200;
 
-/// Draws findings, each with its place, the place that explains it, and its advice.
+/// Draws findings, each with its place, the place that explains it, and its advice, and a blank line between them.
 pub fn to_text(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>, color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let placed = in_order(findings, sources, tree);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn drawn(text: &str) -> String {
-        let load::Rejected { findings, sources, tree } = *rejected(text);
+        let load::Rejected { findings, sources, tree, .. } = *rejected(text);
         to_text(&findings, &sources, tree.as_ref(), false)
     }
 
@@ -272,7 +272,7 @@ states:
 
     #[test]
     fn json_has_lines_and_columns() {
-        let load::Rejected { findings, sources, tree } =
+        let load::Rejected { findings, sources, tree, .. } =
             *rejected("name: x\ninitial: a\nstates: {}\nname: é\nshel: sh\n");
         let json = serde_json::to_string_pretty(&to_json(&findings, &sources, tree.as_ref())).unwrap();
         insta::assert_snapshot!(json, @r#"

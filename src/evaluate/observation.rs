@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// Which stream something was printed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
 /// What a stream printed, as far as it was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {

@@ -1,0 +1,127 @@
+//! `output_numeric`: what was printed is a number, compared with a target.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use serde_json::json;
+
+use crate::base::decode::record;
+use crate::base::template::Template;
+
+use super::field::{Field, FieldError};
+use super::operator::Operator;
+use super::verdict::Verdict;
+use super::{Evaluator, Judged, Judging, Subject, Verdicts, excerpt, number, number_in, subject};
+
+record! {
+    /// Compares a printed number with a target.
+    pub struct OutputNumeric {
+        /// How they are compared.
+        operator: Operator = Operator::Eq,
+        /// The number to compare with.
+        target: Field<f64>,
+        /// Reads the last `KEY = NUMBER` of the text instead of the whole text.
+        key: Option<Template>,
+        /// The text to judge instead of what the action printed.
+        source: Option<Template>,
+    }
+}
+
+impl Evaluator for OutputNumeric {
+    fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
+        let text = match subject(self.source.as_ref(), judging)? {
+            Subject::Text(text) => text,
+            Subject::Crashed(judged) => return Ok(judged),
+        };
+        let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
+        let found = match &key {
+            Some(key) => last_assignment(&text, key).map(Cow::into_owned),
+            None => Some(text.clone().into_owned()),
+        };
+        let Some(value) = found.as_deref().and_then(number_in) else {
+            let what = key.map_or_else(
+                || format!("`{}` is not a number", excerpt(&text)),
+                |key| format!("no `{key} = NUMBER` in the output"),
+            );
+            return Ok(Judged::error(what));
+        };
+        let target = self.target.resolve(judging.scope)?;
+        let verdict = Verdict::yes_if(self.operator.numbers(value, target));
+        let details =
+            json!({ "value": number(value), "target": number(target), "operator": self.operator.word() });
+        Ok(Judged::new(verdict, details))
+    }
+
+    fn verdicts(&self) -> Verdicts {
+        Verdicts::Only(&["yes", "no"])
+    }
+
+    fn templates(&self) -> Vec<(&'static str, &Template)> {
+        let target = self.target.as_template().map(|target| ("target", target));
+        let key = self.key.as_ref().map(|key| ("key", key));
+        let source = self.source.as_ref().map(|source| ("source", source));
+        target.into_iter().chain(key).chain(source).collect()
+    }
+}
+
+/// Finds the last `key = number`, blanks around the sign allowed.
+fn last_assignment<'t>(text: &'t str, key: &str) -> Option<Cow<'t, str>> {
+    let pattern = format!(r"(?:^|[^\w.]){}\s*[=:]\s*([-+0-9.eE]+)", regex::escape(key));
+    let found = Regex::new(&pattern).ok()?.captures_iter(text).last()?;
+    found.get(1).map(|number| Cow::Borrowed(number.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::{judge, judge_with};
+
+    #[test]
+    fn every_operator() {
+        for (operator, verdicts) in [
+            ("eq", ["no", "yes", "no"]),
+            ("ne", ["yes", "no", "yes"]),
+            ("lt", ["yes", "no", "no"]),
+            ("le", ["yes", "yes", "no"]),
+            ("gt", ["no", "no", "yes"]),
+            ("ge", ["no", "yes", "yes"]),
+        ] {
+            let spec = format!("{{type: output_numeric, operator: {operator}, target: 5}}");
+            assert_eq!(["4", "5", "6.5"].map(|out| judge(&spec, out, 0)), verdicts, "{operator}");
+        }
+    }
+
+    #[test]
+    fn exit_1_is_judged_and_a_crash_is_an_error() {
+        let spec = "{type: output_numeric, target: 0}";
+        assert_eq!([0, 1, 2, 137].map(|code| judge(spec, "0\n", code)), ["yes", "yes", "error", "error"]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_an_error_that_shows_it() {
+        let (verdict, details) = judge_with("{type: output_numeric, target: 0}", None, "5 errors\n", 0);
+        assert_eq!((verdict.as_str(), details), ("error", json!({"error": "`5 errors` is not a number"})));
+    }
+
+    #[test]
+    fn a_key_reads_its_last_assignment() {
+        let spec = "{type: output_numeric, key: score, target: 45}";
+        assert_eq!(judge(spec, "score=3\nscore = 4.5e1 points\nhighscore=9", 0), "yes");
+        assert_eq!(judge(spec, "no such thing", 0), "error");
+    }
+
+    #[test]
+    fn target_and_source_are_interpolated() {
+        assert_eq!(judge("{type: output_numeric, target: '${context.t}'}", "5", 0), "yes");
+        assert_eq!(judge("{type: output_numeric, source: '${context.n}', target: 5}", "9", 7), "yes");
+        let unresolved = judge("{type: output_numeric, target: '${context.nope}'}", "5", 0);
+        assert!(unresolved.starts_with("unresolved: `${context.nope}` has no value"), "{unresolved}");
+    }
+
+    #[test]
+    fn details_are_fixed() {
+        let (_, details) = judge_with("{type: output_numeric, operator: gt, target: 10}", None, "42", 0);
+        assert_eq!(details, json!({"value": 42, "target": 10, "operator": "gt"}));
+    }
+}
