@@ -24,4 +24,5 @@ pub mod ci;
 pub mod definition;
 pub mod engine;
 pub mod evaluate;
+pub mod machine;
 pub mod report;

@@ -22,14 +22,11 @@ fn shown(provider: &str, journal: &Journal) -> String {
     show(&mut log, journal).unwrap();
     drop(log);
     let mut text = buffer.text();
-    while let Some((_, rest)) = text
-        .split_once("::stop-commands::")
-        .filter(|(_, rest)| !rest.starts_with("TOKEN"))
+    while let Some((_, rest)) =
+        text.split_once("::stop-commands::").filter(|(_, rest)| !rest.starts_with("TOKEN"))
     {
         let token = rest.lines().next().unwrap().to_owned();
-        text = text
-            .replace(&token, "TOKEN")
-            .replacen("::stop-commands::TOKEN", "::stop::TOKEN", 1);
+        text = text.replace(&token, "TOKEN").replacen("::stop-commands::TOKEN", "::stop::TOKEN", 1);
     }
     text
 }
@@ -159,26 +156,12 @@ fn what_is_open_is_closed_whatever_happens() {
     let begun = |journal: &Journal| {
         let (mut log, buffer) = log("github");
         show(&mut log, journal).unwrap();
-        log.output(OutputLine {
-            stream: Stream::Stdout,
-            text: "half",
-        })
-        .unwrap();
+        log.output(OutputLine { stream: Stream::Stdout, text: "half" }).unwrap();
         (log, buffer)
     };
     let closed = |text: &str| {
-        let token = text
-            .split_once("::stop-commands::")
-            .unwrap()
-            .1
-            .lines()
-            .next()
-            .unwrap()
-            .to_owned();
-        assert!(
-            text.contains(&format!("│ half\n::{token}::\n::endgroup::\n")),
-            "{text}"
-        );
+        let token = text.split_once("::stop-commands::").unwrap().1.lines().next().unwrap().to_owned();
+        assert!(text.contains(&format!("│ half\n::{token}::\n::endgroup::\n")), "{text}");
     };
     let (log, buffer) = begun(&journal);
     drop(log);
@@ -198,27 +181,16 @@ fn a_step_that_prints_without_end_does_not_fill_the_log() {
     show(&mut log, &journal).unwrap();
     let text = "y".repeat(1023);
     for _ in 0..3 * MAX_LIVE / 1024 {
-        log.output(OutputLine {
-            stream: Stream::Stdout,
-            text: &text,
-        })
-        .unwrap();
+        log.output(OutputLine { stream: Stream::Stdout, text: &text }).unwrap();
     }
     log.event(journal.done(0, "", "").events.last().unwrap()).unwrap();
     assert!(buffer.text().len() < 5 * 1024 * 1024);
-    assert!(
-        buffer
-            .text()
-            .ends_with("│ … 8.0 MiB more in the log file of the run\n")
-    );
+    assert!(buffer.text().ends_with("│ … 8.0 MiB more in the log file of the run\n"));
 }
 
 #[test]
 fn a_closed_pipe_is_an_error() {
     let dialect = Provider::by_name("github", &|_| None).unwrap().dialect();
     let mut log = CiLog::new(Box::new(Buffer::closed_after(200)), dialect, false);
-    assert_eq!(
-        show(&mut log, &failing()).unwrap_err().kind(),
-        io::ErrorKind::BrokenPipe
-    );
+    assert_eq!(show(&mut log, &failing()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }

@@ -13,7 +13,7 @@ use plain::Plain;
 
 use crate::report::annotations::Tree;
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, Places};
 
 /// The environment: looks up a variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -33,11 +33,7 @@ const PROVIDERS: &[Row] = &[
         detect: github::detect,
         make: |name, env| Provider::Github(Github::new(name, env)),
     },
-    Row {
-        names: plain::NAMES,
-        detect: plain::detect,
-        make: |_, _| Provider::Plain(Plain),
-    },
+    Row { names: plain::NAMES, detect: plain::detect, make: |_, _| Provider::Plain(Plain) },
 ];
 
 /// A CI system.
@@ -54,24 +50,20 @@ trait Service {
     fn name(&self) -> &'static str;
     fn dialect(&self) -> Box<dyn Dialect>;
     fn refusal(&self, env: Lookup<'_>) -> Option<String>;
+    fn announce(&self, places: &Places) -> io::Result<()>;
     fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error>;
 }
 
 impl Provider {
     /// Returns the provider whose environment this is.
     pub fn detect(env: Lookup<'_>) -> Self {
-        let mut found = PROVIDERS
-            .iter()
-            .filter_map(|row| Some((row.make)((row.detect)(env)?, env)));
+        let mut found = PROVIDERS.iter().filter_map(|row| Some((row.make)((row.detect)(env)?, env)));
         found.next().unwrap_or(Self::Plain(Plain))
     }
 
     /// Returns the provider with this name, whatever the environment looks like.
     pub fn by_name(name: &str, env: Lookup<'_>) -> Option<Self> {
-        PROVIDERS
-            .iter()
-            .find(|row| row.names.contains(&name))
-            .map(|row| (row.make)(name, env))
+        PROVIDERS.iter().find(|row| row.names.contains(&name)).map(|row| (row.make)(name, env))
     }
 
     /// Returns all names that [`Provider::by_name`] knows.
@@ -94,6 +86,12 @@ impl Provider {
         self.service().refusal(env)
     }
 
+    /// Says where the results of a run that begins now will be, for the case that it is killed before it can publish
+    /// them.
+    pub fn announce(&self, places: &Places) -> io::Result<()> {
+        self.service().announce(places)
+    }
+
     /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.
     /// Each thing that fails is one error and keeps nothing else from being published.
     pub fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
@@ -114,12 +112,8 @@ mod tests {
 
     #[track_caller]
     fn check(variables: &[(&str, &str)], expect: &str) {
-        let env = |name: &str| {
-            variables
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
-        };
+        let env =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         assert_eq!(Provider::detect(&env).name(), expect);
     }
 
@@ -130,10 +124,7 @@ mod tests {
         check(&[("GITHUB_ACTIONS", "true")], "github");
         check(&[("GITHUB_ACTIONS", "false")], "plain");
         check(&[("GITHUB_ACTIONS", "true"), ("GITEA_ACTIONS", "true")], "gitea");
-        check(
-            &[("GITHUB_ACTIONS", "true"), ("FORGEJO_ACTIONS", "true")],
-            "forgejo",
-        );
+        check(&[("GITHUB_ACTIONS", "true"), ("FORGEJO_ACTIONS", "true")], "forgejo");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Lookup, Service};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::report::annotations::{Annotation, Level, Tree};
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, Places};
 
 pub(super) const NAMES: &[&str] = &["plain"];
 
@@ -31,6 +31,10 @@ impl Service for Plain {
 
     fn refusal(&self, _env: Lookup<'_>) -> Option<String> {
         None
+    }
+
+    fn announce(&self, _places: &Places) -> io::Result<()> {
+        Ok(())
     }
 
     fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
@@ -78,11 +82,7 @@ impl Dialect for Plain {
             }
             place.push_str(": ");
         }
-        self.untrusted(&format!(
-            "{place}{level}: {}",
-            one_line(&annotation.message, 1000)
-        ))
-        .into_owned()
+        self.untrusted(&format!("{place}{level}: {}", one_line(&annotation.message, 1000))).into_owned()
     }
 
     fn mask(&self, _value: &str) -> Option<String> {

@@ -74,6 +74,13 @@ pub enum Event {
         /// How many retries there may be.
         max_retries: u32,
     },
+    /// A state added to the message log.
+    Message {
+        /// The state.
+        state: StateName,
+        /// The text.
+        text: String,
+    },
     /// The run waits before it does the next piece of work.
     Backoff {
         /// The state that comes next.
@@ -229,9 +236,8 @@ impl From<ActionComplete> for ActionCompleteWire {
 
 impl From<ActionCompleteWire> for ActionComplete {
     fn from(wire: ActionCompleteWire) -> Self {
-        let text = |tail: String, bytes: u64| match bytes > TAIL as u64 {
-            true => Text::end_of(tail, bytes),
-            false => Text::whole(tail),
+        let text = |tail: String, bytes: u64| {
+            if bytes > TAIL as u64 { Text::end_of(tail, bytes) } else { Text::whole(tail) }
         };
         Self {
             step: wire.step,
@@ -319,7 +325,8 @@ mod tests {
     #[test]
     fn a_line_begins_with_name_time_and_number() {
         let state = StateName::parse("check").unwrap();
-        let line = serde_json::to_string(&stamped(Event::StateEnter { state, iteration: 1, step: 2, attempt: 3 }));
+        let line =
+            serde_json::to_string(&stamped(Event::StateEnter { state, iteration: 1, step: 2, attempt: 3 }));
         assert_eq!(
             line.unwrap(),
             r#"{"event":"state_enter","ts":"1970-01-01T00:00:00.000Z","seq":1,"state":"check","iteration":1,"step":2,"attempt":3}"#
@@ -337,9 +344,12 @@ mod tests {
     #[test]
     fn a_long_stream_is_written_as_its_end() {
         let seen = Observation::exited(0, "x".repeat(TAIL) + "end");
-        let line = serde_json::to_string(&stamped(Event::ActionComplete(ActionComplete { step: 1, seen }))).unwrap();
+        let line =
+            serde_json::to_string(&stamped(Event::ActionComplete(ActionComplete { step: 1, seen }))).unwrap();
         assert!(line.len() < TAIL + 500);
-        let Event::ActionComplete(back) = serde_json::from_str::<Stamped>(&line).unwrap().event else { panic!() };
+        let Event::ActionComplete(back) = serde_json::from_str::<Stamped>(&line).unwrap().event else {
+            panic!()
+        };
         assert!(back.seen.stdout.as_str().ends_with("end"));
         assert_eq!(back.seen.stdout.bytes(), TAIL as u64 + 3);
         assert!(back.seen.stdout.is_truncated());

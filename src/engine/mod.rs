@@ -1,4 +1,139 @@
 //! The pure run: what was observed goes in, what happened and what to do next come out.
+//!
+//! No clock, no process, no file. [`Engine::next`] says what the world owes the run; [`Engine::handle`] takes a fact
+//! and returns the events that follow from it. [`run::Run`] is the fold over those events, so that a journal is
+//! enough to have the run again. Decisions look at the fold alone: nothing is decided twice or forgotten when a
+//! batch of events is cut short.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::time::Timestamp;
+use crate::machine::Machine;
+
+mod decide;
+mod environment;
 pub mod event;
 pub mod outcome;
+pub mod request;
+pub mod run;
+mod scope;
+
+use event::{Event, LoopStart};
+use outcome::Signal;
+use request::{ActionRequest, Input, Next};
+use run::{Phase, Run, Waiting};
+
+use serde_json::{Map, Value};
+
+/// What a run is told at its start and never changes.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// How the run begins, as its first event says.
+    pub event: LoopStart,
+    /// When.
+    pub at: Timestamp,
+    /// The variables, resolved.
+    pub context: Map<String, Value>,
+    /// The environment that templates see.
+    pub env: BTreeMap<String, String>,
+    /// The directory for files of the run's own.
+    pub run_dir: String,
+    /// The time after which the run hands itself over, if there is one.
+    pub deadline: Option<Duration>,
+}
+
+/// A run of a machine.
+pub struct Engine<'m> {
+    machine: &'m Machine,
+    start: Start,
+    run: Run,
+    now: Duration,
+    cancel: Option<Signal>,
+    request: Option<ActionRequest>,
+}
+
+impl<'m> Engine<'m> {
+    /// Makes a run that has not begun.
+    pub fn new(machine: &'m Machine, start: Start) -> Self {
+        Self { machine, start, run: Run::new(), now: Duration::ZERO, cancel: None, request: None }
+    }
+
+    /// Returns everything that is known about the run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Returns what the run was told at its start.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// Returns the machine that is run.
+    pub fn machine(&self) -> &'m Machine {
+        self.machine
+    }
+
+    /// Returns the time since the start, as of the last input.
+    pub fn elapsed(&self) -> Duration {
+        self.now
+    }
+
+    /// Says what the world has to do now.
+    pub fn next(&self) -> Next<'_> {
+        match (self.run.phase(), &self.request) {
+            (Phase::Waiting(Waiting::Start), _) => Next::Begin,
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(request)) => Next::Run(request),
+            (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => Next::Wait(self.bounded(*wait)),
+            (Phase::Done(end), _) => Next::Done(end),
+            // A request is made with the event that announces it, and `handle` settles every decision.
+            (Phase::Waiting(_) | Phase::Deciding(_), _) => Next::Wait(Duration::ZERO),
+        }
+    }
+
+    /// Takes a fact, `now` after the start, and returns what follows from it. A fact that nobody waits for changes
+    /// nothing.
+    pub fn handle(&mut self, input: Input, now: Duration) -> Vec<Event> {
+        self.now = self.now.max(now);
+        let mut events = Vec::new();
+        match (self.run.phase(), input) {
+            (Phase::Waiting(Waiting::Start), Input::Begin) => {
+                self.record(Event::LoopStart(self.start.event.clone()), &mut events);
+            }
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::ActionDone(seen)) => {
+                self.request = None;
+                let event = self.completed(seen);
+                self.record(event, &mut events);
+            }
+            (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => self.run.waited(),
+            (_, Input::Cancel(signal)) => {
+                self.cancel.get_or_insert(signal);
+                self.run.stop_waiting();
+            }
+            _ => {}
+        }
+        self.settle(&mut events);
+        events
+    }
+
+    /// Makes every decision that needs nothing from the world.
+    fn settle(&mut self, events: &mut Vec<Event>) {
+        while let Some(event) = self.decide() {
+            self.record(event, events);
+        }
+    }
+
+    fn record(&mut self, event: Event, events: &mut Vec<Event>) {
+        self.run.apply(self.machine, &event);
+        events.push(event);
+    }
+
+    /// Shortens a wait to what is left of the run.
+    fn bounded(&self, wait: Duration) -> Duration {
+        let ends = self.machine.limits.timeout.into_iter().chain(self.start.deadline);
+        ends.map(|end| end.saturating_sub(self.now)).fold(wait, Duration::min)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,10 @@ impl Outcome {
 
     /// Tells whether a later run can continue where this one stopped.
     pub fn is_resumable(self) -> bool {
-        matches!(self, Self::Handoff | Self::Timeout | Self::Interrupted | Self::OverBudget | Self::Unavailable)
+        matches!(
+            self,
+            Self::Handoff | Self::Timeout | Self::Interrupted | Self::OverBudget | Self::Unavailable
+        )
     }
 }
 

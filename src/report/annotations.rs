@@ -69,15 +69,10 @@ impl Tree<'_> {
     /// Returns the path relative to the root of a file that exists in the tree.
     fn find(&self, path: &str) -> Option<String> {
         let relative = match path.strip_prefix('/') {
-            Some(_) => path
-                .strip_prefix(self.root.trim_end_matches('/'))?
-                .strip_prefix('/')?,
+            Some(_) => path.strip_prefix(self.root.trim_end_matches('/'))?.strip_prefix('/')?,
             None => path,
         };
-        let parts: Vec<&str> = relative
-            .split('/')
-            .filter(|part| !part.is_empty() && *part != ".")
-            .collect();
+        let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let relative = parts.join("/");
         let inside = !parts.is_empty() && !parts.contains(&"..") && !relative.contains('\\');
         (inside && (self.exists)(&relative)).then_some(relative)
@@ -103,10 +98,7 @@ pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
 fn limited(all: Vec<Annotation>) -> Vec<Annotation> {
     let mut kept: Vec<Annotation> = Vec::new();
     for annotation in all {
-        let same_level = kept
-            .iter()
-            .filter(|other| other.level == annotation.level)
-            .count();
+        let same_level = kept.iter().filter(|other| other.level == annotation.level).count();
         if same_level < MAX_PER_LEVEL && !kept.contains(&annotation) {
             kept.push(annotation);
         }
@@ -122,9 +114,7 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
         Some((Outcome::Handoff, _)) => Level::Notice,
         Some(_) | None => Level::Error,
     };
-    let state = step
-        .map(|step| &step.state)
-        .or_else(|| digest.end().map(|end| &end.final_state));
+    let state = step.map(|step| &step.state).or_else(|| digest.end().map(|end| &end.final_state));
     let mut text = digest.sentence();
     if let Some(step) = step {
         let output = step.output();
@@ -136,29 +126,19 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
     }
     Some(Annotation {
         level,
-        title: one_line(
-            &format!("{}: {}", digest.loop_name(), digest.outcome_word()),
-            MAX_TITLE,
-        ),
+        title: one_line(&format!("{}: {}", digest.loop_name(), digest.outcome_word()), MAX_TITLE),
         message: message(&text),
         location: (!digest.file().is_empty()).then(|| at(digest, state.and_then(|state| digest.line(state)))),
     })
 }
 
 fn at(digest: &Digest, line: Option<u32>) -> Location {
-    Location {
-        file: digest.file().to_owned(),
-        line,
-        column: None,
-    }
+    Location { file: digest.file().to_owned(), line, column: None }
 }
 
 fn message(text: &str) -> String {
     let clean = plain(text);
-    let mut end = clean
-        .char_indices()
-        .nth(MAX_MESSAGE)
-        .map_or(clean.len(), |(index, _)| index);
+    let mut end = clean.char_indices().nth(MAX_MESSAGE).map_or(clean.len(), |(index, _)| index);
     while clean[..end].ends_with(char::is_whitespace) {
         end -= clean[..end].chars().next_back().map_or(1, char::len_utf8);
     }
@@ -181,10 +161,7 @@ static ARROW: LazyLock<Option<Regex>> =
 fn places(text: &str, title: &str, tree: &Tree<'_>) -> Vec<Annotation> {
     let mut found = Vec::new();
     let mut before = "";
-    for line in text
-        .lines()
-        .filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty())
-    {
+    for line in text.lines().filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty()) {
         let inline = || captures(&COLONS, line).or_else(|| captures(&PARENTHESES, line));
         let place = match captures(&ARROW, line) {
             Some(place) => Some((place, before)),
@@ -212,24 +189,12 @@ fn captures<'t>(pattern: &LazyLock<Option<Regex>>, line: &'t str) -> Option<Capt
 }
 
 fn annotation(place: &Captures<'_>, said: &str, title: &str, tree: &Tree<'_>) -> Option<Annotation> {
-    let number = |index| {
-        place
-            .get(index)
-            .and_then(|text| text.as_str().parse().ok())
-            .filter(|n: &u32| *n > 0)
-    };
+    let number =
+        |index| place.get(index).and_then(|text| text.as_str().parse().ok()).filter(|n: &u32| *n > 0);
     let line = number(2)?;
     let file = tree.find(&place[1])?;
-    let said = if said.is_empty() {
-        "named in the output"
-    } else {
-        said
-    };
-    let location = Location {
-        file,
-        line: Some(line),
-        column: number(3),
-    };
+    let said = if said.is_empty() { "named in the output" } else { said };
+    let location = Location { file, line: Some(line), column: number(3) };
     Some(Annotation {
         level: level(said),
         title: one_line(title, MAX_TITLE),
@@ -260,41 +225,19 @@ mod tests {
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, state, succeeding};
 
-    const FILES: &[&str] = &[
-        "src/app.py",
-        "src/main.rs",
-        "main.go",
-        "src/a.ts",
-        "tests/test_a.py",
-        "web/a.js",
-        "a.c",
-    ];
+    const FILES: &[&str] =
+        &["src/app.py", "src/main.rs", "main.go", "src/a.ts", "tests/test_a.py", "web/a.js", "a.c"];
 
     fn shown(digest: &Digest) -> String {
-        let tree = Tree {
-            root: "/home/me/repo/",
-            exists: &|path| FILES.contains(&path),
-        };
+        let tree = Tree { root: "/home/me/repo/", exists: &|path| FILES.contains(&path) };
         annotations(digest, &tree).iter().map(line).collect()
     }
 
     fn line(annotation: &Annotation) -> String {
-        let Annotation {
-            level,
-            title,
-            message,
-            location,
-        } = annotation;
+        let Annotation { level, title, message, location } = annotation;
         let place = location.as_ref().map_or_else(String::new, |at| {
-            let numbers = [at.line, at.column]
-                .into_iter()
-                .flatten()
-                .map(|number| number.to_string());
-            [at.file.clone()]
-                .into_iter()
-                .chain(numbers)
-                .collect::<Vec<_>>()
-                .join(":")
+            let numbers = [at.line, at.column].into_iter().flatten().map(|number| number.to_string());
+            [at.file.clone()].into_iter().chain(numbers).collect::<Vec<_>>().join(":")
         });
         format!("{level:?} {place} [{title}] {}\n", message.replace('\n', " ⏎ "))
     }
@@ -305,9 +248,7 @@ mod tests {
         journal.step(("check", 1), "make", (1, output), "no", "failed");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         let shown = shown(&journal.digest());
-        shown
-            .split_once('\n')
-            .map_or_else(String::new, |(_, rest)| rest.to_owned())
+        shown.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned())
     }
 
     #[test]
@@ -386,31 +327,12 @@ src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
         }
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         let exists = |_: &str| true;
-        let found = annotations(
-            &journal.digest(),
-            &Tree {
-                root: "/",
-                exists: &exists,
-            },
-        );
-        assert!(
-            found
-                .iter()
-                .all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE)
-        );
+        let found = annotations(&journal.digest(), &Tree { root: "/", exists: &exists });
+        assert!(found.iter().all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE));
         assert_eq!(
-            found
-                .iter()
-                .filter(|annotation| annotation.level == Level::Warning)
-                .count(),
+            found.iter().filter(|annotation| annotation.level == Level::Warning).count(),
             MAX_PER_LEVEL
         );
-        assert!(
-            found
-                .iter()
-                .filter(|annotation| annotation.level == Level::Error)
-                .count()
-                <= MAX_PER_LEVEL
-        );
+        assert!(found.iter().filter(|annotation| annotation.level == Level::Error).count() <= MAX_PER_LEVEL);
     }
 }

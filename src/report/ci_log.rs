@@ -64,7 +64,7 @@ impl CiLog {
     fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::LoopStart(start) => self.loop_start(start),
-            Event::StateEnter { .. } => Ok(()),
+            Event::StateEnter { .. } | Event::Message { .. } => Ok(()),
             Event::ActionStart { .. } => self.open_group(),
             Event::ActionComplete(_) => self.close_group(),
             Event::Evaluate { .. } => {
@@ -75,23 +75,15 @@ impl CiLog {
                 self.verdict_due = false;
                 self.verdict(Some(to.as_str()))
             }
-            Event::Retry {
-                state,
-                attempt,
-                max_retries,
-            } => self.line(
-                "↻",
-                &format!("retry {} of {max_retries}: {state}", attempt.saturating_sub(1)),
-            ),
+            Event::Retry { state, attempt, max_retries } => {
+                self.line("↻", &format!("retry {} of {max_retries}: {state}", attempt.saturating_sub(1)))
+            }
             Event::Backoff { state, duration_ms } => {
                 let wait = human(std::time::Duration::from_millis(*duration_ms));
                 self.line("…", &format!("waiting {wait} before {state}"))
             }
             Event::Warning { state, message } => {
-                let place = state
-                    .as_ref()
-                    .map(|state| format!("{state}: "))
-                    .unwrap_or_default();
+                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
                 self.line("!", &format!("warning: {place}{}", one_line(message, 1000)))
             }
             Event::Handoff { state, reason } => {
@@ -113,10 +105,7 @@ impl CiLog {
     fn loop_start(&mut self, start: &LoopStart) -> io::Result<()> {
         self.max_iterations = start.max_iterations;
         let cap = plural(start.max_iterations, "iteration");
-        self.line(
-            "▶",
-            &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id),
-        )
+        self.line("▶", &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id))
     }
 
     /// Returns `[2/20] fix`.
@@ -125,11 +114,7 @@ impl CiLog {
     }
 
     fn title(&self, step: &Step) -> String {
-        let place = if step.closing {
-            step.state.to_string()
-        } else {
-            self.place(step)
-        };
+        let place = if step.closing { step.state.to_string() } else { self.place(step) };
         match step.action_line(MAX_TITLE) {
             Some(action) => format!("{place} → {action}"),
             None => place,
@@ -154,10 +139,7 @@ impl CiLog {
         self.close_block()?;
         if std::mem::take(&mut self.open.group) {
             if self.held > 0 {
-                self.line(
-                    "│",
-                    &format!("… {} more in the log file of the run", size(self.held)),
-                )?;
+                self.line("│", &format!("… {} more in the log file of the run", size(self.held)))?;
             }
             if let Some(end) = self.dialect.group_end() {
                 self.raw(&end)?;
@@ -189,11 +171,7 @@ impl CiLog {
     }
 
     fn pending_verdict(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.verdict_due) {
-            self.verdict(None)
-        } else {
-            Ok(())
-        }
+        if std::mem::take(&mut self.verdict_due) { self.verdict(None) } else { Ok(()) }
     }
 
     fn verdict(&mut self, to: Option<&str>) -> io::Result<()> {
@@ -201,11 +179,7 @@ impl CiLog {
         let Some(step) = self.digest.unfinished() else {
             return Ok(());
         };
-        let place = if step.action.is_some() {
-            String::new()
-        } else {
-            format!("{}: ", self.place(step))
-        };
+        let place = if step.action.is_some() { String::new() } else { format!("{}: ", self.place(step)) };
         let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
         let (mark, line) = (step.mark(), format!("{place}{}{arrow}", step.verdict_line()));
         self.line(mark, &line)
@@ -215,10 +189,7 @@ impl CiLog {
         self.close_group()?;
         if let Some(step) = self.digest.deciding_step() {
             let lines = self.recent.of(step, SHOWN_AT_END);
-            let (title, verdict) = (
-                self.title(step),
-                format!("{} {}", step.mark(), step.verdict_line()),
-            );
+            let (title, verdict) = (self.title(step), format!("{} {}", step.mark(), step.verdict_line()));
             self.line("──", &format!("the step that decided: {title}"))?;
             for line in &lines {
                 self.quote(line)?;
@@ -258,9 +229,7 @@ impl CiLog {
             "✗" => Style::new().red(),
             _ => Style::new(),
         };
-        let styled = style
-            .force_styling(self.colour)
-            .apply_to(format!("{mark} {text}"));
+        let styled = style.force_styling(self.colour).apply_to(format!("{mark} {text}"));
         writeln!(self.out, "{styled}")
     }
 

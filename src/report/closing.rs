@@ -24,10 +24,7 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::Handoff => format!("saved in {place}"),
         Outcome::Timeout => format!("timed out in {place}"),
         Outcome::Interrupted => {
-            format!(
-                "interrupted by {} in {place}",
-                end.signal.map_or("request", |signal| signal.name())
-            )
+            format!("interrupted by {} in {place}", end.signal.map_or("request", |signal| signal.name()))
         }
     };
     let took = human(Duration::from_millis(end.duration_ms));
@@ -37,12 +34,8 @@ pub fn headline(end: &LoopComplete) -> String {
 /// Returns what can be done about an end like this, or why it came to it where nothing can.
 pub fn advice(digest: &Digest) -> Option<String> {
     let end = digest.end()?;
-    let saved = || {
-        format!(
-            "its state is saved in .loops/.running/{}.state.json",
-            one_line(digest.run_id(), 200)
-        )
-    };
+    let saved =
+        || format!("its state is saved in .loops/.running/{}.state.json", one_line(digest.run_id(), 200));
     match end.outcome {
         Outcome::Success if end.verified => None,
         Outcome::Success => Some("with --strict an unverified success is a failure".into()),

@@ -79,21 +79,19 @@ impl Console {
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
         if self.look.verbosity == Verbosity::Quiet {
-            return if matches!(event, Event::LoopComplete(_)) {
-                self.finish()
-            } else {
-                Ok(())
-            };
+            return if matches!(event, Event::LoopComplete(_)) { self.finish() } else { Ok(()) };
         }
         match event {
             Event::LoopStart(start) => {
                 self.max_iterations = start.max_iterations;
                 Ok(())
             }
-            Event::StateEnter { .. } | Event::Handoff { .. } | Event::LoopTimeout { .. } => Ok(()),
+            Event::StateEnter { .. }
+            | Event::Message { .. }
+            | Event::Handoff { .. }
+            | Event::LoopTimeout { .. } => Ok(()),
             Event::ActionStart { .. } => {
-                self.recent
-                    .begin(self.digest.unfinished().map_or(0, |step| step.number));
+                self.recent.begin(self.digest.unfinished().map_or(0, |step| step.number));
                 self.head()?;
                 self.spin();
                 Ok(())
@@ -113,24 +111,14 @@ impl Console {
                 }
                 self.note("→", to.as_str())
             }
-            Event::Retry {
-                attempt, max_retries, ..
-            } => self.note(
-                "↻",
-                &format!("retry {} of {max_retries}", attempt.saturating_sub(1)),
-            ),
-            Event::Backoff { duration_ms, .. } => self.note(
-                "…",
-                &format!(
-                    "waiting {}",
-                    human(std::time::Duration::from_millis(*duration_ms))
-                ),
-            ),
+            Event::Retry { attempt, max_retries, .. } => {
+                self.note("↻", &format!("retry {} of {max_retries}", attempt.saturating_sub(1)))
+            }
+            Event::Backoff { duration_ms, .. } => {
+                self.note("…", &format!("waiting {}", human(std::time::Duration::from_millis(*duration_ms))))
+            }
             Event::Warning { state, message } => {
-                let place = state
-                    .as_ref()
-                    .map(|state| format!("{state}: "))
-                    .unwrap_or_default();
+                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
                 self.note("!", &format!("{place}{message}"))
             }
             Event::LoopError { error, .. } => {
@@ -155,14 +143,8 @@ impl Console {
             format!("[{}/{}]", step.iteration, self.max_iterations)
         };
         let state = one_line(step.state.as_str(), 120);
-        let action = step
-            .action_line(MAX_ACTION)
-            .map(|action| format!(" → {action}"))
-            .unwrap_or_default();
-        let (count, state) = (
-            self.style().dim().apply_to(count),
-            self.style().bold().apply_to(state),
-        );
+        let action = step.action_line(MAX_ACTION).map(|action| format!(" → {action}")).unwrap_or_default();
+        let (count, state) = (self.style().dim().apply_to(count), self.style().bold().apply_to(state));
         self.line(&format!("{count} {state}{action}"))
     }
 
@@ -188,16 +170,8 @@ impl Console {
             return Ok(());
         };
         let good = self.digest.is_success() && end.verified;
-        let style = if good {
-            self.style().green()
-        } else {
-            self.style().yellow()
-        };
-        let style = if self.digest.is_success() {
-            style
-        } else {
-            self.style().red()
-        };
+        let style = if good { self.style().green() } else { self.style().yellow() };
+        let style = if self.digest.is_success() { style } else { self.style().red() };
         let mut lines = Vec::new();
         if self.look.verbosity == Verbosity::Normal {
             lines.extend(self.deciding_output());
@@ -223,10 +197,7 @@ impl Console {
             return Vec::new();
         }
         let title = format!("the last lines of {}:", one_line(step.state.as_str(), 120));
-        let quoted = lines
-            .iter()
-            .flat_map(|line| quoted(line))
-            .map(|line| self.cut(&line));
+        let quoted = lines.iter().flat_map(|line| quoted(line)).map(|line| self.cut(&line));
         [String::new(), title].into_iter().chain(quoted).collect()
     }
 
@@ -259,10 +230,7 @@ impl Console {
         if !self.look.interactive {
             return;
         }
-        let screen = Screen {
-            out: self.out.clone(),
-            width: self.look.width,
-        };
+        let screen = Screen { out: self.out.clone(), width: self.look.width };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template(&format!("{INDENT}{{spinner}} {{elapsed}}")) {
@@ -325,10 +293,7 @@ impl Drop for Console {
 /// Returns a line of output as it is shown: free of escapes, in as many lines as a terminal would make of it.
 fn quoted(text: &str) -> Vec<String> {
     let clean: String = plain(text).chars().filter(|c| !is_direction(*c)).collect();
-    clean
-        .split(is_line_end)
-        .map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    ")))
-        .collect()
+    clean.split(is_line_end).map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    "))).collect()
 }
 
 /// The one way to the terminal, for the lines and for the spinner, which swallows its errors: the first one is kept
@@ -384,9 +349,7 @@ struct Screen {
 
 impl fmt::Debug for Screen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen")
-            .field("width", &self.width)
-            .finish_non_exhaustive()
+        f.debug_struct("Screen").field("width", &self.width).finish_non_exhaustive()
     }
 }
 
@@ -456,12 +419,7 @@ mod tests {
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
-    const LOOK: Look = Look {
-        verbosity: Verbosity::Normal,
-        colour: false,
-        width: 80,
-        interactive: false,
-    };
+    const LOOK: Look = Look { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
 
     fn shown(journal: &Journal, look: Look) -> String {
         let buffer = Buffer::default();
@@ -545,13 +503,7 @@ mod tests {
     #[test]
     fn a_narrow_window_and_wide_characters() {
         let mut journal = Journal::start();
-        journal.step(
-            ("prüfen", 1),
-            "echo 日本語のとても長い行 && make test",
-            (0, ""),
-            "yes",
-            "done",
-        );
+        journal.step(("prüfen", 1), "echo 日本語のとても長い行 && make test", (0, ""), "yes", "done");
         let text = shown(&journal, Look { width: 20, ..LOOK });
         assert_snapshot!(text, @r"
         [1/20] prüfen → ech…
@@ -559,18 +511,8 @@ mod tests {
                → done
         ");
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 20));
-        let colour = shown(
-            &journal,
-            Look {
-                width: 30,
-                colour: true,
-                ..LOOK
-            },
-        );
-        assert!(
-            colour.lines().all(|line| console::measure_text_width(line) <= 30),
-            "{colour}"
-        );
+        let colour = shown(&journal, Look { width: 30, colour: true, ..LOOK });
+        assert!(colour.lines().all(|line| console::measure_text_width(line) <= 30), "{colour}");
         assert_snapshot!(colour.replace('\u{1b}', "^"), @r"
         ^[2m[1/20]^[0m ^[1mprüfen^[0m → echo 日本語の…
                ^[32m✓ yes (exit 0, 2.3s)^[0m
@@ -589,24 +531,11 @@ mod tests {
         });
         let slow = || super::super::testing::state("slow");
         journal.judge("timeout");
-        journal.push(Event::Retry {
-            state: slow(),
-            attempt: 2,
-            max_retries: 3,
-        });
-        journal.push(Event::Backoff {
-            state: slow(),
-            duration_ms: 1500,
-        });
-        journal
-            .enter("slow", 2)
-            .act("sleep 9")
-            .seen(Observation::not_started("no such shell: `zsh`"));
+        journal.push(Event::Retry { state: slow(), attempt: 2, max_retries: 3 });
+        journal.push(Event::Backoff { state: slow(), duration_ms: 1500 });
+        journal.enter("slow", 2).act("sleep 9").seen(Observation::not_started("no such shell: `zsh`"));
         journal.judge("error");
-        journal.push(Event::Warning {
-            state: Some(slow()),
-            message: "odd\u{1b}[2J\rthing".into(),
-        });
+        journal.push(Event::Warning { state: Some(slow()), message: "odd\u{1b}[2J\rthing".into() });
         journal.push(Event::Route {
             from: slow(),
             to: super::super::testing::state("failed"),
@@ -615,11 +544,7 @@ mod tests {
         });
         let state = super::super::testing::state("failed");
         journal
-            .push(Event::ActionStart {
-                state,
-                action: "notify".into(),
-                kind: ActionKind::Shell,
-            })
+            .push(Event::ActionStart { state, action: "notify".into(), kind: ActionKind::Shell })
             .done(1, "", "");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         assert_snapshot!(shown(&journal, LOOK), @r"
@@ -661,13 +586,7 @@ mod tests {
             let mut journal = Journal::start();
             journal.step(("check", 1), "make", (1, ""), "no", "fix");
             journal.end(outcome, terminated_by, "fix", false);
-            said += &shown(
-                &journal,
-                Look {
-                    verbosity: Verbosity::Quiet,
-                    ..LOOK
-                },
-            );
+            said += &shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK });
         }
         assert_snapshot!(said, @r"
         Loop completed, unverified: fix (1 iteration, 2.3s)
@@ -700,23 +619,13 @@ mod tests {
     fn a_closed_pipe_is_an_error() {
         for bytes in [0, 30, 100] {
             let mut console = Console::new(Box::new(Buffer::closed_after(bytes)), LOOK);
-            assert_eq!(
-                show(&mut console, &failing()).unwrap_err().kind(),
-                io::ErrorKind::BrokenPipe
-            );
+            assert_eq!(show(&mut console, &failing()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         }
-        let mut console = Console::new(
-            Box::new(Buffer::closed_after(30)),
-            Look {
-                interactive: true,
-                ..LOOK
-            },
-        );
+        let mut console =
+            Console::new(Box::new(Buffer::closed_after(30)), Look { interactive: true, ..LOOK });
         let mut journal = Journal::start();
         journal.enter("a", 1).act("b");
-        let result = show(&mut console, &journal)
-            .and_then(|()| console.tick())
-            .and_then(|()| console.tick());
+        let result = show(&mut console, &journal).and_then(|()| console.tick()).and_then(|()| console.tick());
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
@@ -741,10 +650,7 @@ mod tests {
         let mut journal = Journal::start();
         journal.enter("fix", 1);
         let error = "`${captured.x.output}` has no value".to_owned();
-        journal.push(Event::LoopError {
-            state: super::super::testing::state("fix"),
-            error,
-        });
+        journal.push(Event::LoopError { state: super::super::testing::state("fix"), error });
         journal.end(Outcome::Error, TerminatedBy::Error, "fix", false);
         assert_snapshot!(shown(&journal, LOOK), @r"
         [1/20] fix
@@ -786,44 +692,27 @@ mod tests {
             }
             rest = &rest[c.len_utf8()..];
         }
-        lines
-            .iter()
-            .map(|line| line.trim_end().to_owned() + "\n")
-            .collect::<String>()
-            .trim_end()
-            .to_owned()
+        lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect::<String>().trim_end().to_owned()
             + "\n"
     }
 
     #[test]
     fn the_spinner_leaves_nothing_behind() {
         let buffer = Buffer::default();
-        let look = Look {
-            interactive: true,
-            verbosity: Verbosity::Verbose,
-            ..LOOK
-        };
+        let look = Look { interactive: true, verbosity: Verbosity::Verbose, ..LOOK };
         let mut console = Console::new(Box::new(buffer.clone()), look);
         for stamped in &succeeding().events {
             console.event(stamped).unwrap();
             for text in ["one", "two"] {
                 console.tick().unwrap();
-                console
-                    .output(OutputLine {
-                        stream: Stream::Stdout,
-                        text,
-                    })
-                    .unwrap();
+                console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
             }
         }
         drop(console);
         let text = buffer.text();
         assert!(text.contains('⠁') || text.contains("0s"), "{text:?}");
         let kept = screen(&text);
-        assert!(
-            kept.contains("[1/20] check → mypy src/\n       │ one\n       │ two\n"),
-            "{kept}"
-        );
+        assert!(kept.contains("[1/20] check → mypy src/\n       │ one\n       │ two\n"), "{kept}");
         assert!(!kept.contains("0s\n") && !kept.contains('⠁'), "{kept}");
     }
 }

@@ -119,10 +119,7 @@ impl Digest {
 
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks.
     pub fn without_steps() -> Self {
-        Self {
-            without_steps: true,
-            ..Self::default()
-        }
+        Self { without_steps: true, ..Self::default() }
     }
 
     /// Takes the next event.
@@ -134,15 +131,10 @@ impl Digest {
         }
         match &stamped.event {
             Event::LoopStart(start) => self.start = Some(start.clone()),
-            Event::Route {
-                from, to, verdict, ..
-            } => {
+            Event::Route { from, to, verdict, .. } => {
                 let edge = self.edges.entry((from.clone(), to.clone())).or_default();
                 edge.count += 1;
-                count(
-                    &mut edge.verdicts,
-                    verdict.as_ref().map_or("next", |verdict| verdict.as_str()),
-                );
+                count(&mut edge.verdicts, verdict.as_ref().map_or("next", |verdict| verdict.as_str()));
             }
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
             Event::Handoff { state, reason } => self.handoff = Some((state.clone(), reason.clone())),
@@ -151,6 +143,7 @@ impl Digest {
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)
             | Event::Evaluate { .. }
+            | Event::Message { .. }
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::LoopError { .. }
@@ -175,9 +168,7 @@ impl Digest {
 
     /// Returns the name of the loop.
     pub fn loop_name(&self) -> &str {
-        self.start
-            .as_ref()
-            .map_or("unknown", |start| start.r#loop.as_str())
+        self.start.as_ref().map_or("unknown", |start| start.r#loop.as_str())
     }
 
     /// Returns the instance id.
@@ -192,13 +183,7 @@ impl Digest {
 
     /// Returns the line of the loop file on which a state is written down.
     pub fn line(&self, state: &StateName) -> Option<u32> {
-        self.start
-            .as_ref()?
-            .source
-            .lines
-            .get(state)
-            .copied()
-            .filter(|line| *line > 0)
+        self.start.as_ref()?.source.lines.get(state).copied().filter(|line| *line > 0)
     }
 
     /// Returns the kept steps in order, the one that was not finished last.
@@ -238,16 +223,12 @@ impl Digest {
 
     /// Returns how many state executions there were.
     pub fn step_count(&self) -> u64 {
-        self.end
-            .as_ref()
-            .map_or_else(|| self.tracker.steps(), |end| u64::from(end.steps))
+        self.end.as_ref().map_or_else(|| self.tracker.steps(), |end| u64::from(end.steps))
     }
 
     /// Returns the number of the pass in which the run is or was.
     pub fn iterations(&self) -> u32 {
-        self.end
-            .as_ref()
-            .map_or_else(|| self.tracker.iteration(), |end| end.iterations)
+        self.end.as_ref().map_or_else(|| self.tracker.iteration(), |end| end.iterations)
     }
 
     /// Returns how long the run took, or how far its events reach.
@@ -266,9 +247,7 @@ impl Digest {
 
     /// Tells whether the run ended well.
     pub fn is_success(&self) -> bool {
-        self.end
-            .as_ref()
-            .is_some_and(|end| end.outcome == Outcome::Success)
+        self.end.as_ref().is_some_and(|end| end.outcome == Outcome::Success)
     }
 
     /// Returns the step that decided a failed run: the last failing observation before the end, or the one that
@@ -323,10 +302,7 @@ impl Digest {
                 sentence
             }
             Outcome::Error => match self.tracker.trouble() {
-                Some((state, error)) => sentence
-                    .name(state)
-                    .words(": ")
-                    .words(&text::one_line(error, 300)),
+                Some((state, error)) => sentence.name(state).words(": ").words(&text::one_line(error, 300)),
                 None => self.explain_deciding(end, sentence),
             },
             Outcome::Timeout => sentence
@@ -334,11 +310,9 @@ impl Digest {
                 .name(&end.final_state)
                 .words(&format!(" after {}", crate::base::time::human(self.duration()))),
             Outcome::Handoff => match &self.handoff {
-                Some((state, reason)) => sentence
-                    .words("saved in ")
-                    .name(state)
-                    .words(": ")
-                    .words(&text::one_line(reason, 300)),
+                Some((state, reason)) => {
+                    sentence.words("saved in ").name(state).words(": ").words(&text::one_line(reason, 300))
+                }
                 None => sentence.words("saved in ").name(&end.final_state),
             },
             Outcome::Interrupted => {
@@ -363,21 +337,14 @@ impl Digest {
                 .words(" ")
                 .words(&step.said())
                 .words(" and nothing passed after it"),
-            None => sentence
-                .words("ended at ")
-                .name(&end.final_state)
-                .words(" and nothing was checked"),
+            None => sentence.words("ended at ").name(&end.final_state).words(" and nothing was checked"),
         }
     }
 
     fn explain_deciding<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {
         let Some(step) = self.deciding_step() else {
             sentence.words("ended at ").name(&end.final_state);
-            return if end.verified {
-                sentence
-            } else {
-                sentence.words(" and nothing passed")
-            };
+            return if end.verified { sentence } else { sentence.words(" and nothing passed") };
         };
         sentence.name(&step.state).words(" ").words(&step.said());
         let Some(verdict) = step.verdict() else {
@@ -396,10 +363,7 @@ impl Digest {
     fn cap(&self, end: &LoopComplete) -> String {
         match end.terminated_by {
             TerminatedBy::MaxIterations => {
-                let cap = self
-                    .start
-                    .as_ref()
-                    .map_or(end.iterations, |start| start.max_iterations);
+                let cap = self.start.as_ref().map_or(end.iterations, |start| start.max_iterations);
                 format!("met the cap of {}", text::plural(cap, "iteration"))
             }
             TerminatedBy::MaxSteps => {
@@ -419,10 +383,7 @@ impl Digest {
         let mut sentence = Sentence::default();
         sentence.words("incomplete: the journal ends ");
         match self.unfinished() {
-            Some(step) => sentence
-                .words("in ")
-                .name(&step.state)
-                .words(&format!(" (step {})", step.number)),
+            Some(step) => sentence.words("in ").name(&step.state).words(&format!(" (step {})", step.number)),
             None => sentence.words("before the first step"),
         };
         sentence.words(", so the run was killed or is still running");
@@ -434,11 +395,7 @@ impl Digest {
         if self.without_steps {
             return;
         }
-        let limit = if step.standing() == Standing::Failing {
-            FAILING_TAIL
-        } else {
-            PASSING_TAIL
-        };
+        let limit = if step.standing() == Standing::Failing { FAILING_TAIL } else { PASSING_TAIL };
         let row = step.with_tails(limit);
         if self.first.len() < FIRST_STEPS {
             self.first.push(row);
@@ -475,19 +432,12 @@ impl Digest {
             return;
         }
         let message = text::head(message, 4096).to_owned();
-        self.warnings.push(Warning {
-            state: state.cloned(),
-            message,
-        });
+        self.warnings.push(Warning { state: state.cloned(), message });
     }
 }
 
 fn count(counts: &mut IndexMap<String, u64>, word: &str) {
-    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) {
-        word
-    } else {
-        "others"
-    };
+    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) { word } else { "others" };
     *counts.entry(word.to_owned()).or_default() += 1;
 }
 
@@ -537,30 +487,21 @@ mod tests {
         check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true));
 
         let mut journal = Journal::of("fix", 2);
-        journal
-            .step(("check", 1), "make", (2, ""), "error", "fix")
-            .next(("fix", 1), "fix", 0, "check");
-        journal
-            .step(("check", 2), "make", (1, ""), "no", "fix")
-            .next(("fix", 2), "fix", 0, "check");
+        journal.step(("check", 1), "make", (2, ""), "error", "fix").next(("fix", 1), "fix", 0, "check");
+        journal.step(("check", 2), "make", (1, ""), "no", "fix").next(("fix", 2), "fix", 0, "check");
         check(journal.end(Outcome::Exhausted, TerminatedBy::MaxIterations, "check", false));
 
         let mut journal = Journal::start();
-        journal.enter("fix", 1).act("sleep 9").seen(Observation {
-            stop: Some(Stop::Cancelled),
-            ..Observation::exited(143, "")
-        });
+        journal
+            .enter("fix", 1)
+            .act("sleep 9")
+            .seen(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "") });
         check(journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "fix", false));
 
         let mut journal = Journal::start();
-        journal
-            .step(("check", 1), "make", (0, ""), "yes", "fix")
-            .enter("fix", 1);
+        journal.step(("check", 1), "make", (0, ""), "yes", "fix").enter("fix", 1);
         let error = "`${captured.x.output}` has no value\nmore".to_owned();
-        journal.push(Event::LoopError {
-            state: super::super::testing::state("fix"),
-            error,
-        });
+        journal.push(Event::LoopError { state: super::super::testing::state("fix"), error });
         check(journal.end(Outcome::Error, TerminatedBy::Error, "fix", false));
 
         let mut journal = Journal::start();
@@ -568,12 +509,7 @@ mod tests {
         check(journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false));
 
         let mut journal = Journal::start();
-        check(
-            journal
-                .step(("check", 1), "mypy", (1, ""), "no", "fix")
-                .enter("fix", 1)
-                .act("ruff"),
-        );
+        check(journal.step(("check", 1), "mypy", (1, ""), "no", "fix").enter("fix", 1).act("ruff"));
         check(&Journal::start());
         assert_snapshot!(said.join("\n"), @r"
         failure: `check` said no in 3 of 3 iterations
@@ -596,16 +532,8 @@ mod tests {
         journal.step(("check", 1), "mypy", (1, "bad\n"), "no", "failed");
         let state = super::super::testing::state("failed");
         let kind = crate::engine::event::ActionKind::Shell;
-        journal
-            .push(Event::ActionStart {
-                state,
-                action: "notify".into(),
-                kind,
-            })
-            .done(7, "", "");
-        let digest = journal
-            .end(Outcome::Failure, TerminatedBy::Terminal, "failed", false)
-            .digest();
+        journal.push(Event::ActionStart { state, action: "notify".into(), kind }).done(7, "", "");
+        let digest = journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false).digest();
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");
         assert!(!digest.states().keys().any(|state| state.as_str() == "failed"));
         assert!(digest.steps().last().unwrap().closing);
@@ -626,28 +554,11 @@ mod tests {
         assert_eq!(digest.steps().count(), FIRST_STEPS + LAST_STEPS);
         assert_eq!(digest.omitted(), 100_000 - 500);
         assert_eq!(digest.states()[0].failing, 50_000);
-        assert_eq!(
-            digest.edges().values().map(|edge| edge.count).collect::<Vec<_>>(),
-            [50_000, 50_000]
-        );
-        let kept: usize = digest
-            .steps()
-            .filter_map(|step| step.result.as_ref())
-            .map(|r| r.stdout.text.len())
-            .sum();
+        assert_eq!(digest.edges().values().map(|edge| edge.count).collect::<Vec<_>>(), [50_000, 50_000]);
+        let kept: usize =
+            digest.steps().filter_map(|step| step.result.as_ref()).map(|r| r.stdout.text.len()).sum();
         assert!(kept <= (FIRST_STEPS + LAST_STEPS) * FAILING_TAIL, "{kept}");
-        assert_eq!(
-            digest
-                .deciding_step()
-                .unwrap()
-                .result
-                .as_ref()
-                .unwrap()
-                .stdout
-                .text
-                .len(),
-            TAIL
-        );
+        assert_eq!(digest.deciding_step().unwrap().result.as_ref().unwrap().stdout.text.len(), TAIL);
         assert_eq!(
             digest.sentence(),
             "exhausted: met the cap of 100000 iterations; `check` said no in 50000 of 50000 iterations"

@@ -7,6 +7,7 @@ pub mod console;
 pub mod dialect;
 pub mod digest;
 pub mod formats;
+pub mod log_file;
 mod recent;
 pub mod step;
 #[cfg(test)]
@@ -15,15 +16,7 @@ pub(crate) mod testing;
 use std::io;
 
 use crate::engine::event::Stamped;
-
-/// Which stream a line came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
+pub use crate::evaluate::observation::Stream;
 
 /// A line that an action printed: valid UTF-8, secrets hidden, without its line end. A line that has no end for a
 /// long time comes in several pieces.

@@ -25,11 +25,7 @@ impl Recent {
 
     pub(super) fn push(&mut self, line: &str) {
         // The oldest line gives its memory to the newest: a program may print a gigabyte of short lines.
-        let oldest = if self.lines.len() == MAX_LINES {
-            self.lines.pop_front()
-        } else {
-            None
-        };
+        let oldest = if self.lines.len() == MAX_LINES { self.lines.pop_front() } else { None };
         let mut newest = oldest.unwrap_or_default();
         newest.clear();
         newest.push_str(text::head(line, MAX_LINE));
@@ -50,11 +46,7 @@ impl Recent {
             number if number == self.step && !step.closing => self.lines.iter().cloned().collect(),
             _ => Vec::new(),
         };
-        let lines = if known.is_empty() {
-            step.output().lines().map(str::to_owned).collect()
-        } else {
-            known
-        };
+        let lines = if known.is_empty() { step.output().lines().map(str::to_owned).collect() } else { known };
         let start = lines.len().saturating_sub(limit);
         lines.into_iter().skip(start).collect()
     }

@@ -32,17 +32,11 @@ pub struct Tail {
 
 impl Tail {
     fn of(text: &Text) -> Self {
-        Self {
-            text: text::tail(text.as_str(), TAIL).to_owned(),
-            bytes: text.bytes(),
-        }
+        Self { text: text::tail(text.as_str(), TAIL).to_owned(), bytes: text.bytes() }
     }
 
     fn cut(&self, limit: usize) -> Self {
-        Self {
-            text: text::tail(&self.text, limit).to_owned(),
-            bytes: self.bytes,
-        }
+        Self { text: text::tail(&self.text, limit).to_owned(), bytes: self.bytes }
     }
 
     /// Tells whether more was printed than is here.
@@ -171,11 +165,7 @@ impl Step {
             return Standing::Failing;
         }
         if let Some(verdict) = self.verdict() {
-            return if verdict.is_failing() {
-                Standing::Failing
-            } else {
-                Standing::Passing
-            };
+            return if verdict.is_failing() { Standing::Failing } else { Standing::Passing };
         }
         match &self.result {
             Some(result) if result.succeeded => Standing::Passing,
@@ -195,9 +185,7 @@ impl Step {
 
     /// Returns how long the action ran.
     pub fn duration(&self) -> Duration {
-        self.result
-            .as_ref()
-            .map_or(Duration::ZERO, |result| result.duration)
+        self.result.as_ref().map_or(Duration::ZERO, |result| result.duration)
     }
 
     /// Returns the sign in front of the verdict.
@@ -211,9 +199,7 @@ impl Step {
 
     /// Returns the action as one line.
     pub fn action_line(&self, limit: usize) -> Option<String> {
-        self.action
-            .as_ref()
-            .map(|action| text::one_line(&action.text, limit))
+        self.action.as_ref().map(|action| text::one_line(&action.text, limit))
     }
 
     /// Returns the verdict in a word or a few.
@@ -244,11 +230,7 @@ impl Step {
         if self.result.is_some() {
             facts.push(human(self.duration()));
         }
-        if facts.is_empty() {
-            word
-        } else {
-            format!("{word} ({})", facts.join(", "))
-        }
+        if facts.is_empty() { word } else { format!("{word} ({})", facts.join(", ")) }
     }
 
     /// Returns what the step did, as a verb: `said no`, `exited 1`.
@@ -286,11 +268,7 @@ impl Step {
     /// output, with a first line that says how much is missing.
     pub fn output(&self) -> String {
         let Some(result) = &self.result else {
-            return self
-                .error
-                .as_deref()
-                .map(|error| text::plain(error).into_owned())
-                .unwrap_or_default();
+            return self.error.as_deref().map(|error| text::plain(error).into_owned()).unwrap_or_default();
         };
         let mut shown = String::new();
         for tail in [&result.stdout, &result.stderr] {
@@ -317,11 +295,7 @@ impl Step {
         };
         let fact = |(key, value): (&String, &Value)| {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            format!(
-                "{} {}",
-                text::one_line(key, 30),
-                text::one_line(&value, MAX_DETAIL)
-            )
+            format!("{} {}", text::one_line(key, 30), text::one_line(&value, MAX_DETAIL))
         };
         judged.details.iter().map(fact).collect()
     }
@@ -356,28 +330,17 @@ impl Tracker {
     /// Takes the next event; returns the step that it finished, if it finished one.
     pub fn event(&mut self, stamped: &Stamped) -> Option<Step> {
         match &stamped.event {
-            Event::StateEnter {
-                state,
-                iteration,
-                step,
-                attempt,
-            } => {
+            Event::StateEnter { state, iteration, step, attempt } => {
                 let finished = self.finish();
                 (self.steps, self.iteration) = (self.steps + 1, *iteration);
-                let entered = Step {
-                    attempt: *attempt,
-                    ..Step::new(*step, state, *iteration, stamped.ts)
-                };
+                let entered = Step { attempt: *attempt, ..Step::new(*step, state, *iteration, stamped.ts) };
                 self.current = Some(entered);
                 finished
             }
             Event::ActionStart { state, action, kind } => {
                 let finished = self.closes(state).then(|| self.finish()).flatten();
                 let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
-                let closing = || Step {
-                    closing: true,
-                    ..Step::new(number, state, iteration, stamped.ts)
-                };
+                let closing = || Step { closing: true, ..Step::new(number, state, iteration, stamped.ts) };
                 let text = text::head(action, MAX_ACTION).to_owned();
                 self.current.get_or_insert_with(closing).action = Some(Action { text, kind: *kind });
                 finished
@@ -385,26 +348,12 @@ impl Tracker {
             Event::ActionComplete(complete) => {
                 self.with_current(|step| step.result = Some(ActionResult::of(&complete.seen)))
             }
-            Event::Evaluate {
-                r#type,
-                verdict,
-                details,
-            } => self.with_current(|step| {
+            Event::Evaluate { r#type, verdict, details } => self.with_current(|step| {
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
-                step.judged = Some(Judged {
-                    evaluator,
-                    verdict,
-                    details: short(details),
-                });
+                step.judged = Some(Judged { evaluator, verdict, details: short(details) });
             }),
-            Event::Route {
-                to, verdict, reason, ..
-            } => self.with_current(|step| {
-                step.route = Some(Routed {
-                    to: to.clone(),
-                    verdict: verdict.clone(),
-                    reason: *reason,
-                });
+            Event::Route { to, verdict, reason, .. } => self.with_current(|step| {
+                step.route = Some(Routed { to: to.clone(), verdict: verdict.clone(), reason: *reason });
             }),
             Event::LoopError { state, error } => {
                 let error = text::head(error, TAIL).to_owned();
@@ -424,6 +373,7 @@ impl Tracker {
                 self.finish()
             }
             Event::LoopStart(_)
+            | Event::Message { .. }
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }
@@ -449,9 +399,7 @@ impl Tracker {
 
     /// Returns the state and the text of the error that ended the run.
     pub fn trouble(&self) -> Option<(&StateName, &str)> {
-        self.trouble
-            .as_ref()
-            .map(|(state, error)| (state, error.as_str()))
+        self.trouble.as_ref().map(|(state, error)| (state, error.as_str()))
     }
 
     /// Returns how many states were entered.
@@ -484,9 +432,7 @@ impl Tracker {
     }
 
     fn closes(&self, state: &StateName) -> bool {
-        self.current
-            .as_ref()
-            .is_some_and(|step| step.state != *state || step.route.is_some())
+        self.current.as_ref().is_some_and(|step| step.state != *state || step.route.is_some())
     }
 
     fn finish(&mut self) -> Option<Step> {
@@ -527,9 +473,7 @@ fn short(details: &Map<String, Value>) -> Map<String, Value> {
         key.as_str() != "exit_code" && !value.is_null() && !value.is_object() && !value.is_array()
     };
     let cut = |(key, value): (&String, &Value)| {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.clone(), |long| text::head(long, 400).into());
+        let value = value.as_str().map_or_else(|| value.clone(), |long| text::head(long, 400).into());
         (text::head(key, 120).to_owned(), value)
     };
     details.iter().filter(shown).take(MAX_DETAILS).map(cut).collect()
@@ -546,25 +490,16 @@ mod tests {
         let mut journal = Journal::start();
         journal.enter("check", 1).act("make").seen(seen);
         if let Some((verdict, details)) = judged {
-            let Value::Object(details) = details else {
-                panic!("details are an object")
-            };
+            let Value::Object(details) = details else { panic!("details are an object") };
             let verdict = Verdict::new(verdict);
-            journal.push(Event::Evaluate {
-                r#type: "any".into(),
-                verdict,
-                details,
-            });
+            journal.push(Event::Evaluate { r#type: "any".into(), verdict, details });
         }
         journal.digest().unfinished().unwrap().clone()
     }
 
     #[track_caller]
     fn check(step: &Step, mark: &str, line: &str, said: &str) {
-        assert_eq!(
-            (step.mark(), step.verdict_line().as_str(), step.said().as_str()),
-            (mark, line, said)
-        );
+        assert_eq!((step.mark(), step.verdict_line().as_str(), step.said().as_str()), (mark, line, said));
     }
 
     #[test]
@@ -572,48 +507,19 @@ mod tests {
         let exited = |code| Observation::exited(code, "");
         check(&step(exited(0), None), "✓", "exit 0 (0ms)", "exited 0");
         check(&step(exited(2), None), "✗", "exit 2 (0ms)", "exited 2");
-        check(
-            &step(exited(1), Some(("no", json!({"exit_code": 1})))),
-            "✗",
-            "no (exit 1, 0ms)",
-            "said no",
-        );
+        check(&step(exited(1), Some(("no", json!({"exit_code": 1})))), "✗", "no (exit 1, 0ms)", "said no");
         let details = json!({"value": 12, "target": 0, "operator": "eq", "all": [1], "none": null});
         let line = "no (exit 0, value 12, target 0, operator eq, 0ms)";
         check(&step(exited(0), Some(("no", details))), "✗", line, "said no");
-        let killed = Observation {
-            signal: Some(9),
-            ..exited(137)
-        };
-        check(
-            &step(killed, None),
-            "✗",
-            "signal 9 (0ms)",
-            "was killed by signal 9",
-        );
-        let stopped = Observation {
-            stop: Some(Stop::Cancelled),
-            ..exited(143)
-        };
+        let killed = Observation { signal: Some(9), ..exited(137) };
+        check(&step(killed, None), "✗", "signal 9 (0ms)", "was killed by signal 9");
+        let stopped = Observation { stop: Some(Stop::Cancelled), ..exited(143) };
         check(&step(stopped, None), "•", "stopped (0ms)", "was stopped");
-        let slow = Observation {
-            stop: Some(Stop::IdleTimeout),
-            ..exited(124)
-        };
+        let slow = Observation { stop: Some(Stop::IdleTimeout), ..exited(124) };
         check(&step(slow, None), "✗", "timed out in silence (0ms)", "timed out");
         let line = "could not be started: no `zsh`";
-        check(
-            &step(Observation::not_started("no `zsh`"), None),
-            "✗",
-            "not started (0ms)",
-            line,
-        );
-        check(
-            &step(exited(0), Some(("a\u{1b}[2Jb\nc", json!({})))),
-            "✓",
-            "ab… (exit 0, 0ms)",
-            "said ab…",
-        );
+        check(&step(Observation::not_started("no `zsh`"), None), "✗", "not started (0ms)", line);
+        check(&step(exited(0), Some(("a\u{1b}[2Jb\nc", json!({})))), "✓", "ab… (exit 0, 0ms)", "said ab…");
     }
 
     #[test]

@@ -37,14 +37,8 @@ impl Journal {
 
     pub(crate) fn of(name: &str, max_iterations: u32) -> Self {
         let began = 1_763_682_527_000;
-        let mut journal = Self {
-            events: vec![],
-            now: began,
-            began,
-            step: 0,
-            iteration: 1,
-            last: state("check"),
-        };
+        let mut journal =
+            Self { events: vec![], now: began, began, step: 0, iteration: 1, last: state("check") };
         journal.push(Event::LoopStart(LoopStart {
             r#loop: LoopName::parse(name).unwrap(),
             run_id: format!("{name}-20251120T234847-1f2e"),
@@ -64,11 +58,7 @@ impl Journal {
     pub(crate) fn push(&mut self, event: Event) -> &mut Self {
         self.now += 5;
         let seq = self.events.len() as u64 + 1;
-        self.events.push(Stamped {
-            ts: Timestamp::from_millis(self.now),
-            seq,
-            event,
-        });
+        self.events.push(Stamped { ts: Timestamp::from_millis(self.now), seq, event });
         self
     }
 
@@ -76,21 +66,13 @@ impl Journal {
         self.step += 1;
         self.iteration = iteration;
         self.last = state(name);
-        let entered = Event::StateEnter {
-            state: state(name),
-            iteration,
-            step: self.step,
-            attempt: 1,
-        };
+        let entered = Event::StateEnter { state: state(name), iteration, step: self.step, attempt: 1 };
         self.push(entered)
     }
 
     pub(crate) fn act(&mut self, action: &str) -> &mut Self {
-        let started = Event::ActionStart {
-            state: self.last.clone(),
-            action: action.into(),
-            kind: ActionKind::Shell,
-        };
+        let started =
+            Event::ActionStart { state: self.last.clone(), action: action.into(), kind: ActionKind::Shell };
         self.push(started)
     }
 
@@ -109,26 +91,13 @@ impl Journal {
 
     pub(crate) fn judge(&mut self, verdict: &str) -> &mut Self {
         let verdict = Verdict::new(verdict);
-        self.push(Event::Evaluate {
-            r#type: "exit_code".into(),
-            verdict,
-            details: Map::new(),
-        })
+        self.push(Event::Evaluate { r#type: "exit_code".into(), verdict, details: Map::new() })
     }
 
     pub(crate) fn route(&mut self, verdict: Option<&str>, to: &str) -> &mut Self {
-        let reason = if verdict.is_some() {
-            RouteReason::Verdict
-        } else {
-            RouteReason::Next
-        };
+        let reason = if verdict.is_some() { RouteReason::Verdict } else { RouteReason::Next };
         let from = self.last.clone();
-        self.push(Event::Route {
-            from,
-            to: state(to),
-            verdict: verdict.map(Verdict::new),
-            reason,
-        })
+        self.push(Event::Route { from, to: state(to), verdict: verdict.map(Verdict::new), reason })
     }
 
     /// A whole judged step: entered, run, judged, left.
@@ -140,9 +109,7 @@ impl Journal {
         verdict: &str,
         to: &str,
     ) -> &mut Self {
-        self.enter(name, iteration)
-            .act(action)
-            .done(exit_code, stdout, "");
+        self.enter(name, iteration).act(action).done(exit_code, stdout, "");
         self.judge(verdict).route(Some(verdict), to)
     }
 
@@ -154,10 +121,7 @@ impl Journal {
         exit_code: i32,
         to: &str,
     ) -> &mut Self {
-        self.enter(name, iteration)
-            .act(action)
-            .done(exit_code, "", "")
-            .route(None, to)
+        self.enter(name, iteration).act(action).done(exit_code, "", "").route(None, to)
     }
 
     pub(crate) fn end(
@@ -211,13 +175,7 @@ pub(crate) fn succeeding() -> Journal {
     let mut journal = Journal::start();
     journal.step(("check", 1), "mypy src/", (1, MYPY), "no", "fix");
     journal.next(("fix", 1), "ruff check --fix src/", 0, "check");
-    journal.step(
-        ("check", 2),
-        "mypy src/",
-        (0, "Success: no issues found\n"),
-        "yes",
-        "done",
-    );
+    journal.step(("check", 2), "mypy src/", (0, "Success: no issues found\n"), "yes", "done");
     journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
     journal
 }
@@ -258,10 +216,7 @@ pub(crate) fn show(sink: &mut dyn super::Sink, journal: &Journal) -> std::io::Re
     for stamped in &journal.events {
         if let Event::ActionComplete(complete) = &stamped.event {
             for text in complete.seen.stdout.as_str().lines() {
-                sink.output(super::OutputLine {
-                    stream: super::Stream::Stdout,
-                    text,
-                })?;
+                sink.output(super::OutputLine { stream: super::Stream::Stdout, text })?;
             }
         }
         sink.event(stamped)?;

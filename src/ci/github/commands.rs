@@ -94,15 +94,14 @@ pub fn escape_property(text: &str) -> String {
 }
 
 fn escaped(text: &str, special: &[char]) -> String {
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut out, c| {
-            if special.contains(&c) {
-                let _ = write!(out, "%{:02X}", u32::from(c));
-            } else {
-                out.push(c);
-            }
-            out
-        })
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if special.contains(&c) {
+            let _ = write!(out, "%{:02X}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+        out
+    })
 }
 
 /// Breaks every `##[` by a blank, also one with characters of no width in it: the runner compares as its culture
@@ -202,9 +201,7 @@ mod tests {
         fn is_command(&self, name: &str) -> bool {
             match &self.stopped {
                 Some(token) => name.eq_ignore_ascii_case(token),
-                None => REGISTERED
-                    .iter()
-                    .any(|registered| name.eq_ignore_ascii_case(registered)),
+                None => REGISTERED.iter().any(|registered| name.eq_ignore_ascii_case(registered)),
             }
         }
 
@@ -212,16 +209,14 @@ mod tests {
             let rest = line.trim_start().strip_prefix("::")?;
             let (info, data) = rest.split_once("::")?;
             let name = info.split(' ').next()?;
-            self.is_command(name)
-                .then(|| (name.to_lowercase(), data.to_owned()))
+            self.is_command(name).then(|| (name.to_lowercase(), data.to_owned()))
         }
 
         fn version_1(&self, line: &str) -> Option<(String, String)> {
             let (_, rest) = line.split_once("##[")?;
             let (info, data) = rest.split_once(']')?;
             let name = info.split(' ').next()?;
-            self.is_command(name)
-                .then(|| (name.to_lowercase(), data.to_owned()))
+            self.is_command(name).then(|| (name.to_lowercase(), data.to_owned()))
         }
 
         fn obey(&mut self, name: String, data: String) {
@@ -263,26 +258,13 @@ mod tests {
         let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(Commands::default()), false);
         let mut journal = Journal::start();
         journal.enter("check", 1).act(action);
-        journal
-            .events
-            .drain(..)
-            .for_each(|event| log.event(&event).unwrap());
+        journal.events.drain(..).for_each(|event| log.event(&event).unwrap());
         for text in lines {
-            log.output(OutputLine {
-                stream: Stream::Stderr,
-                text,
-            })
-            .unwrap();
+            log.output(OutputLine { stream: Stream::Stderr, text }).unwrap();
         }
-        journal
-            .done(1, &lines.join("\n"), "")
-            .judge("no")
-            .route(Some("no"), "failed");
+        journal.done(1, &lines.join("\n"), "").judge("no").route(Some("no"), "failed");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
-        journal
-            .events
-            .drain(..)
-            .for_each(|event| log.event(&event).unwrap());
+        journal.events.drain(..).for_each(|event| log.event(&event).unwrap());
         drop(log);
         buffer.text()
     }
@@ -368,12 +350,7 @@ mod tests {
 
     #[test]
     fn the_parser_of_these_tests_sees_what_the_runner_sees() {
-        let found = |log: &str| {
-            Runner::read(log)
-                .into_iter()
-                .map(|(name, _)| name)
-                .collect::<Vec<_>>()
-        };
+        let found = |log: &str| Runner::read(log).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(
             found("\u{3000}::Error file=a::x\rtext ##[warning]y\r\n::nothing::z"),
             ["error", "warning"]
@@ -461,11 +438,7 @@ mod tests {
     #[test]
     fn commands_are_written_as_the_runner_reads_them() {
         let commands = Commands::default();
-        let location = Some(Location {
-            file: "a,b:c.py".into(),
-            line: Some(3),
-            column: Some(7),
-        });
+        let location = Some(Location { file: "a,b:c.py".into(), line: Some(3), column: Some(7) });
         let annotation = Annotation {
             level: Level::Warning,
             title: "t: 50%".into(),

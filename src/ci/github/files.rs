@@ -53,11 +53,7 @@ fn output(name: &str, value: &str) -> String {
 
 fn append(path: &Path, text: &str) -> io::Result<()> {
     // One write: a step that is killed leaves a whole block or none.
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)?
-        .write_all(text.as_bytes())
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -80,11 +76,7 @@ mod tests {
     fn outputs_read_back_whatever_they_hold() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let hostile = "a\nghadelimiter_0\nevil=1\nx<<EOF";
-        append_outputs(
-            file.path(),
-            &[("outcome", "failure".into()), ("reason", hostile.into())],
-        )
-        .unwrap();
+        append_outputs(file.path(), &[("outcome", "failure".into()), ("reason", hostile.into())]).unwrap();
         append_outputs(file.path(), &[("cost-usd", String::new())]).unwrap();
         let text = fs_err::read_to_string(file.path()).unwrap();
         let expected = [("outcome", "failure"), ("reason", hostile), ("cost-usd", "")]

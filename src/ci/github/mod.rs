@@ -11,22 +11,15 @@ use commands::Commands;
 use super::{Lookup, Service};
 use crate::report::annotations::{Tree, annotations};
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, Places};
 use crate::report::formats::{outputs, summary};
 
 pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
 
 /// The ones that imitate GitHub set its variable as well as their own.
 pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
-    let known = [
-        ("FORGEJO_ACTIONS", "forgejo"),
-        ("GITEA_ACTIONS", "gitea"),
-        ("GITHUB_ACTIONS", "github"),
-    ];
-    known
-        .iter()
-        .find(|(variable, _)| is_true(env, variable))
-        .map(|(_, name)| *name)
+    let known = [("FORGEJO_ACTIONS", "forgejo"), ("GITEA_ACTIONS", "gitea"), ("GITHUB_ACTIONS", "github")];
+    known.iter().find(|(variable, _)| is_true(env, variable)).map(|(_, name)| *name)
 }
 
 /// Whose runner it is.
@@ -54,11 +47,7 @@ impl Github {
             _ => Flavour::Github,
         };
         let file = |name| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self {
-            flavour,
-            output: file("GITHUB_OUTPUT"),
-            summary: file("GITHUB_STEP_SUMMARY"),
-        }
+        Self { flavour, output: file("GITHUB_OUTPUT"), summary: file("GITHUB_STEP_SUMMARY") }
     }
 }
 
@@ -82,25 +71,25 @@ impl Service for Github {
             .then(|| format!("`{name}` is set, which lets a line of output change the job; unset it"))
     }
 
+    /// The runner reads the file after the step however it ended, and of two values the later one counts.
+    fn announce(&self, places: &Places) -> io::Result<()> {
+        let Some(path) = &self.output else { return Ok(()) };
+        let early =
+            [("report-dir", places.report_dir.clone()), ("artifact-name", places.artifact_name.clone())];
+        files::append_outputs(path, &early)
+    }
+
     fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let dialect = Commands::default();
         let annotated = annotations(digest, tree)
             .iter()
             .try_for_each(|annotation| writeln!(log, "{}", dialect.annotation(annotation)))
             .and_then(|()| log.flush());
-        let output = self
-            .output
-            .as_deref()
-            .map(|path| files::append_outputs(path, &outputs::outputs(digest)));
-        let summary = self
-            .summary
-            .as_deref()
-            .map(|path| files::append_summary(path, &summary::render(digest)));
-        [Some(annotated), output, summary]
-            .into_iter()
-            .flatten()
-            .filter_map(Result::err)
-            .collect()
+        let output =
+            self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
+        let summary =
+            self.summary.as_deref().map(|path| files::append_summary(path, &summary::render(digest)));
+        [Some(annotated), output, summary].into_iter().flatten().filter_map(Result::err).collect()
     }
 }
 

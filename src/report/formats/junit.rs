@@ -34,15 +34,10 @@ pub fn render(digest: &Digest) -> String {
     let last = outcome_case(digest);
     let mut room = MAX_FILE - 2 * MAX_CASE;
     let mut left_out = 0_u64;
-    let only_begun = digest
-        .unfinished()
-        .map(|step| &step.state)
-        .filter(|state| !digest.states().contains_key(*state));
+    let only_begun =
+        digest.unfinished().map(|step| &step.state).filter(|state| !digest.states().contains_key(*state));
     let never = StateCount::default();
-    let states = digest
-        .states()
-        .iter()
-        .chain(only_begun.map(|state| (state, &never)));
+    let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
     for (state, count) in states {
         let (case, size) = state_case(digest, state, count);
         match room.checked_sub(size) {
@@ -73,10 +68,7 @@ fn properties(digest: &Digest) -> Vec<Property> {
         Property::new("ll.file", clean(digest.file())),
     ];
     if let Some(start) = digest.start() {
-        properties.push(Property::new(
-            "ll.definition_sha256",
-            clean(&start.definition_sha256),
-        ));
+        properties.push(Property::new("ll.definition_sha256", clean(&start.definition_sha256)));
     }
     if digest.omitted() > 0 {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
@@ -86,23 +78,11 @@ fn properties(digest: &Digest) -> Vec<Property> {
 
 /// Returns the case of a state and an upper bound of its size.
 fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
-    let visits: Vec<&Step> = digest
-        .steps()
-        .filter(|step| !step.closing && step.state == *state)
-        .collect();
-    let failed: Vec<&Step> = visits
-        .iter()
-        .copied()
-        .filter(|step| step.standing() == Standing::Failing)
-        .collect();
-    let mut budget = Budget {
-        left: MAX_CASE - 8 * MARKUP,
-    };
-    let name = if state.as_str() == OUTCOME {
-        format!("{OUTCOME} (state)")
-    } else {
-        clean(state.as_str())
-    };
+    let visits: Vec<&Step> = digest.steps().filter(|step| !step.closing && step.state == *state).collect();
+    let failed: Vec<&Step> =
+        visits.iter().copied().filter(|step| step.standing() == Standing::Failing).collect();
+    let mut budget = Budget { left: MAX_CASE - 8 * MARKUP };
+    let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
     let cut_off = digest.unfinished().filter(|step| step.state == *state);
     let last = cut_off.map(Step::standing).or(count.last);
     let (status, reruns) = match (last, failed.split_last()) {
@@ -120,11 +100,7 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     place(&mut case, digest, Some(state));
     case.set_time(count.duration);
     case.timestamp = visits.first().and_then(|step| timestamp(step.started));
-    if let Some(printed) = visits
-        .last()
-        .map(|step| step.output())
-        .filter(|printed| !printed.is_empty())
-    {
+    if let Some(printed) = visits.last().map(|step| step.output()).filter(|printed| !printed.is_empty()) {
         case.set_system_out(budget.end_of(&printed, 24 * 1024));
     }
     case.status.add_reruns(repeats(reruns, &mut budget));
@@ -153,10 +129,7 @@ fn failure(step: &Step, budget: &mut Budget) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind(step));
     let message = attribute(&step.verdict_line());
     budget.spend(&message);
-    let action = step
-        .action_line(1000)
-        .map(|action| format!("{action}\n"))
-        .unwrap_or_default();
+    let action = step.action_line(1000).map(|action| format!("{action}\n")).unwrap_or_default();
     let body = format!("{message}\n{action}{}", step.output());
     status
         .set_message(message)
@@ -204,14 +177,9 @@ fn outcome_case(digest: &Digest) -> TestCase {
         )
         | None => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
-    status
-        .set_message(attribute(&sentence))
-        .set_type(digest.outcome_word());
-    let counts = format!(
-        "{}, {}",
-        plural(digest.iterations(), "iteration"),
-        plural(digest.step_count(), "step")
-    );
+    status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
+    let counts =
+        format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"));
     status.set_description(clean(&format!("{sentence}\n{counts}\n")));
     let mut case = TestCase::new(OUTCOME, status);
     place(&mut case, digest, digest.deciding_step().map(|step| &step.state));
@@ -234,14 +202,8 @@ fn place(case: &mut TestCase, digest: &Digest, state: Option<&StateName>) {
 /// An error is what did not work, a failure is what worked and said no.
 fn kind(step: &Step) -> NonSuccessKind {
     let crashed = step.error.is_some()
-        || step
-            .verdict()
-            .is_some_and(|verdict| verdict.is_error() || verdict.is_timeout());
-    if crashed {
-        NonSuccessKind::Error
-    } else {
-        NonSuccessKind::Failure
-    }
+        || step.verdict().is_some_and(|verdict| verdict.is_error() || verdict.is_timeout());
+    if crashed { NonSuccessKind::Error } else { NonSuccessKind::Failure }
 }
 
 fn timestamp(at: Timestamp) -> Option<DateTime<chrono::FixedOffset>> {
@@ -254,10 +216,7 @@ fn attribute(text: &str) -> String {
 
 /// Returns the text without escapes and without what XML 1.0 cannot hold; quick-junit lets the last two through.
 fn clean(text: &str) -> String {
-    plain(text)
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    plain(text).replace("\r\n", "\n").replace('\r', "\n").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
 /// What is left of a case's bytes.
@@ -385,10 +344,7 @@ mod tests {
         journal.step(("changed", 1), "git diff --quiet", (1, ""), "no", "done");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", false);
         let report = read(&render(&journal.digest()));
-        assert_eq!(
-            (report.tests, report.failures, report.errors, report.skipped),
-            (2, 0, 0, 1)
-        );
+        assert_eq!((report.tests, report.failures, report.errors, report.skipped), (2, 0, 0, 1));
     }
 
     #[test]
@@ -407,13 +363,7 @@ mod tests {
         let output = "<&>'\"\n".repeat(10_000);
         for step in 0..3000_u32 {
             let name = format!("{}{}", "<".repeat(100), step % 450);
-            journal.step(
-                (&name, step + 1),
-                &"&".repeat(5000),
-                (1, &output),
-                &"\"".repeat(100),
-                "x",
-            );
+            journal.step((&name, step + 1), &"&".repeat(5000), (1, &output), &"\"".repeat(100), "x");
         }
         journal.end(Outcome::Exhausted, TerminatedBy::MaxSteps, "x", false);
         let xml = render(&journal.digest());
@@ -436,11 +386,7 @@ mod tests {
         journal.step((OUTCOME, 1), "c", (0, ""), "yes", "done");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
         let report = read(&render(&journal.digest()));
-        let names: Vec<&str> = report.test_suites[0]
-            .test_cases
-            .iter()
-            .map(|case| &*case.name)
-            .collect();
+        let names: Vec<&str> = report.test_suites[0].test_cases.iter().map(|case| &*case.name).collect();
         assert_eq!(names, ["loop outcome (state)", "loop outcome"]);
     }
 

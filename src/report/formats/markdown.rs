@@ -30,11 +30,8 @@ pub(super) fn code(text: &str, limit: usize) -> String {
 /// number of an issue. The empty comment parts what GitHub would look for in the rendered text.
 pub(super) fn words(text: &str) -> String {
     const PART: &str = "<!-- -->";
-    let line: String = text
-        .chars()
-        .filter(|c| !is_direction(*c))
-        .map(|c| if is_line_end(c) { ' ' } else { c })
-        .collect();
+    let line: String =
+        text.chars().filter(|c| !is_direction(*c)).map(|c| if is_line_end(c) { ' ' } else { c }).collect();
     let mut out = String::with_capacity(line.len());
     for c in plain(&line).chars() {
         match c {
@@ -49,9 +46,7 @@ pub(super) fn words(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out.replace("://", ":&#47;&#47;")
-        .replace("www.", "www&#46;")
-        .replace("GH-", &format!("GH{PART}-"))
+    out.replace("://", ":&#47;&#47;").replace("www.", "www&#46;").replace("GH-", &format!("GH{PART}-"))
 }
 
 /// Returns text as a block of code behind a fence that it cannot close.
@@ -80,16 +75,8 @@ mod tests {
 
     #[test]
     fn inline_code_holds_anything() {
-        let shown = [
-            "cargo test",
-            "a | b",
-            "`rm`",
-            "<img src=x>",
-            "@somebody fixes #1",
-            "a\\|b",
-            "one\ntwo",
-            " ",
-        ];
+        let shown =
+            ["cargo test", "a | b", "`rm`", "<img src=x>", "@somebody fixes #1", "a\\|b", "one\ntwo", " "];
         let lines = shown.map(|text| code(text, 40));
         assert_snapshot!(lines.join("\n"), @r"
         `cargo test`

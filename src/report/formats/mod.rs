@@ -36,12 +36,7 @@ pub const FORMATS: &[Format] = &[
         about: "JUnit XML: a case per state and one for the outcome",
         render: junit::render,
     },
-    Format {
-        name: "result",
-        file_name: "result.json",
-        about: "everything as JSON",
-        render: result::render,
-    },
+    Format { name: "result", file_name: "result.json", about: "everything as JSON", render: result::render },
     Format {
         name: "outputs",
         file_name: "outputs.env",

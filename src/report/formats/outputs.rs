@@ -22,10 +22,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("steps", digest.step_count().to_string()),
         ("duration-ms", millis(digest.duration()).to_string()),
         ("run-id", digest.run_id().to_owned()),
-        (
-            "handoff",
-            of_end(end.map(|end| (end.outcome == Outcome::Handoff).to_string())),
-        ),
+        ("handoff", of_end(end.map(|end| (end.outcome == Outcome::Handoff).to_string()))),
         ("continuation", String::new()),
         ("artifact-name", places.artifact_name.clone()),
         ("report-dir", places.report_dir.clone()),
@@ -37,12 +34,10 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
 
 /// Writes the outputs, one `key=value` per line.
 pub fn render(digest: &Digest) -> String {
-    outputs(digest)
-        .iter()
-        .fold(String::new(), |mut out, (key, value)| {
-            let _ = writeln!(out, "{key}={}", value.replace(is_line_end, " "));
-            out
-        })
+    outputs(digest).iter().fold(String::new(), |mut out, (key, value)| {
+        let _ = writeln!(out, "{key}={}", value.replace(is_line_end, " "));
+        out
+    })
 }
 
 #[cfg(test)]

@@ -12,10 +12,8 @@ const SCHEMA: u32 = 1;
 
 /// Writes the run.
 pub fn render(digest: &Digest) -> String {
-    let outputs: Map<String, Value> = outputs(digest)
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), Value::String(value)))
-        .collect();
+    let outputs: Map<String, Value> =
+        outputs(digest).into_iter().map(|(key, value)| (key.to_owned(), Value::String(value))).collect();
     let end = digest.end();
     let value = json!({
         "schema": SCHEMA,
@@ -97,10 +95,7 @@ mod tests {
     #[test]
     fn a_run_is_written_down_in_full() {
         let mut journal = Journal::start();
-        journal
-            .step(("check", 1), "mypy src/", (1, "bad\n"), "no", "fix")
-            .enter("fix", 1)
-            .act("ruff");
+        journal.step(("check", 1), "mypy src/", (1, "bad\n"), "no", "fix").enter("fix", 1).act("ruff");
         assert_snapshot!(render(&journal.digest()), @r#"
         {
           "schema": 1,

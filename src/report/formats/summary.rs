@@ -34,22 +34,14 @@ pub fn render(digest: &Digest) -> String {
 }
 
 fn headline(digest: &Digest, out: &mut String) {
-    let sentence = digest
-        .sentence_parts()
-        .iter()
-        .fold(String::new(), |mut text, part| {
-            match part {
-                Part::Words(part) => text.push_str(&words(part)),
-                Part::Name(name) => text.push_str(&code(name, 120)),
-            }
-            text
-        });
-    let _ = writeln!(
-        out,
-        "## {} {}\n\n{sentence}\n",
-        icon(digest),
-        code(digest.loop_name(), 120)
-    );
+    let sentence = digest.sentence_parts().iter().fold(String::new(), |mut text, part| {
+        match part {
+            Part::Words(part) => text.push_str(&words(part)),
+            Part::Name(name) => text.push_str(&code(name, 120)),
+        }
+        text
+    });
+    let _ = writeln!(out, "## {} {}\n\n{sentence}\n", icon(digest), code(digest.loop_name(), 120));
     let mut facts = vec![
         plural(digest.iterations(), "iteration"),
         plural(digest.step_count(), "step"),
@@ -105,10 +97,7 @@ fn path(digest: &Digest, out: &mut String) {
 /// Returns every state on the way, in the order in which it was met.
 fn nodes(digest: &Digest) -> Vec<&str> {
     let mut nodes: Vec<&str> = Vec::new();
-    let ends = digest
-        .edges()
-        .keys()
-        .flat_map(|(from, to)| [from.as_str(), to.as_str()]);
+    let ends = digest.edges().keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
     for name in ends {
         if nodes.len() <= MAX_STATES && !nodes.contains(&name) {
             nodes.push(name);
@@ -131,11 +120,7 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
     }
     for ((from, to), edge) in digest.edges() {
         let (from, to) = (id(from.as_str()), id(to.as_str()));
-        let _ = writeln!(
-            out,
-            "  s{from} -->|\"{}\"| s{to}",
-            edge_label(edge, |word| label(word, 30))
-        );
+        let _ = writeln!(out, "  s{from} -->|\"{}\"| s{to}", edge_label(edge, |word| label(word, 30)));
     }
     if let Some(last) = last.filter(|last| nodes.contains(last)) {
         let colour = if digest.is_success() { "#1a7f37" } else { "#cf222e" };
@@ -147,12 +132,7 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
 fn edge_list(digest: &Digest, out: &mut String) {
     for ((from, to), edge) in digest.edges().iter().take(MAX_EDGES) {
         let label = edge_label(edge, |word| code(word, 30));
-        let _ = writeln!(
-            out,
-            "- {} → {}: {label}",
-            code(from.as_str(), 120),
-            code(to.as_str(), 120)
-        );
+        let _ = writeln!(out, "- {} → {}: {label}", code(from.as_str(), 120), code(to.as_str(), 120));
     }
     let more = digest.edges().len().saturating_sub(MAX_EDGES) as u64;
     if more > 0 {
@@ -162,12 +142,8 @@ fn edge_list(digest: &Digest, out: &mut String) {
 
 /// Returns `no ×2`, or `yes ×1, no ×2` where several verdicts led the same way.
 fn edge_label(edge: &EdgeCount, shown: impl Fn(&str) -> String) -> String {
-    let mut labels: Vec<String> = edge
-        .verdicts
-        .iter()
-        .take(3)
-        .map(|(word, count)| format!("{} ×{count}", shown(word)))
-        .collect();
+    let mut labels: Vec<String> =
+        edge.verdicts.iter().take(3).map(|(word, count)| format!("{} ×{count}", shown(word))).collect();
     if edge.verdicts.len() > 3 {
         labels.push(format!("… in all ×{}", edge.count));
     }
@@ -197,11 +173,8 @@ fn steps(digest: &Digest, out: &mut String) {
     out.push_str("|--:|---|---|---|--:|--:|---|\n");
     let omitted = digest.omitted();
     let fits = omitted == 0 && all.len() <= FIRST_ROWS + LAST_ROWS;
-    let (first, last) = if fits {
-        (&all[..], &all[..0])
-    } else {
-        (&all[..FIRST_ROWS], &all[all.len() - LAST_ROWS..])
-    };
+    let (first, last) =
+        if fits { (&all[..], &all[..0]) } else { (&all[..FIRST_ROWS], &all[all.len() - LAST_ROWS..]) };
     for step in first {
         row(step, out);
     }
@@ -216,29 +189,14 @@ fn steps(digest: &Digest, out: &mut String) {
 }
 
 fn row(step: &Step, out: &mut String) {
-    let action = step
-        .action_line(60)
-        .map(|action| code(&action, 60))
-        .unwrap_or_default();
+    let action = step.action_line(60).map(|action| code(&action, 60)).unwrap_or_default();
     let verdict = match step.verdict() {
         Some(verdict) => code(verdict.as_str(), 60),
         None => words(&step.word()),
     };
-    let exit = step
-        .result
-        .as_ref()
-        .map(|result| result.exit_code.to_string())
-        .unwrap_or_default();
-    let duration = step
-        .result
-        .as_ref()
-        .map(|result| human(result.duration))
-        .unwrap_or_default();
-    let next = step
-        .route
-        .as_ref()
-        .map(|route| code(route.to.as_str(), 120))
-        .unwrap_or_default();
+    let exit = step.result.as_ref().map(|result| result.exit_code.to_string()).unwrap_or_default();
+    let duration = step.result.as_ref().map(|result| human(result.duration)).unwrap_or_default();
+    let next = step.route.as_ref().map(|route| code(route.to.as_str(), 120)).unwrap_or_default();
     let _ = writeln!(
         out,
         "| {} | {} | {action} | {} {verdict} | {exit} | {duration} | {next} |",
@@ -249,12 +207,7 @@ fn row(step: &Step, out: &mut String) {
 }
 
 fn last_output(digest: &Digest, out: &mut String) {
-    let unverified = || {
-        digest
-            .end()
-            .filter(|end| !end.verified)
-            .and_then(|_| digest.last_failing())
-    };
+    let unverified = || digest.end().filter(|end| !end.verified).and_then(|_| digest.last_failing());
     let Some(step) = digest.deciding_step().or_else(unverified) else {
         return;
     };
@@ -271,12 +224,7 @@ fn last_output(digest: &Digest, out: &mut String) {
     let state = code(step.state.as_str(), 120);
     let _ = writeln!(out, "### Last output of {state} (step {}{place})\n", step.number);
     if let Some(action) = step.action_line(200) {
-        let _ = writeln!(
-            out,
-            "{} came to {}\n",
-            code(&action, 200),
-            words(&step.verdict_line())
-        );
+        let _ = writeln!(out, "{} came to {}\n", code(&action, 200), words(&step.verdict_line()));
     }
     let _ = writeln!(out, "{}", fenced(tail(&shown, MAX_OUTPUT)));
 }
@@ -287,16 +235,8 @@ fn warnings(digest: &Digest, out: &mut String) {
     }
     out.push_str("### Warnings\n\n");
     for warning in digest.warnings().iter().take(MAX_WARNINGS) {
-        let place = warning
-            .state
-            .as_ref()
-            .map(|state| format!("{}: ", code(state.as_str(), 120)));
-        let _ = writeln!(
-            out,
-            "- {}{}",
-            place.unwrap_or_default(),
-            words(&one_line(&warning.message, 300))
-        );
+        let place = warning.state.as_ref().map(|state| format!("{}: ", code(state.as_str(), 120)));
+        let _ = writeln!(out, "- {}{}", place.unwrap_or_default(), words(&one_line(&warning.message, 300)));
     }
     let more = digest.warnings().len().saturating_sub(MAX_WARNINGS) as u64 + digest.more_warnings();
     if more > 0 {
@@ -313,10 +253,7 @@ fn reproduce(digest: &Digest, out: &mut String) {
     let quoted = shlex::try_quote(&file).map_or_else(|_| file.clone(), std::borrow::Cow::into_owned);
     out.push_str("### On your machine\n\n");
     out.push_str(&fenced(&format!("ll-loop run {quoted}")));
-    let inputs = digest
-        .start()
-        .map(|start| start.inputs.as_slice())
-        .unwrap_or_default();
+    let inputs = digest.start().map(|start| start.inputs.as_slice()).unwrap_or_default();
     if !inputs.is_empty() {
         let names: Vec<String> = inputs.iter().take(20).map(|name| code(name, 60)).collect();
         let _ = writeln!(out, "\nwith the same inputs: {}", names.join(", "));
@@ -463,17 +400,8 @@ mod tests {
         let hostile = "`|\\<img src=x> @team #1 [a](b)\"]";
         let mut journal = Journal::start();
         let name = "`|<b>@team #1\"]";
-        journal.step(
-            (name, 1),
-            hostile,
-            (1, "```\n## forged\n@team\n"),
-            "@team #1|",
-            "failed",
-        );
-        journal.push(Event::Warning {
-            state: Some(state(name)),
-            message: hostile.into(),
-        });
+        journal.step((name, 1), hostile, (1, "```\n## forged\n@team\n"), "@team #1|", "failed");
+        journal.push(Event::Warning { state: Some(state(name)), message: hostile.into() });
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true);
         assert_snapshot!(render(&journal.digest()), @r##"
         ## ❌ `fix-types`
@@ -528,17 +456,8 @@ mod tests {
             let mut journal = Journal::of("long", 1000);
             for step in 0..2000 {
                 let (from, to) = (name(step % states), name((step * 7 + 1) % states));
-                journal.step(
-                    (&from, step + 1),
-                    &"|`".repeat(5000),
-                    (1, &output),
-                    &"<|".repeat(50),
-                    &to,
-                );
-                journal.push(Event::Warning {
-                    state: Some(state(&from)),
-                    message: "@x|".repeat(5000),
-                });
+                journal.step((&from, step + 1), &"|`".repeat(5000), (1, &output), &"<|".repeat(50), &to);
+                journal.push(Event::Warning { state: Some(state(&from)), message: "@x|".repeat(5000) });
             }
             journal.end(Outcome::Exhausted, TerminatedBy::MaxSteps, &name(0), false);
             let summary = render(&journal.digest());

@@ -13,19 +13,9 @@ const SHOWN_LINES: usize = 15;
 /// Writes the run.
 pub fn render(digest: &Digest) -> String {
     let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{}: {}",
-        one_line(digest.loop_name(), 120),
-        digest.sentence()
-    );
+    let _ = writeln!(out, "{}: {}", one_line(digest.loop_name(), 120), digest.sentence());
     if !digest.run_id().is_empty() {
-        let _ = writeln!(
-            out,
-            "run {} of {}",
-            one_line(digest.run_id(), 200),
-            one_line(digest.file(), 300)
-        );
+        let _ = writeln!(out, "run {} of {}", one_line(digest.run_id(), 200), one_line(digest.file(), 300));
     }
     steps(digest, &mut out);
     warnings(digest, &mut out);
@@ -50,32 +40,20 @@ fn steps(digest: &Digest, out: &mut String) {
         let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
     }
     for step in shown {
-        let action = step
-            .action_line(60)
-            .map(|action| format!(" → {action}"))
-            .unwrap_or_default();
+        let action = step.action_line(60).map(|action| format!(" → {action}")).unwrap_or_default();
         let to = step
             .route
             .as_ref()
             .map(|route| format!(" → {}", one_line(route.to.as_str(), 120)))
             .unwrap_or_default();
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
-        let _ = writeln!(
-            out,
-            "  {number:>3} {state}{action}: {} {}{to}",
-            step.mark(),
-            step.verdict_line()
-        );
+        let _ = writeln!(out, "  {number:>3} {state}{action}: {} {}{to}", step.mark(), step.verdict_line());
     }
 }
 
 fn warnings(digest: &Digest, out: &mut String) {
     for warning in digest.warnings() {
-        let place = warning
-            .state
-            .as_ref()
-            .map(|state| format!("{state}: "))
-            .unwrap_or_default();
+        let place = warning.state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
         let _ = writeln!(out, "  ! {place}{}", one_line(&warning.message, 300));
     }
     if digest.more_warnings() > 0 {

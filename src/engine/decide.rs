@@ -1,0 +1,484 @@
+//! From where a run stands to the next thing that happens in it. One decision is one event.
+
+use std::time::Duration;
+
+use crate::base::name::StateName;
+use crate::base::template::{RenderError, Template};
+use crate::base::text::plural;
+use crate::base::time::{human, millis};
+use crate::evaluate::field::FieldError;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::verdict::Verdict;
+use crate::evaluate::{Judged, Judging};
+use crate::machine::{Action, Cap, EndId, Meaning, Routes, Step, StepId, Target};
+
+use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::ActionRequest;
+use super::run::{Deciding, Ending, Phase};
+use super::{Engine, environment};
+
+/// How long the action of a terminal may take when nothing else is said.
+const CLOSING_TIME: Duration = Duration::from_mins(1);
+
+impl Engine<'_> {
+    /// Makes the decision that is due, or none when the world is to move or the run is over.
+    pub(super) fn decide(&mut self) -> Option<Event> {
+        let Phase::Deciding(deciding) = self.run.phase() else {
+            return None;
+        };
+        Some(match deciding.clone() {
+            Deciding::Arrive { to, waited } => self.arrive(to, waited),
+            Deciding::Act(id) => self.act(id),
+            Deciding::Judge(id) => self.judge(id),
+            Deciding::Leave(id, verdict) => self.leave(id, &verdict),
+            Deciding::Closed(id) => self.closed(id),
+            Deciding::Finish(id) => self.finish(id),
+            Deciding::End(ending) => self.complete(ending),
+        })
+    }
+
+    /// The end of an action as an event.
+    pub(super) fn completed(&self, seen: Observation) -> Event {
+        Event::ActionComplete(ActionComplete { step: self.run.step(), seen })
+    }
+
+    /// Cancellation first, then the end, then the caps, then work.
+    fn arrive(&mut self, to: Target, waited: bool) -> Event {
+        if let Some(interrupted) = self.interrupted(self.machine.name_of(to)) {
+            return interrupted;
+        }
+        let id = match to {
+            Target::End(id) => return self.close(id),
+            Target::Step(id) => id,
+        };
+        if let Some(refused) = self.refuse(id) {
+            return refused;
+        }
+        if !waited && let Some(wait) = self.wait_before(id) {
+            return Event::Backoff { state: self.machine.step(id).name.clone(), duration_ms: millis(wait) };
+        }
+        self.retry(id).unwrap_or_else(|| self.enter(id))
+    }
+
+    /// Announces another try of a state that bounds its tries.
+    fn retry(&self, id: StepId) -> Option<Event> {
+        let step = self.machine.step(id);
+        let retry = step.retry.as_ref()?;
+        let again = self.run.last_entered() == Some(id) && !self.run.is_retry_announced();
+        let (state, attempt) = (step.name.clone(), self.run.attempt() + 1);
+        again.then(|| Event::Retry { state, attempt, max_retries: retry.max })
+    }
+
+    fn enter(&self, id: StepId) -> Event {
+        let run = &self.run;
+        let again = run.last_entered() == Some(id);
+        Event::StateEnter {
+            state: self.machine.step(id).name.clone(),
+            iteration: run.iteration() + u32::from(run.begins_pass(id)),
+            step: run.step() + 1,
+            attempt: if again { run.attempt() + 1 } else { 1 },
+        }
+    }
+
+    /// Returns why a state must not be entered, or what is entered in its place.
+    fn refuse(&self, id: StepId) -> Option<Event> {
+        let name = &self.machine.step(id).name;
+        if self.machine.limits.timeout.is_some_and(|timeout| self.now >= timeout) {
+            return Some(Event::LoopTimeout { state: name.clone(), elapsed_ms: millis(self.now) });
+        }
+        if self.start.deadline.is_some_and(|deadline| self.now >= deadline) {
+            return Some(self.hand_off(name));
+        }
+        if self.run.capped().is_some() {
+            // The handler of a cap runs although the cap is met.
+            return None;
+        }
+        if let Some(cap) = self.run.cap_before(self.machine, id) {
+            return Some(self.cap_met(cap, name));
+        }
+        self.overused_edge(name)
+    }
+
+    fn cap_met(&self, cap: TerminatedBy, next: &StateName) -> Event {
+        let limits = self.machine.limits;
+        let handler = match cap {
+            TerminatedBy::MaxSteps => limits.steps.and_then(|cap| cap.handler),
+            TerminatedBy::MaxIterations
+            | TerminatedBy::MaxEdgeRevisits
+            | TerminatedBy::Terminal
+            | TerminatedBy::Error
+            | TerminatedBy::Blocked
+            | TerminatedBy::Timeout
+            | TerminatedBy::Handoff
+            | TerminatedBy::Interrupted => limits.iterations.handler,
+        };
+        match (handler, self.run.current()) {
+            (Some(handler), Some(from)) => Event::Route {
+                from: from.clone(),
+                to: self.machine.name_of(handler).clone(),
+                verdict: None,
+                reason: RouteReason::Cap,
+            },
+            _ => self.complete(self.exhausted(cap, next)),
+        }
+    }
+
+    fn exhausted(&self, cap: TerminatedBy, state: &StateName) -> Ending {
+        let limits = self.machine.limits;
+        let reason = match (cap, limits.steps) {
+            (TerminatedBy::MaxSteps, Some(Cap { limit, .. })) => {
+                format!("max_steps ({limit}) reached before `{state}`")
+            }
+            _ => format!("max_iterations ({}) reached before `{state}`", limits.iterations.limit),
+        };
+        let state = self.run.current().unwrap_or(state).clone();
+        Ending { outcome: Outcome::Exhausted, by: cap, state, reason, signal: None }
+    }
+
+    fn overused_edge(&self, to: &StateName) -> Option<Event> {
+        let limit = self.machine.limits.edge_revisits?;
+        let from = self.run.current()?;
+        let used = *self.run.edges().get(&(from.clone(), to.clone()))?;
+        (used > limit).then(|| {
+            self.complete(Ending {
+                outcome: Outcome::Exhausted,
+                by: TerminatedBy::MaxEdgeRevisits,
+                state: from.clone(),
+                reason: format!("the way from `{from}` to `{to}` was taken {}", plural(used, "time")),
+                signal: None,
+            })
+        })
+    }
+
+    fn wait_before(&self, id: StepId) -> Option<Duration> {
+        let wait = match (self.run.is_restarting(), self.machine.maintain) {
+            (true, Some(maintain)) => maintain.delay,
+            _ if self.run.begins_pass(id) => self.machine.limits.backoff?,
+            _ => return None,
+        };
+        (wait > Duration::ZERO).then_some(wait)
+    }
+
+    fn act(&mut self, id: StepId) -> Event {
+        let step = self.machine.step(id);
+        match &step.action {
+            Some(action) => match self.request(action, Some(step)) {
+                Ok(event) => event,
+                Err(error) => error_in(&step.name, "action", &error.to_string()),
+            },
+            None => self.judge(id),
+        }
+    }
+
+    /// Resolves an action and announces it.
+    fn request(&mut self, action: &Action, step: Option<&Step>) -> Result<Event, RenderError> {
+        let Action::Shell(shell) = action;
+        let text = self.render(&shell.text)?;
+        let cwd = shell.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
+        let mut env = environment::variables(self);
+        for (name, value) in self.machine.env.iter().chain(&shell.env) {
+            env.push((name.clone(), self.render(value)?));
+        }
+        let timeout = if step.is_none() { shell.timeout.or(Some(CLOSING_TIME)) } else { shell.timeout };
+        self.request = Some(ActionRequest {
+            shell: shell.shell.clone(),
+            text: text.clone(),
+            env,
+            cwd,
+            end: self.end_of_action(timeout),
+            idle: shell.idle_timeout,
+        });
+        let state = match (step, self.run.phase()) {
+            (Some(step), _) => step.name.clone(),
+            (None, Phase::Deciding(Deciding::Arrive { to, .. })) => self.machine.name_of(*to).clone(),
+            (None, _) => self.machine.name_of(self.machine.initial).clone(),
+        };
+        Ok(Event::ActionStart { state, action: text, kind: ActionKind::Shell })
+    }
+
+    /// Returns the first thing that would end an action from outside.
+    fn end_of_action(&self, timeout: Option<Duration>) -> Option<(Duration, Stop)> {
+        let left = |end: Duration| end.saturating_sub(self.now);
+        let own = timeout.map(|timeout| (timeout, Stop::Timeout));
+        let run = self.machine.limits.timeout.map(|end| (left(end), Stop::LoopTimeout));
+        let job = self.start.deadline.map(|end| (left(end), Stop::Deadline));
+        own.into_iter().chain(run).chain(job).min_by_key(|(after, _)| *after)
+    }
+
+    fn judge(&mut self, id: StepId) -> Event {
+        let step = self.machine.step(id);
+        if let Some(event) = self.ended_around(step) {
+            return event;
+        }
+        let unjudged = self.run.seen().and_then(unjudged_verdict);
+        match (&step.routes, &step.evaluate, unjudged) {
+            (Routes::Always { .. }, _, _) => self.noted(step).unwrap_or_else(|| self.go_on(step)),
+            (Routes::ByVerdict { .. }, _, Some(verdict)) => {
+                self.noted(step).unwrap_or_else(|| self.route(step, &verdict))
+            }
+            (Routes::ByVerdict { .. }, Some(evaluate), None) => {
+                let judging = Judging {
+                    seen: self.run.seen(),
+                    scope: &self.scope(),
+                    last_measure: self.run.measures().get(&id).copied(),
+                };
+                let judged = match evaluate.judge(judging) {
+                    Ok(judged) => judged,
+                    Err(FieldError::Render(error)) => {
+                        return error_in(&step.name, "evaluate", &error.to_string());
+                    }
+                    Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
+                };
+                let (verdict, details) = (judged.verdict, judged.details);
+                Event::Evaluate { r#type: evaluate.name().to_owned(), verdict, details }
+            }
+            (Routes::ByVerdict { .. }, None, None) => {
+                let yes = Verdict::yes_if(true);
+                self.noted(step).unwrap_or_else(|| self.route(step, &yes))
+            }
+        }
+    }
+
+    /// An action that was stopped because the run is to end ends the run.
+    fn ended_around(&self, step: &Step) -> Option<Event> {
+        match self.run.seen()?.stop? {
+            Stop::LoopTimeout => {
+                Some(Event::LoopTimeout { state: step.name.clone(), elapsed_ms: millis(self.now) })
+            }
+            Stop::Deadline => Some(self.hand_off(&step.name)),
+            Stop::Cancelled => self.interrupted(&step.name),
+            Stop::Timeout | Stop::IdleTimeout => None,
+        }
+    }
+
+    fn leave(&mut self, id: StepId, verdict: &Verdict) -> Event {
+        let step = self.machine.step(id);
+        self.noted(step).unwrap_or_else(|| self.route(step, verdict))
+    }
+
+    /// The state's message, once.
+    fn noted(&self, step: &Step) -> Option<Event> {
+        let message = step.message.as_ref().filter(|_| !self.run.is_noted())?;
+        Some(match self.render(message) {
+            Ok(text) => Event::Message { state: step.name.clone(), text },
+            Err(error) => error_in(&step.name, "append_to_messages", &error.to_string()),
+        })
+    }
+
+    /// Leaves a state whose way does not depend on a verdict, unless its action failed and there is a way for that.
+    fn go_on(&self, step: &Step) -> Event {
+        let Routes::Always { next, on_error, on_timeout } = &step.routes else {
+            return self.route(step, &Verdict::yes_if(true));
+        };
+        let seen = self.run.seen();
+        let timed_out = seen.is_some_and(Observation::timed_out);
+        let failed = seen.is_some_and(|seen| !seen.succeeded());
+        let (to, verdict, reason) = match (timed_out, failed, on_timeout, on_error) {
+            (true, _, Some(to), _) => (*to, Some(Verdict::timeout()), RouteReason::Error),
+            (_, true, _, Some(to)) => (*to, Some(Verdict::error()), RouteReason::Error),
+            _ => (*next, None, RouteReason::Next),
+        };
+        self.retried(step, to, verdict, reason)
+    }
+
+    /// Finds the way for a verdict, the state's own ways before the loop's.
+    fn route(&self, step: &Step, verdict: &Verdict) -> Event {
+        let fallback = self.machine.fallback;
+        let Routes::ByVerdict { table, error, otherwise } = &step.routes else {
+            return self.go_on(step);
+        };
+        let own = |verdict: &Verdict| table.get(verdict).copied();
+        let is_failure = verdict.is_error() || verdict.is_timeout();
+        let own_error = || error.or_else(|| own(&Verdict::error()));
+        let found = if let Some(to) = own(verdict) {
+            Some((to, verdict.clone(), RouteReason::Verdict))
+        } else if is_failure && let Some(to) = own_error() {
+            Some((to, Verdict::error(), RouteReason::Error))
+        } else if verdict.is_timeout()
+            && let Some(to) = fallback.on_timeout
+        {
+            Some((to, verdict.clone(), RouteReason::Error))
+        } else if is_failure && let Some(to) = fallback.on_error {
+            Some((to, Verdict::error(), RouteReason::Error))
+        } else if let Some(to) = otherwise {
+            Some((*to, verdict.clone(), RouteReason::Verdict))
+        } else if verdict.as_str() == "blocked" {
+            fallback.on_blocked.map(|to| (to, verdict.clone(), RouteReason::Verdict))
+        } else {
+            None
+        };
+        match found {
+            Some((to, verdict, reason)) => self.retried(step, to, Some(verdict), reason),
+            None => self.no_way(step, verdict),
+        }
+    }
+
+    /// Turns another entry into the same state into `on_retry_exhausted` when there were enough.
+    fn retried(&self, step: &Step, to: Target, verdict: Option<Verdict>, reason: RouteReason) -> Event {
+        let exhausted = step.retry.as_ref().filter(|retry| {
+            let again = self.machine.name_of(to) == &step.name && self.run.attempt() > retry.max;
+            let code = self.run.seen().map_or(0, |seen| seen.exit_code);
+            let is_error = verdict.as_ref().is_some_and(Verdict::is_error);
+            let hopeless = is_error && !retry.codes.is_empty() && !retry.codes.contains(&code);
+            again || hopeless
+        });
+        let (to, reason) =
+            exhausted.map_or((to, reason), |retry| (retry.exhausted, RouteReason::RetryExhausted));
+        if let Some(cap) = self.run.capped() {
+            // The handler of a cap has run; where it leads does not matter any more.
+            return self.complete(self.exhausted(cap, &step.name));
+        }
+        Event::Route { from: step.name.clone(), to: self.machine.name_of(to).clone(), verdict, reason }
+    }
+
+    fn no_way(&self, step: &Step, verdict: &Verdict) -> Event {
+        let name = &step.name;
+        if verdict.as_str() == "blocked" {
+            let why = self
+                .run
+                .evaluation()
+                .and_then(|result| result.details.get("reason")?.as_str().map(str::to_owned));
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            return self.complete(Ending {
+                outcome: Outcome::Blocked,
+                by: TerminatedBy::Blocked,
+                state: name.clone(),
+                reason: format!("`{name}` is blocked{why}"),
+                signal: None,
+            });
+        }
+        let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
+        let seen = self.run.seen().map(describe).unwrap_or_default();
+        let error = format!(
+            "`{name}` has no route for the verdict `{verdict}`{seen}; its routes are {}",
+            ways.join(", ")
+        );
+        Event::LoopError { state: name.clone(), error }
+    }
+
+    /// Runs the action of a terminal, if it has one.
+    fn close(&mut self, id: EndId) -> Event {
+        let end = self.machine.end(id);
+        let Some(action) = &end.closing else {
+            return self.finish(id);
+        };
+        match self.request(action, None) {
+            Ok(event) => event,
+            Err(error) => {
+                let message = format!("the closing action was not run: {error}");
+                Event::Warning { state: Some(end.name.clone()), message }
+            }
+        }
+    }
+
+    /// A closing action changes nothing, but its failure is said.
+    fn closed(&mut self, id: EndId) -> Event {
+        match self.run.seen() {
+            Some(seen) if !seen.succeeded() => {
+                let message = format!("the closing action failed{}", describe(seen));
+                Event::Warning { state: Some(self.machine.end(id).name.clone()), message }
+            }
+            _ => self.finish(id),
+        }
+    }
+
+    fn finish(&self, id: EndId) -> Event {
+        let end = self.machine.end(id);
+        if let Some(cap) = self.run.capped() {
+            return self.complete(Ending { state: end.name.clone(), ..self.exhausted(cap, &end.name) });
+        }
+        if self.machine.maintain.is_some() && self.cancel.is_none() {
+            let to = end.on_maintain.unwrap_or(self.machine.initial);
+            let (from, to) = (end.name.clone(), self.machine.name_of(to).clone());
+            return Event::Route { from, to, verdict: None, reason: RouteReason::Maintain };
+        }
+        let name = &end.name;
+        let verified = self.run.is_verified();
+        let (outcome, reason) = match (end.meaning, verified) {
+            (Meaning::Failure, _) => (Outcome::Failure, format!("ended in `{name}`")),
+            (Meaning::Blocked, _) => (Outcome::Blocked, format!("ended in `{name}`: a person is needed")),
+            (Meaning::Success | Meaning::DeclaredSuccess, true) => {
+                (Outcome::Success, format!("ended in `{name}`"))
+            }
+            (Meaning::DeclaredSuccess, false) => {
+                (Outcome::Success, format!("ended in `{name}`, which the loop declares a success"))
+            }
+            (Meaning::Success, false) => {
+                let outcome = if self.start.event.strict { Outcome::Failure } else { Outcome::Success };
+                let reason = format!(
+                    "ended in `{name}` unverified: nothing passed since the last failing observation"
+                );
+                (outcome, reason)
+            }
+        };
+        self.complete(Ending {
+            outcome,
+            by: TerminatedBy::Terminal,
+            state: name.clone(),
+            reason,
+            signal: None,
+        })
+    }
+
+    fn hand_off(&self, state: &StateName) -> Event {
+        let reason = format!("the deadline of this job came after {}", human(self.now));
+        Event::Handoff { state: state.clone(), reason }
+    }
+
+    fn interrupted(&self, state: &StateName) -> Option<Event> {
+        let signal = self.cancel?;
+        Some(self.complete(Ending {
+            outcome: Outcome::Interrupted,
+            by: TerminatedBy::Interrupted,
+            state: state.clone(),
+            reason: format!("interrupted by {} in `{state}`", signal.name()),
+            signal: Some(signal),
+        }))
+    }
+
+    fn complete(&self, ending: Ending) -> Event {
+        Event::LoopComplete(LoopComplete {
+            outcome: ending.outcome,
+            terminated_by: ending.by,
+            final_state: ending.state,
+            iterations: self.run.iteration(),
+            steps: self.run.step(),
+            cycles: self.run.cycle(),
+            duration_ms: millis(self.now),
+            verified: self.run.is_verified(),
+            exit_code: ending.outcome.exit_code(ending.signal),
+            signal: ending.signal,
+            reason: ending.reason,
+        })
+    }
+
+    fn render(&self, template: &Template) -> Result<String, RenderError> {
+        template.render(&self.scope())
+    }
+}
+
+fn error_in(state: &StateName, key: &str, error: &str) -> Event {
+    Event::LoopError { state: state.clone(), error: format!("in `{key}` of `{state}`: {error}") }
+}
+
+/// Returns the verdict of an action that is not handed to any evaluator.
+fn unjudged_verdict(seen: &Observation) -> Option<Verdict> {
+    if seen.timed_out() {
+        Some(Verdict::timeout())
+    } else if seen.failure.is_some() {
+        Some(Verdict::error())
+    } else {
+        None
+    }
+}
+
+/// Says how an action ended, in parentheses.
+fn describe(seen: &Observation) -> String {
+    match (&seen.failure, seen.timed_out(), seen.signal) {
+        (Some(why), _, _) => format!(" ({why})"),
+        (None, true, _) => format!(" (timed out after {})", human(seen.duration)),
+        (None, false, Some(signal)) => format!(" (killed by signal {signal})"),
+        (None, false, None) => format!(" (exit {})", seen.exit_code),
+    }
+}

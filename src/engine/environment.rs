@@ -1,0 +1,47 @@
+//! What the environment tells an action about its run, so that no loop has to paste output into a command line.
+
+use crate::base::name::captured_variable;
+use crate::base::text::tail;
+
+use super::Engine;
+use super::run::StateResult;
+
+/// The most of one result that goes into a variable: the system bounds each one, and all of them together.
+const ONE: usize = 32 * 1024;
+
+/// The most of all results together.
+const ALL: usize = 256 * 1024;
+
+/// Returns the `LL_*` variables for the next action.
+pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
+    let (run, start) = (engine.run(), engine.start());
+    let state = run.current().map(ToString::to_string).unwrap_or_default();
+    let step = run.step().to_string();
+    let fixed = [
+        ("LL_LOOP_RUN", start.event.run_id.clone()),
+        ("LL_LOOP_NAME", start.event.r#loop.to_string()),
+        ("LL_RUN_DIR", start.run_dir.clone()),
+        ("LL_STATE", state),
+        ("LL_ITERATION", run.iteration().to_string()),
+        ("LL_ATTEMPT", run.attempt().to_string()),
+        ("LL_STEP_KEY", format!("{}/{step}", start.event.run_id)),
+        ("LL_STEP", step),
+    ];
+    let mut all: Vec<_> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
+    let mut left = ALL;
+    let prev = run.prev().map(|prev| ("LL_PREV_OUTPUT".to_owned(), prev));
+    let captured = run.captured().iter().map(|(name, result)| (captured_variable(name), result));
+    for (name, result) in prev.into_iter().chain(captured) {
+        let value = variable(result);
+        if value.len() <= left && !all.iter().any(|(known, _)| *known == name) {
+            left -= value.len();
+            all.push((name, value));
+        }
+    }
+    all
+}
+
+fn variable(result: &StateResult) -> String {
+    // A variable cannot hold a NUL.
+    tail(result.seen.stdout.without_line_end(), ONE).replace('\0', "")
+}

@@ -1,0 +1,483 @@
+//! What is known about a run: the fold over its events. It evaluates nothing and reads no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::base::name::StateName;
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::Verdict;
+use crate::machine::{EndId, Machine, Routes, Step, StepId, Target};
+
+use super::event::{Event, LoopComplete, RouteReason};
+use super::outcome::{Outcome, Signal, TerminatedBy};
+
+/// Either the world owes us something, or we owe a decision, or it is over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// The world owes us a fact.
+    Waiting(Waiting),
+    /// We owe a decision.
+    Deciding(Deciding),
+    /// The run is over.
+    Done(LoopComplete),
+}
+
+/// What the world owes us.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Waiting {
+    /// The start.
+    Start,
+    /// The end of a state's action.
+    Action(StepId),
+    /// The end of a terminal's action.
+    Closing(EndId),
+    /// The end of a wait before `to` is entered.
+    Backoff {
+        /// What comes next.
+        to: Target,
+        /// How long.
+        wait: Duration,
+    },
+}
+
+/// What we have to decide.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deciding {
+    /// Whether and how a target is entered.
+    Arrive {
+        /// The target.
+        to: Target,
+        /// Whether the wait before it is over.
+        waited: bool,
+    },
+    /// What an entered state runs.
+    Act(StepId),
+    /// What the result of a state means.
+    Judge(StepId),
+    /// Where an evaluated state leads.
+    Leave(StepId, Verdict),
+    /// What the end of a terminal's action means.
+    Closed(EndId),
+    /// Whether the run ends in a terminal or starts again.
+    Finish(EndId),
+    /// How the run ends, now that it is known to.
+    End(Ending),
+}
+
+/// An end that does not come from a terminal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// What ended it.
+    pub by: TerminatedBy,
+    /// Where.
+    pub state: StateName,
+    /// One sentence.
+    pub reason: String,
+    /// The signal, if one ended it.
+    pub signal: Option<Signal>,
+}
+
+/// The result of a state, for later states to refer to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateResult {
+    /// The state.
+    pub state: StateName,
+    /// What its action did.
+    pub seen: Observation,
+    /// How that was judged, if it was.
+    pub verdict: Option<Verdict>,
+}
+
+/// An evaluation, as `${result.…}` shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What it rests on.
+    pub details: Map<String, Value>,
+}
+
+/// Whether the last failing observation was followed by a passing one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    Verified,
+    Doubtful,
+}
+
+/// Everything that is known about a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    phase: Phase,
+    current: Option<StateName>,
+    iteration: u32,
+    step: u32,
+    cycle: u32,
+    attempt: u32,
+    visited: BTreeSet<StepId>,
+    last_entered: Option<StepId>,
+    edges: BTreeMap<(StateName, StateName), u32>,
+    measures: BTreeMap<StepId, f64>,
+    captured: IndexMap<String, StateResult>,
+    results: IndexMap<StateName, StateResult>,
+    prev: Option<StateResult>,
+    seen: Option<StateResult>,
+    evaluation: Option<Evaluation>,
+    messages: Vec<String>,
+    noted: bool,
+    retry_announced: bool,
+    trust: Trust,
+    capped: Option<TerminatedBy>,
+    restarting: bool,
+}
+
+impl Run {
+    /// Makes the state before the first event.
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Waiting(Waiting::Start),
+            current: None,
+            iteration: 1,
+            step: 0,
+            cycle: 1,
+            attempt: 0,
+            visited: BTreeSet::new(),
+            last_entered: None,
+            edges: BTreeMap::new(),
+            measures: BTreeMap::new(),
+            captured: IndexMap::new(),
+            results: IndexMap::new(),
+            prev: None,
+            seen: None,
+            evaluation: None,
+            messages: Vec::new(),
+            noted: false,
+            retry_announced: false,
+            trust: Trust::Verified,
+            capped: None,
+            restarting: false,
+        }
+    }
+
+    /// Returns where the run stands.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Returns the state that was entered last, or the terminal.
+    pub fn current(&self) -> Option<&StateName> {
+        self.current.as_ref()
+    }
+
+    /// Returns the pass, from 1.
+    pub fn iteration(&self) -> u32 {
+        self.iteration
+    }
+
+    /// Returns the number of state executions.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// Returns the cycle of a maintain loop, from 1.
+    pub fn cycle(&self) -> u32 {
+        self.cycle
+    }
+
+    /// Returns the consecutive entry into the current state, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the stored results by their names, in the order in which they first appeared.
+    pub fn captured(&self) -> &IndexMap<String, StateResult> {
+        &self.captured
+    }
+
+    /// Finds what `${captured.name}` means: a capture, or else the last result of the state of that name.
+    pub fn capture(&self, name: &str) -> Option<&StateResult> {
+        self.captured.get(name).or_else(|| {
+            self.results.iter().find(|(state, _)| state.as_str() == name).map(|(_, result)| result)
+        })
+    }
+
+    /// Returns every name that `${captured.…}` knows.
+    pub fn capture_names(&self) -> impl Iterator<Item = &str> {
+        self.captured.keys().map(String::as_str).chain(self.results.keys().map(StateName::as_str))
+    }
+
+    /// Returns the result of the last executed state.
+    pub fn prev(&self) -> Option<&StateResult> {
+        self.prev.as_ref()
+    }
+
+    /// Returns the last evaluation.
+    pub fn evaluation(&self) -> Option<&Evaluation> {
+        self.evaluation.as_ref()
+    }
+
+    /// Returns the message log.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
+    /// Returns how often each way was taken.
+    pub fn edges(&self) -> &BTreeMap<(StateName, StateName), u32> {
+        &self.edges
+    }
+
+    /// Returns the last measured number of each state that converges.
+    pub fn measures(&self) -> &BTreeMap<StepId, f64> {
+        &self.measures
+    }
+
+    /// Tells whether there was a passing observation since the last failing one.
+    pub fn is_verified(&self) -> bool {
+        self.trust == Trust::Verified
+    }
+
+    /// Returns what the action of the current state did.
+    pub(super) fn seen(&self) -> Option<&Observation> {
+        self.seen.as_ref().map(|result| &result.seen)
+    }
+
+    pub(super) fn last_entered(&self) -> Option<StepId> {
+        self.last_entered
+    }
+
+    pub(super) fn is_noted(&self) -> bool {
+        self.noted
+    }
+
+    pub(super) fn is_retry_announced(&self) -> bool {
+        self.retry_announced
+    }
+
+    pub(super) fn capped(&self) -> Option<TerminatedBy> {
+        self.capped
+    }
+
+    pub(super) fn is_restarting(&self) -> bool {
+        self.restarting
+    }
+
+    /// Tells whether entering a state begins a new pass.
+    pub(super) fn begins_pass(&self, id: StepId) -> bool {
+        self.visited.contains(&id)
+    }
+
+    /// Ends a wait that ran to its end.
+    pub(super) fn waited(&mut self) {
+        if let Phase::Waiting(Waiting::Backoff { to, .. }) = self.phase {
+            self.phase = Phase::Deciding(Deciding::Arrive { to, waited: true });
+        }
+    }
+
+    /// Ends a wait early, because the run is to end.
+    pub(super) fn stop_waiting(&mut self) {
+        self.waited();
+    }
+
+    /// Takes the next event. An event that does not fit the phase changes nothing: the engine never makes one.
+    pub(super) fn apply(&mut self, machine: &Machine, event: &Event) {
+        match event {
+            Event::LoopStart(_) => self.arrive(machine.initial),
+            Event::StateEnter { state, iteration, step, attempt } => {
+                if let Some(Target::Step(id)) = machine.find(state) {
+                    self.enter(id, state, (*iteration, *step, *attempt));
+                }
+            }
+            Event::ActionStart { state, .. } => match machine.find(state) {
+                Some(Target::Step(id)) => self.phase = Phase::Waiting(Waiting::Action(id)),
+                Some(Target::End(id)) => {
+                    self.current = Some(state.clone());
+                    self.phase = Phase::Waiting(Waiting::Closing(id));
+                }
+                None => {}
+            },
+            Event::ActionComplete(complete) => self.complete(machine, &complete.seen),
+            Event::Evaluate { verdict, details, .. } => self.evaluate(verdict, details),
+            Event::Retry { .. } => self.retry_announced = true,
+            Event::Message { text, .. } => {
+                self.messages.push(text.clone());
+                self.noted = true;
+            }
+            Event::Route { from, to, verdict, reason } => {
+                self.route(machine, (from, to), verdict.as_ref(), *reason);
+            }
+            Event::Backoff { duration_ms, .. } => {
+                if let Phase::Deciding(Deciding::Arrive { to, .. }) = self.phase {
+                    let wait = Duration::from_millis(*duration_ms);
+                    self.phase = Phase::Waiting(Waiting::Backoff { to, wait });
+                }
+            }
+            Event::Warning { .. } => self.warned(),
+            Event::Handoff { state, reason } => {
+                self.end(Outcome::Handoff, TerminatedBy::Handoff, state, reason);
+            }
+            Event::LoopError { state, error } => self.end(Outcome::Error, TerminatedBy::Error, state, error),
+            Event::LoopTimeout { state, elapsed_ms } => {
+                let elapsed = crate::base::time::human(Duration::from_millis(*elapsed_ms));
+                let reason = format!("the loop's timeout passed after {elapsed}, in `{state}`");
+                self.end(Outcome::Timeout, TerminatedBy::Timeout, state, &reason);
+            }
+            Event::LoopComplete(complete) => {
+                self.current = Some(complete.final_state.clone());
+                self.phase = Phase::Done(complete.clone());
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: Target) {
+        self.phase = Phase::Deciding(Deciding::Arrive { to, waited: false });
+    }
+
+    fn end(&mut self, outcome: Outcome, by: TerminatedBy, state: &StateName, reason: &str) {
+        let ending = Ending { outcome, by, state: state.clone(), reason: reason.to_owned(), signal: None };
+        self.phase = Phase::Deciding(Deciding::End(ending));
+    }
+
+    fn enter(&mut self, id: StepId, state: &StateName, (iteration, step, attempt): (u32, u32, u32)) {
+        if iteration != self.iteration {
+            self.visited.clear();
+        }
+        self.visited.insert(id);
+        self.last_entered = Some(id);
+        self.current = Some(state.clone());
+        (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
+        self.seen = None;
+        self.noted = false;
+        self.retry_announced = false;
+        self.restarting = false;
+        self.phase = Phase::Deciding(Deciding::Act(id));
+    }
+
+    fn complete(&mut self, machine: &Machine, seen: &Observation) {
+        match self.phase {
+            Phase::Waiting(Waiting::Action(id)) => {
+                let step = machine.step(id);
+                let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
+                self.store(step, &result);
+                self.seen = Some(result);
+                self.phase = Phase::Deciding(Deciding::Judge(id));
+            }
+            Phase::Waiting(Waiting::Closing(id)) => {
+                let state = machine.end(id).name.clone();
+                self.seen = Some(StateResult { state, seen: seen.clone(), verdict: None });
+                self.phase = Phase::Deciding(Deciding::Closed(id));
+            }
+            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {}
+        }
+    }
+
+    fn store(&mut self, step: &Step, result: &StateResult) {
+        if let Some(name) = &step.capture {
+            self.captured.insert(name.to_string(), result.clone());
+        }
+        self.results.insert(step.name.clone(), result.clone());
+    }
+
+    fn evaluate(&mut self, verdict: &Verdict, details: &Map<String, Value>) {
+        // An action that was never judged comes here with `Act`, a judged one with `Judge`.
+        if let Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)) = self.phase {
+            if let Some(current) = details.get("current").and_then(Value::as_f64) {
+                self.measures.insert(id, current);
+            }
+            self.evaluation = Some(Evaluation { verdict: verdict.clone(), details: details.clone() });
+            self.observed(verdict);
+            self.phase = Phase::Deciding(Deciding::Leave(id, verdict.clone()));
+        }
+    }
+
+    /// Weighs an observation for or against the work.
+    fn observed(&mut self, verdict: &Verdict) {
+        self.trust = if verdict.is_failing() { Trust::Doubtful } else { Trust::Verified };
+    }
+
+    fn route(
+        &mut self,
+        machine: &Machine,
+        (from, to): (&StateName, &StateName),
+        verdict: Option<&Verdict>,
+        reason: RouteReason,
+    ) {
+        *self.edges.entry((from.clone(), to.clone())).or_default() += 1;
+        match reason {
+            RouteReason::Maintain => self.restart(),
+            RouteReason::Cap => self.capped = self.capped.or_else(|| self.cap_in_force(machine)),
+            RouteReason::Verdict | RouteReason::Next | RouteReason::Error | RouteReason::RetryExhausted => {
+                self.leave(machine, from, verdict);
+            }
+        }
+        if let Some(target) = machine.find(to) {
+            self.arrive(target);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.cycle += 1;
+        self.iteration = 1;
+        self.attempt = 0;
+        self.visited.clear();
+        self.last_entered = None;
+        self.trust = Trust::Verified;
+        self.restarting = true;
+    }
+
+    /// Works out which cap made the engine choose a handler, from the same numbers.
+    fn cap_in_force(&self, machine: &Machine) -> Option<TerminatedBy> {
+        match self.phase {
+            Phase::Deciding(Deciding::Arrive { to: Target::Step(id), .. }) => self.cap_before(machine, id),
+            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => None,
+        }
+    }
+
+    /// Returns the cap that forbids entering a state, if one does.
+    pub(super) fn cap_before(&self, machine: &Machine, id: StepId) -> Option<TerminatedBy> {
+        let limits = machine.limits;
+        if self.begins_pass(id) && self.iteration >= limits.iterations.limit {
+            Some(TerminatedBy::MaxIterations)
+        } else if limits.steps.is_some_and(|cap| self.step >= cap.limit) {
+            Some(TerminatedBy::MaxSteps)
+        } else {
+            None
+        }
+    }
+
+    fn leave(&mut self, machine: &Machine, from: &StateName, verdict: Option<&Verdict>) {
+        let Some(Target::Step(id)) = machine.find(from) else { return };
+        if let Some(mut result) = self.seen.take() {
+            let step = machine.step(id);
+            self.judge_unevaluated(step, &result.seen, verdict);
+            result.verdict = verdict.cloned();
+            self.store(step, &result);
+            self.prev = Some(result);
+        }
+    }
+
+    /// An action that no evaluator looked at still speaks when it fails: by its exit code, its timeout, its absence.
+    fn judge_unevaluated(&mut self, step: &Step, seen: &Observation, verdict: Option<&Verdict>) {
+        let failed_silently = matches!(step.routes, Routes::Always { .. }) && !seen.succeeded();
+        if seen.timed_out() || seen.failure.is_some() {
+            let verdict = verdict.cloned().unwrap_or_else(Verdict::error);
+            let details = Map::from_iter([("exit_code".to_owned(), Value::from(seen.exit_code))]);
+            self.evaluation = Some(Evaluation { verdict, details });
+            self.trust = Trust::Doubtful;
+        } else if failed_silently {
+            self.trust = Trust::Doubtful;
+        }
+    }
+
+    /// A warning about a terminal's action is the last thing before the end.
+    fn warned(&mut self) {
+        if let Phase::Deciding(Deciding::Closed(id) | Deciding::Arrive { to: Target::End(id), .. }) =
+            self.phase
+        {
+            self.phase = Phase::Deciding(Deciding::Finish(id));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What templates can see at this moment of a run.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::base::diagnostic::nearest;
+use crate::base::path::Segment;
+use crate::base::template::{Found, Missing, Namespace, Scope, walk};
+use crate::base::time::{human, millis};
+use crate::machine::context;
+
+use super::Engine;
+use super::run::StateResult;
+
+/// A view of the engine for templates.
+pub(super) struct RunScope<'e, 'm>(&'e Engine<'m>);
+
+impl<'m> Engine<'m> {
+    pub(super) fn scope(&self) -> RunScope<'_, 'm> {
+        RunScope(self)
+    }
+}
+
+impl Scope for RunScope<'_, '_> {
+    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let (run, start) = (self.0.run(), self.0.start());
+        match namespace {
+            Namespace::Context => self.context(path),
+            Namespace::Env => context::env(&start.env, path),
+            Namespace::Captured => self.captured(path),
+            Namespace::Prev => {
+                let prev = run.prev().ok_or_else(|| Missing {
+                    nearest: None,
+                    why: Some("no state with an action ran before this one".to_owned()),
+                })?;
+                result_field("prev", prev, path)
+            }
+            Namespace::Result => self.result(path),
+            Namespace::State => match key(path) {
+                Some("name") => Ok(text(run.current().map(ToString::to_string).unwrap_or_default())),
+                Some("iteration") => Ok(number(run.iteration())),
+                Some("step") => Ok(number(run.step())),
+                Some("attempt") => Ok(number(run.attempt())),
+                wanted => Err(among("state", wanted, &["name", "iteration", "step", "attempt"])),
+            },
+            Namespace::Loop => self.r#loop(path),
+            Namespace::Param => Err(Missing {
+                nearest: None,
+                why: Some("parameters of fragments exist in fragments only".to_owned()),
+            }),
+            Namespace::Messages => self.messages(path),
+        }
+    }
+}
+
+impl RunScope<'_, '_> {
+    fn context(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let context = &self.0.start().context;
+        let Some((first, rest)) = path.split_first() else {
+            return Ok(Found::Json(Cow::Owned(Value::Object(context.clone()))));
+        };
+        let name = match first {
+            Segment::Key(name) => name.clone(),
+            Segment::Index(index) => index.to_string(),
+        };
+        let value = context.get(&name).ok_or_else(|| Missing {
+            nearest: nearest(&name, context.keys().map(String::as_str)).map(|near| format!("context.{near}")),
+            why: None,
+        })?;
+        walk(&format!("context.{name}"), value, rest).map(|value| Found::Json(Cow::Borrowed(value)))
+    }
+
+    fn captured(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let run = self.0.run();
+        let name = match path.first() {
+            Some(Segment::Key(name)) => name.clone(),
+            Some(Segment::Index(index)) => index.to_string(),
+            None => return Err(Missing::default()),
+        };
+        let result = run.capture(&name).ok_or_else(|| {
+            let near = nearest(&name, run.capture_names()).map(|near| format!("captured.{near}"));
+            Missing { nearest: near, why: Some(format!("`{name}` was not captured on the way here")) }
+        })?;
+        result_field(&format!("captured.{name}"), result, &path[1..])
+    }
+
+    fn result(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let evaluation = self.0.run().evaluation().ok_or_else(|| Missing {
+            nearest: None,
+            why: Some("nothing was evaluated before this state".to_owned()),
+        })?;
+        match path {
+            [Segment::Key(key)] if key == "verdict" => {
+                Ok(Found::Text(Cow::Borrowed(evaluation.verdict.as_str())))
+            }
+            [Segment::Key(key), rest @ ..] if key == "details" => {
+                let Some((Segment::Key(name), rest)) = rest.split_first() else {
+                    return Ok(Found::Json(Cow::Owned(Value::Object(evaluation.details.clone()))));
+                };
+                let value = evaluation.details.get(name).ok_or_else(|| {
+                    let keys = evaluation.details.keys().map(String::as_str);
+                    let near = nearest(name, keys.clone()).or_else(|| keys.clone().next());
+                    Missing { nearest: near.map(|near| format!("result.details.{near}")), why: None }
+                })?;
+                walk(&format!("result.details.{name}"), value, rest)
+                    .map(|value| Found::Json(Cow::Borrowed(value)))
+            }
+            _ => Err(among("result", key(path), &["verdict", "details"])),
+        }
+    }
+
+    fn r#loop(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let start = self.0.start();
+        let elapsed = self.0.elapsed();
+        match key(path) {
+            Some("name") => Ok(Found::Text(Cow::Borrowed(start.event.r#loop.as_str()))),
+            Some("run_id") => Ok(Found::Text(Cow::Borrowed(&start.event.run_id))),
+            Some("started_at") => Ok(text(start.at.to_string())),
+            Some("elapsed_ms") => Ok(number(millis(elapsed))),
+            Some("elapsed") => Ok(text(human(elapsed))),
+            Some("run_dir") => Ok(Found::Text(Cow::Borrowed(&start.run_dir))),
+            Some("continuation") => Ok(text(String::new())),
+            wanted => {
+                let known =
+                    ["name", "run_id", "started_at", "elapsed_ms", "elapsed", "run_dir", "continuation"];
+                Err(among("loop", wanted, &known))
+            }
+        }
+    }
+
+    fn messages(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let messages = self.0.run().messages();
+        let shown = match key(path) {
+            None => messages,
+            Some(call) => {
+                let count =
+                    call.strip_prefix("last(").and_then(|rest| rest.strip_suffix(')')?.parse::<usize>().ok());
+                let count = count.ok_or_else(|| among("messages", Some(call), &["last(3)"]))?;
+                &messages[messages.len().saturating_sub(count)..]
+            }
+        };
+        Ok(text(shown.join("\n")))
+    }
+}
+
+/// Looks into the result of a state: output, stderr, `exit_code`, `duration_ms`, verdict, state.
+fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> Result<Found<'r>, Missing> {
+    let seen = &result.seen;
+    match (key(path), path.len()) {
+        (None, 0) | (Some("output"), 1) => Ok(Found::Text(Cow::Borrowed(seen.stdout.without_line_end()))),
+        (Some("stderr"), 1) => Ok(Found::Text(Cow::Borrowed(seen.stderr.without_line_end()))),
+        (Some("exit_code"), 1) => Ok(number(seen.exit_code)),
+        (Some("duration_ms"), 1) => Ok(number(millis(seen.duration))),
+        (Some("state"), 1) => Ok(Found::Text(Cow::Borrowed(result.state.as_str()))),
+        (Some("verdict"), 1) => {
+            Ok(Found::Text(Cow::Borrowed(result.verdict.as_ref().map_or("", |verdict| verdict.as_str()))))
+        }
+        (wanted, _) => {
+            Err(among(prefix, wanted, &["output", "stderr", "exit_code", "duration_ms", "verdict", "state"]))
+        }
+    }
+}
+
+fn key(path: &[Segment]) -> Option<&str> {
+    match path.first() {
+        Some(Segment::Key(key)) => Some(key),
+        Some(Segment::Index(_)) | None => None,
+    }
+}
+
+fn among(prefix: &str, wanted: Option<&str>, known: &[&str]) -> Missing {
+    let near =
+        wanted.and_then(|wanted| nearest(wanted, known.iter().copied())).or_else(|| known.first().copied());
+    Missing { nearest: near.map(|near| format!("{prefix}.{near}")), why: None }
+}
+
+fn text<'t>(text: String) -> Found<'t> {
+    Found::Text(Cow::Owned(text))
+}
+
+fn number<'t>(number: impl Into<serde_json::Number>) -> Found<'t> {
+    Found::Json(Cow::Owned(json!(number.into())))
+}

@@ -1,0 +1,687 @@
+//! The rules of a run as traces: a loop, a scripted world, and every event that follows.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks the events it is about")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::event::{Llm, Source};
+use super::outcome::Outcome;
+use super::*;
+use crate::base::time::millis;
+use crate::definition::load;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::machine::compile::compile;
+
+/// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
+fn machine(text: &str) -> Machine {
+    let first = text.lines().skip_while(|line| *line != "states:").nth(1).unwrap_or_default();
+    let first = first.trim().split(':').next().unwrap_or_default().trim_matches('\'');
+    let text = format!("name: demo\ninitial: {first}\n{text}");
+    let loaded =
+        load::decode("demo.yaml", &text, String::new()).unwrap_or_else(|e| panic!("{:#?}", e.findings));
+    let (machine, problems) = compile(&loaded.definition);
+    machine.unwrap_or_else(|| panic!("{problems:#?}"))
+}
+
+fn start(strict: bool) -> Start {
+    Start {
+        event: LoopStart {
+            r#loop: crate::base::name::LoopName::parse("demo").unwrap(),
+            run_id: "demo-1".to_owned(),
+            definition_sha256: String::new(),
+            max_iterations: 50,
+            inputs: Vec::new(),
+            llm: Llm::Off,
+            strict,
+            source: Source::default(),
+        },
+        at: Timestamp::from_millis(0),
+        context: Map::new(),
+        env: BTreeMap::from([("HOME".to_owned(), "/home/x".to_owned())]),
+        run_dir: "/run".to_owned(),
+        deadline: None,
+    }
+}
+
+/// What the world answers: for an action text the exit codes and outputs in turn, the last one for ever.
+struct World<'w> {
+    answers: RefCell<BTreeMap<&'w str, VecDeque<Observation>>>,
+    seconds_per_action: u64,
+}
+
+/// Reads `text: code [output], code, timeout, …` lines.
+fn world(script: &str) -> World<'_> {
+    let answers = script.lines().filter_map(|line| line.split_once(": ")).map(|(text, answers)| {
+        let answers = answers.split(", ").map(|answer| match answer.split_once(' ') {
+            _ if answer == "timeout" => {
+                Observation { stop: Some(Stop::Timeout), ..Observation::exited(124, "") }
+            }
+            _ if answer == "loop-timeout" => {
+                Observation { stop: Some(Stop::LoopTimeout), ..Observation::exited(124, "") }
+            }
+            _ if answer == "deadline" => {
+                Observation { stop: Some(Stop::Deadline), ..Observation::exited(124, "") }
+            }
+            _ if answer == "missing" => Observation::not_started("no such program"),
+            Some((code, output)) => Observation::exited(code.parse().unwrap(), format!("{output}\n")),
+            None => Observation::exited(answer.parse().unwrap(), ""),
+        });
+        (text.trim(), answers.collect())
+    });
+    World { answers: RefCell::new(answers.collect()), seconds_per_action: 1 }
+}
+
+impl World<'_> {
+    fn answer(&self, text: &str) -> Observation {
+        match self.answers.borrow_mut().get_mut(text) {
+            Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
+            Some(answers) => answers[0].clone(),
+            None => Observation::exited(0, ""),
+        }
+    }
+}
+
+/// Runs to the end and returns the events.
+fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
+    let mut engine = Engine::new(machine, start);
+    let mut all = Vec::new();
+    let mut now = Duration::ZERO;
+    for _ in 0..10_000 {
+        let input = match engine.next() {
+            Next::Done(_) => return all,
+            Next::Begin => Input::Begin,
+            Next::Wait(wait) => {
+                now += wait;
+                Input::WaitDone
+            }
+            Next::Run(request) => {
+                let seen = world.answer(&request.text);
+                let limit = request.end.map_or(Duration::MAX, |(limit, _)| limit);
+                now += Duration::from_secs(world.seconds_per_action).min(limit);
+                Input::ActionDone(seen)
+            }
+        };
+        all.extend(engine.handle(input, now));
+    }
+    panic!("no end after 10000 turns: {:?}", &all[all.len() - 5..]);
+}
+
+/// Writes events as one line a step: `1/2 check: test → no → fix`.
+fn traced(events: &[Event]) -> String {
+    let mut out = String::new();
+    for event in events {
+        let _ = match event {
+            Event::LoopStart(_) => Ok(()),
+            Event::StateEnter { state, iteration, step, attempt } => {
+                write!(
+                    out,
+                    "{iteration}/{step}{} {state}",
+                    if *attempt > 1 { format!("#{attempt}") } else { String::new() }
+                )
+            }
+            Event::ActionStart { state, action, .. } if out.ends_with(&format!(" {state}")) => {
+                write!(out, ": {action}")
+            }
+            Event::ActionStart { state, action, .. } => write!(out, "closing {state}: {action}"),
+            Event::ActionComplete(complete) if complete.seen.stop.is_some() => {
+                write!(out, " ({:?})", complete.seen.stop.unwrap())
+            }
+            Event::ActionComplete(complete) => write!(out, " ({})", complete.seen.exit_code),
+            Event::Evaluate { verdict, .. } => write!(out, " → {verdict}"),
+            Event::Route { to, reason, verdict, .. } => {
+                let verdict = verdict.as_ref().map(|verdict| format!(" for {verdict}")).unwrap_or_default();
+                writeln!(out, " → {to} [{reason:?}{verdict}]")
+            }
+            Event::Retry { attempt, max_retries, .. } => {
+                writeln!(out, "retry {attempt} after {max_retries} at most")
+            }
+            Event::Message { text, .. } => write!(out, " says {text:?}"),
+            Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
+            Event::Warning { message, .. } => write!(out, " warning: {message}"),
+            Event::Handoff { reason, .. } => write!(out, " handoff: {reason}"),
+            Event::LoopError { error, .. } => write!(out, " error: {error}"),
+            Event::LoopTimeout { elapsed_ms, .. } => write!(out, " loop timeout after {elapsed_ms}ms"),
+            Event::LoopComplete(end) => {
+                let verified = if end.verified { "" } else { ", unverified" };
+                let line = if out.is_empty() || out.ends_with('\n') { "" } else { "\n" };
+                writeln!(
+                    out,
+                    "{line}= {} ({}{verified}) by {:?} in {} after {} iterations, {} steps: {}",
+                    end.outcome.word(),
+                    end.exit_code,
+                    end.terminated_by,
+                    end.final_state,
+                    end.iterations,
+                    end.steps,
+                    end.reason
+                )
+            }
+        };
+    }
+    out
+}
+
+fn trace(text: &str, script: &str) -> String {
+    traced(&events(&machine(text), start(false), &world(script)))
+}
+
+fn trace_strict(text: &str, script: &str) -> String {
+    traced(&events(&machine(text), start(true), &world(script)))
+}
+
+const CHECK_FIX: &str = "\
+max_iterations: 3
+states:
+  check: {action: test, on_yes: done, on_no: fix}
+  fix: {action: repair, next: check}
+  done: {terminal: true}
+";
+
+#[test]
+fn check_and_fix_share_an_iteration() {
+    assert_snapshot!(trace(CHECK_FIX, "test: 1, 0"), @r"
+    1/1 check: test (1) → no → fix [Verdict for no]
+    1/2 fix: repair (0) → check [Next]
+    2/3 check: test (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 2 iterations, 3 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn the_cap_on_iterations_ends_the_run_where_a_new_pass_would_begin() {
+    assert_snapshot!(trace(CHECK_FIX, "test: 1"), @r"
+    1/1 check: test (1) → no → fix [Verdict for no]
+    1/2 fix: repair (0) → check [Next]
+    2/3 check: test (1) → no → fix [Verdict for no]
+    2/4 fix: repair (0) → check [Next]
+    3/5 check: test (1) → no → fix [Verdict for no]
+    3/6 fix: repair (0) → check [Next]
+    = exhausted (3, unverified) by MaxIterations in fix after 3 iterations, 6 steps: max_iterations (3) reached before `check`
+    ");
+}
+
+#[test]
+fn a_terminal_on_the_last_permitted_step_is_success() {
+    let text = "max_iterations: 1\nmax_steps: 1\nstates:\n  a: {action: x, on_yes: done, on_no: a}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 0"), @r"
+    1/1 a: x (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    ");
+    assert_snapshot!(trace(text, "x: 1"), @r"
+    1/1 a: x (1) → no → a [Verdict for no]
+    = exhausted (3, unverified) by MaxIterations in a after 1 iterations, 1 steps: max_iterations (1) reached before `a`
+    ");
+}
+
+#[test]
+fn the_handler_of_a_cap_runs_once() {
+    let text = "\
+max_steps: 2
+on_max_steps: report
+states:
+  a: {action: x, on_yes: done, on_no: b}
+  b: {action: y, next: a}
+  report: {action: tell, next: a}
+  done: {terminal: true}
+";
+    assert_snapshot!(trace(text, "x: 1"), @r"
+    1/1 a: x (1) → no → b [Verdict for no]
+    1/2 b: y (0) → a [Next]
+     → report [Cap]
+    1/3 report: tell (0)
+    = exhausted (3, unverified) by MaxSteps in report after 1 iterations, 3 steps: max_steps (2) reached before `report`
+    ");
+}
+
+#[test]
+fn an_edge_may_be_revisited_so_often() {
+    let text = "max_edge_revisits: 2\nstates:\n  a: {action: x, on_yes: done, on_no: b}\n  b: {next: a}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 1"), @r"
+    1/1 a: x (1) → no → b [Verdict for no]
+    1/2 b → a [Next]
+    2/3 a: x (1) → no → b [Verdict for no]
+    2/4 b → a [Next]
+    3/5 a: x (1) → no → b [Verdict for no]
+    = exhausted (3, unverified) by MaxEdgeRevisits in a after 3 iterations, 5 steps: the way from `a` to `b` was taken 3 times
+    ");
+}
+
+#[test]
+fn a_success_that_nothing_verified_is_said_and_fails_in_strict_mode() {
+    let text = "states:\n  test: {action: t, on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "t: 1"), @r"
+    1/1 test: t (1) → no → done [Verdict for no]
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+    assert_snapshot!(trace_strict(text, "t: 1"), @r"
+    1/1 test: t (1) → no → done [Verdict for no]
+    = failure (1, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+    let declared = text.replace("terminal: true", "terminal: true, outcome: success");
+    assert_snapshot!(trace_strict(&declared, "t: 1"), @r"
+    1/1 test: t (1) → no → done [Verdict for no]
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done`, which the loop declares a success
+    ");
+}
+
+#[test]
+fn a_fix_that_exits_with_zero_verifies_nothing() {
+    let text = "states:\n  check: {action: t, on_yes: done, on_no: fix}\n  fix: {action: f, next: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace_strict(text, "t: 1"), @r"
+    1/1 check: t (1) → no → fix [Verdict for no]
+    1/2 fix: f (0) → done [Next]
+    = failure (1, unverified) by Terminal in done after 1 iterations, 2 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn an_action_without_evaluation_that_fails_casts_doubt() {
+    let text = "states:\n  a: {action: x, next: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace_strict(text, "x: 1"), @r"
+    1/1 a: x (1) → done [Next]
+    = failure (1, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn terminals_mean_what_they_say() {
+    let text = |end: &str| format!("states:\n  a: {{action: x, next: {end}}}\n  {end}: {{terminal: true}}\n");
+    assert_snapshot!(trace(&text("build_failed"), ""), @r"
+    1/1 a: x (0) → build_failed [Next]
+    = failure (1) by Terminal in build_failed after 1 iterations, 1 steps: ended in `build_failed`
+    ");
+    assert_snapshot!(trace(&text("escalate"), ""), @r"
+    1/1 a: x (0) → escalate [Next]
+    = blocked (5) by Terminal in escalate after 1 iterations, 1 steps: ended in `escalate`: a person is needed
+    ");
+}
+
+#[test]
+fn a_closing_action_runs_once_and_changes_nothing() {
+    let text = "states:\n  a: {action: x, next: done}\n  done: {terminal: true, action: 'notify ${captured.a.exit_code}'}\n";
+    assert_snapshot!(trace(text, "notify 0: 3"), @r"
+    1/1 a: x (0) → done [Next]
+    closing done: notify 0 (3) warning: the closing action failed (exit 3)
+    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    ");
+    let broken = text.replace("captured.a.exit_code", "captured.zz");
+    assert_snapshot!(trace(&broken, ""), @r"
+    1/1 a: x (0) → done [Next]
+     warning: the closing action was not run: `${captured.zz}` has no value: `zz` was not captured on the way here
+    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn error_routes_come_in_their_order() {
+    let states = "  good: {terminal: true}\n  caught: {terminal: true}\n  other: {terminal: true}\n  wide: {terminal: true}\n";
+    let text = |top: &str, route: &str| format!("{top}states:\n  a: {{action: x, {route}}}\n{states}");
+    let ends = |top: &str, route: &str, answer: &str| {
+        let events = events(&machine(&text(top, route)), start(false), &world(&format!("x: {answer}")));
+        match events.last() {
+            Some(Event::LoopComplete(end)) => format!("{} {}", end.outcome.word(), end.final_state),
+            other => panic!("{other:?}"),
+        }
+    };
+    let wide = "on_error: wide\n";
+    for (top, route, answer, expected) in [
+        ("", "route: {'yes': good, _error: caught, _: other}", "2", "success caught"),
+        ("", "route: {'yes': good, error: caught, _error: other}", "5", "success caught"),
+        ("", "route: {'yes': good, _: other}", "2", "success other"),
+        (wide, "route: {'yes': good, _: other}", "2", "success wide"),
+        (wide, "on_yes: good, on_no: other", "1", "success other"),
+        ("", "on_yes: good, on_error: caught", "1", "error a"),
+        ("", "on_yes: good, on_error: caught", "timeout", "success caught"),
+        ("", "on_yes: good, on_error: caught, on_timeout: other", "timeout", "success other"),
+        ("on_timeout: wide\n", "on_yes: good, on_error: caught", "timeout", "success caught"),
+        ("on_timeout: wide\non_error: other\n", "on_yes: good", "timeout", "success wide"),
+        (wide, "on_yes: good", "timeout", "success wide"),
+        ("", "on_yes: good", "timeout", "error a"),
+        ("", "on_yes: good", "missing", "error a"),
+        ("", "on_yes: good, on_error: caught", "missing", "success caught"),
+        ("", "next: good, on_error: caught", "1", "success caught"),
+        ("", "next: good, on_error: caught, on_timeout: other", "timeout", "success other"),
+        ("", "next: good", "7", "success good"),
+        (wide, "next: good", "7", "success good"),
+        ("", "evaluate: {type: classify}, on_yes: good", "0 blocked", "blocked a"),
+        ("on_blocked: wide\n", "evaluate: {type: classify}, on_yes: good", "0 blocked", "success wide"),
+        ("", "evaluate: {type: classify}, on_deploy: good", "0 deploy", "success good"),
+    ] {
+        assert_eq!(ends(top, route, answer), expected, "{top}{route} {answer}");
+    }
+}
+
+#[test]
+fn no_way_out_names_the_ways_there_are() {
+    let text = "states:\n  a: {action: x, on_yes: done, on_blocked: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 1"), @r"
+    1/1 a: x (1) → no error: `a` has no route for the verdict `no` (exit 1); its routes are `blocked`, `yes`
+    = error (4, unverified) by Error in a after 1 iterations, 1 steps: `a` has no route for the verdict `no` (exit 1); its routes are `blocked`, `yes`
+    ");
+}
+
+#[test]
+fn a_timed_out_action_takes_its_error_route() {
+    let text = "states:\n  slow: {action: x, on_yes: done, on_no: done, on_error: rescue}\n  rescue: {action: y, next: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: timeout"), @r"
+    1/1 slow: x (Timeout) → rescue [Error for error]
+    1/2 rescue: y (0) → done [Next]
+    = success (0, unverified) by Terminal in done after 1 iterations, 2 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn current_enters_the_state_again() {
+    let text = "states:\n  a: {action: x, on_yes: done, on_no: done, on_error: $current}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 2, 2, 0"), @r"
+    1/1 a: x (2) → error → a [Verdict for error]
+    2/2#2 a: x (2) → error → a [Verdict for error]
+    3/3#3 a: x (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 3 iterations, 3 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn retries_are_bounded_and_hopeless_codes_are_not_retried() {
+    let text = "\
+states:
+  a: {action: x, on_yes: done, on_no: a, on_error: $current, max_retries: 2, on_retry_exhausted: gone, retryable_exit_codes: [7]}
+  gone: {terminal: true}
+  done: {terminal: true}
+";
+    assert_snapshot!(trace(text, "x: 1, 7, 1"), @r"
+    1/1 a: x (1) → no → a [Verdict for no]
+    retry 2 after 2 at most
+    2/2#2 a: x (7) → error → a [Verdict for error]
+    retry 3 after 2 at most
+    3/3#3 a: x (1) → no → gone [RetryExhausted for no]
+    = success (0, unverified) by Terminal in gone after 3 iterations, 3 steps: ended in `gone` unverified: nothing passed since the last failing observation
+    ");
+    assert_snapshot!(trace(text, "x: 3"), @r"
+    1/1 a: x (3) → error → gone [RetryExhausted for error]
+    = success (0, unverified) by Terminal in gone after 1 iterations, 1 steps: ended in `gone` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn backoff_waits_before_a_new_pass_and_never_before_a_terminal() {
+    let text = "backoff: 1.5\nstates:\n  a: {action: x, on_yes: done, on_no: b}\n  b: {next: a}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 1, 0"), @r"
+    1/1 a: x (1) → no → b [Verdict for no]
+    1/2 b → a [Next]
+    wait 1500ms
+    2/3 a: x (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 2 iterations, 3 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn the_timeout_of_the_loop_bounds_waits_and_actions() {
+    let text = "timeout: 3\nbackoff: 10\nstates:\n  a: {action: x, on_yes: done, on_no: a}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "x: 1"), @r"
+    1/1 a: x (1) → no → a [Verdict for no]
+    wait 10000ms
+     loop timeout after 3000ms
+    = timeout (124, unverified) by Timeout in a after 1 iterations, 1 steps: the loop's timeout passed after 3.0s, in `a`
+    ");
+    assert_snapshot!(trace(text, "x: loop-timeout"), @r"
+    1/1 a: x (LoopTimeout) loop timeout after 1000ms
+    = timeout (124) by Timeout in a after 1 iterations, 1 steps: the loop's timeout passed after 1.0s, in `a`
+    ");
+}
+
+#[test]
+fn the_deadline_of_the_job_hands_the_run_over() {
+    let machine = machine(CHECK_FIX);
+    let start = Start { deadline: Some(Duration::from_secs(2)), ..start(false) };
+    assert_snapshot!(traced(&events(&machine, start, &world("test: 1"))), @r"
+    1/1 check: test (1) → no → fix [Verdict for no]
+    1/2 fix: repair (0) → check [Next]
+     handoff: the deadline of this job came after 2.0s
+    = handoff (75, unverified) by Handoff in check after 1 iterations, 2 steps: the deadline of this job came after 2.0s
+    ");
+}
+
+#[test]
+fn an_action_gets_the_least_of_what_is_left() {
+    let text = "timeout: 10\ndefault_timeout: 60\nstates:\n  a: {action: x, next: b}\n  b: {action: y, timeout: 4, next: done}\n  done: {terminal: true}\n";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, start(false));
+    let limit = |engine: &Engine<'_>| match engine.next() {
+        Next::Run(request) => request.end,
+        other => panic!("{other:?}"),
+    };
+    engine.handle(Input::Begin, Duration::ZERO);
+    assert_eq!(limit(&engine), Some((Duration::from_secs(10), Stop::LoopTimeout)));
+    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::from_secs(3));
+    assert_eq!(limit(&engine), Some((Duration::from_secs(4), Stop::Timeout)));
+}
+
+#[test]
+fn a_maintain_loop_starts_again_and_counts_cycles_apart() {
+    let text = "maintain: true\nmaintain_delay: 5\nmax_steps: 4\nstates:\n  a: {action: x, next: b}\n  b: {action: y, next: done}\n  done: {terminal: true, on_maintain: b}\n";
+    assert_snapshot!(trace(text, ""), @r"
+    1/1 a: x (0) → b [Next]
+    1/2 b: y (0) → done [Next]
+     → b [Maintain]
+    wait 5000ms
+    1/3 b: y (0) → done [Next]
+     → b [Maintain]
+    wait 5000ms
+    1/4 b: y (0) → done [Next]
+     → b [Maintain]
+    = exhausted (3) by MaxSteps in b after 1 iterations, 4 steps: max_steps (4) reached before `b`
+    ");
+}
+
+#[test]
+fn templates_see_what_happened() {
+    let text = "\
+states:
+  a: {action: one, capture: first, append_to_messages: 'a said ${captured.first}', next: b}
+  b: {action: 'two ${captured.first.output} ${prev.state} ${state.name} ${state.step} ${loop.name} ${env.HOME} ${loop.elapsed_ms}', on_yes: c}
+  c: {action: 'three ${result.verdict} ${result.details.exit_code} ${prev.exit_code} ${messages} ${captured.b.output}', next: done}
+  done: {terminal: true}
+";
+    assert_snapshot!(trace(text, "one: 0 hello\ntwo hello a b 2 demo /home/x 1000: 0 second"), @r#"
+    1/1 a: one (0) says "a said hello" → b [Next]
+    1/2 b: two hello a b 2 demo /home/x 1000 (0) → yes → c [Verdict for yes]
+    1/3 c: three yes 0 0 a said hello second (0) → done [Next]
+    = success (0) by Terminal in done after 1 iterations, 3 steps: ended in `done`
+    "#);
+}
+
+#[test]
+fn a_missing_value_ends_the_run_and_names_everything() {
+    let text = "states:\n  a: {action: 'x ${prev.output}', next: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, ""), @r"
+    1/1 a error: in `action` of `a`: `${prev.output}` has no value: no state with an action ran before this one
+    = error (4) by Error in a after 1 iterations, 1 steps: in `action` of `a`: `${prev.output}` has no value: no state with an action ran before this one
+    ");
+}
+
+#[test]
+fn convergence_remembers_across_other_states() {
+    let text = "\
+states:
+  measure: {action: m, evaluate: {type: convergence, toward: 0}, route: {target: done, progress: apply, stall: stuck}}
+  apply: {action: f, next: measure}
+  stuck: {terminal: true}
+  done: {terminal: true}
+";
+    assert_snapshot!(trace(text, "m: 0 9, 0 5, 0 5"), @r"
+    1/1 measure: m (0) → progress → apply [Verdict for progress]
+    1/2 apply: f (0) → measure [Next]
+    2/3 measure: m (0) → progress → apply [Verdict for progress]
+    2/4 apply: f (0) → measure [Next]
+    3/5 measure: m (0) → stall → stuck [Verdict for stall]
+    = success (0, unverified) by Terminal in stuck after 3 iterations, 5 steps: ended in `stuck` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn a_request_to_end_ends_waits_and_actions() {
+    let machine = machine(CHECK_FIX);
+    let mut engine = Engine::new(&machine, start(false));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::from_secs(1)));
+    assert!(matches!(engine.next(), Next::Run(_)), "the action is still running");
+    let stopped =
+        Observation { stop: Some(Stop::Cancelled), signal: Some(15), ..Observation::exited(143, "") };
+    all.extend(engine.handle(Input::ActionDone(stopped), Duration::from_secs(2)));
+    assert_snapshot!(traced(&all), @r"
+    1/1 check: test (Cancelled)
+    = interrupted (143) by Interrupted in check after 1 iterations, 1 steps: interrupted by SIGTERM in `check`
+    ");
+}
+
+#[test]
+fn actions_find_their_run_in_the_environment() {
+    let text = "env: {A: '${loop.name}'}\nstates:\n  a: {action: one, capture: my-out, next: b}\n  b: {action: two, env: {B: '${captured.my-out}'}, next: done}\n  done: {terminal: true}\n";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, start(false));
+    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::ActionDone(Observation::exited(0, "x\0y\n")), Duration::ZERO);
+    let Next::Run(request) = engine.next() else { panic!() };
+    let env: BTreeMap<_, _> = request.env.iter().cloned().collect();
+    for (name, value) in [
+        ("LL_LOOP_RUN", "demo-1"),
+        ("LL_STATE", "b"),
+        ("LL_STEP_KEY", "demo-1/2"),
+        ("LL_PREV_OUTPUT", "xy"),
+        ("LL_CAPTURED_MY_OUT", "xy"),
+        ("A", "demo"),
+    ] {
+        assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
+    }
+}
+
+/// A loop of three states with every kind of route, and answers drawn at random.
+const MAZE: &str = "\
+max_iterations: 7
+max_steps: 25
+backoff: 1
+on_error: c
+states:
+  a: {action: x, on_yes: b, on_no: c, on_timeout: a}
+  b: {action: y, evaluate: {type: classify}, route: {go: done, back: a, blocked: stop_failed, _: c}}
+  c: {action: z, next: a, on_error: b}
+  stop_failed: {terminal: true}
+  done: {terminal: true}
+";
+
+fn answer() -> impl Strategy<Value = Observation> {
+    prop_oneof![
+        4 => (0..3i32).prop_map(|code| Observation::exited(code, "")),
+        3 => prop_oneof![Just("go"), Just("back"), Just("blocked"), Just("no"), Just("?")]
+            .prop_map(|word| Observation::exited(0, word)),
+        1 => Just(Observation { stop: Some(Stop::Timeout), ..Observation::exited(124, "") }),
+        1 => Just(Observation::not_started("gone")),
+    ]
+}
+
+/// Whether a success was verified, worked out once more from the events alone and in another way: the last
+/// observation that says anything decides.
+fn oracle_verified(events: &[Event]) -> bool {
+    let mut spoken = Vec::new();
+    let mut pending: Option<bool> = None;
+    for event in events {
+        match event {
+            Event::StateEnter { .. } => pending = None,
+            Event::ActionComplete(complete) => {
+                let silent_failure = !complete.seen.succeeded();
+                pending = silent_failure.then_some(false);
+            }
+            Event::Evaluate { verdict, .. } => {
+                let failing = ["no", "error", "timeout", "stall", "blocked", "partial", "tool_error"];
+                pending = Some(!failing.contains(&verdict.as_str()));
+            }
+            Event::Route { .. } => spoken.extend(pending.take()),
+            _ => {}
+        }
+    }
+    spoken.extend(pending);
+    spoken.last().copied().unwrap_or(true)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever the world answers, a run ends once, within its caps, and never claims more than was seen.
+    #[test]
+    fn every_run_ends_truthfully(answers in prop::collection::vec(answer(), 1..60), strict in any::<bool>()) {
+        let machine = machine(MAZE);
+        let mut engine = Engine::new(&machine, start(strict));
+        let mut all = engine.handle(Input::Begin, Duration::ZERO);
+        let mut answers = answers.iter().cycle();
+        let mut turns = 0;
+        loop {
+            turns += 1;
+            prop_assert!(turns < 500, "no end");
+            let input = match engine.next() {
+                Next::Done(_) => break,
+                Next::Begin => Input::Begin,
+                Next::Wait(_) => Input::WaitDone,
+                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
+            };
+            let followed = engine.handle(input, Duration::from_secs(turns));
+            prop_assert!(!followed.is_empty() || matches!(engine.next(), Next::Run(_)));
+            all.extend(followed);
+        }
+        let ends: Vec<_> = all.iter().filter_map(|event| match event {
+            Event::LoopComplete(end) => Some(end),
+            _ => None,
+        }).collect();
+        prop_assert_eq!(ends.len(), 1);
+        let end = ends[0];
+        prop_assert!(matches!(all.last(), Some(Event::LoopComplete(_))));
+        prop_assert!(end.steps <= 25 && end.iterations <= 7);
+        prop_assert_eq!(end.steps as usize, all.iter().filter(|e| matches!(e, Event::StateEnter { .. })).count());
+        prop_assert_eq!(end.verified, oracle_verified(&all));
+        if end.outcome == Outcome::Success && strict {
+            prop_assert!(end.verified);
+        }
+        prop_assert_eq!(end.exit_code, end.outcome.exit_code(end.signal));
+        prop_assert_eq!(end.duration_ms, millis(engine.elapsed()));
+        let mut iteration = 1;
+        for event in &all {
+            if let Event::StateEnter { iteration: seen, .. } = event {
+                prop_assert!(*seen == iteration || *seen == iteration + 1);
+                iteration = *seen;
+            }
+        }
+    }
+
+    /// After a request to end no further state is entered, wherever the run is; only an action that is running still
+    /// comes to its end.
+    #[test]
+    fn a_request_to_end_is_obeyed(answers in prop::collection::vec(answer(), 30), at in 0usize..30) {
+        let machine = machine(MAZE);
+        let mut engine = Engine::new(&machine, start(false));
+        engine.handle(Input::Begin, Duration::ZERO);
+        for seen in answers.iter().take(at) {
+            match engine.next() {
+                Next::Done(_) => return Ok(()),
+                Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
+                Next::Wait(_) | Next::Begin => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
+            }
+        }
+        let was_over = matches!(engine.next(), Next::Done(_));
+        let mut after = engine.handle(Input::Cancel(Signal::Int), Duration::ZERO);
+        if let Next::Run(_) = engine.next() {
+            after.extend(engine.handle(Input::ActionDone(answers[29].clone()), Duration::ZERO));
+        }
+        let Next::Done(end) = engine.next() else {
+            return Err(TestCaseError::fail("the run goes on"));
+        };
+        let entered = after.iter().any(|event| matches!(event, Event::StateEnter { .. }));
+        prop_assert!(!entered, "{:?}", after);
+        // The result of the last action may have ended the run before the request counted.
+        let expected = [Outcome::Interrupted, Outcome::Error, Outcome::Blocked];
+        prop_assert!(was_over || expected.contains(&end.outcome), "{:?}", end);
+    }
+}

@@ -1,0 +1,512 @@
+//! Definition → machine: names become targets, keys become types, and every problem is reported at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::name::StateName;
+use crate::base::path::DocPath;
+use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
+use crate::evaluate::verdict::Verdict;
+use crate::evaluate::{Evaluate, ExitCode, Verdicts};
+
+use super::{
+    Action, Cap, End, EndId, Fallback, Limits, Machine, Maintain, Meaning, Retry, Routes, ShellAction, Step,
+    StepId, Target,
+};
+
+/// Compiles a definition. The machine is there when no problem is an error.
+pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
+    let mut compiler = Compiler::new(definition);
+    let machine = compiler.machine();
+    let problems = compiler.problems;
+    (if problems.has_errors() { None } else { machine }, problems)
+}
+
+/// Looks for further problems in what remains of a definition that could not be read whole. Only problems that no
+/// missing part can have caused are returned; `is_there` tells whether the file has a state of that name, readable or
+/// not.
+pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diagnostics {
+    let (_, problems) = compile(remains);
+    let mut certain = Diagnostics::default();
+    for problem in problems.iter() {
+        let is_certain = match problem.code {
+            "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
+            "unknown-key" | "duplicate-route" | "retry" | "parameter" => true,
+            _ => false,
+        };
+        if is_certain {
+            certain.push(problem.clone());
+        }
+    }
+    certain
+}
+
+struct Compiler<'d> {
+    definition: &'d Loop,
+    targets: IndexMap<&'d StateName, Target>,
+    problems: Diagnostics,
+}
+
+impl<'d> Compiler<'d> {
+    fn new(definition: &'d Loop) -> Self {
+        let (mut steps, mut ends) = (0, 0);
+        let next = |counter: &mut usize| {
+            *counter += 1;
+            *counter - 1
+        };
+        let targets = definition.states.iter().map(|(name, state)| {
+            let target = if state.terminal {
+                Target::End(EndId(next(&mut ends)))
+            } else {
+                Target::Step(StepId(next(&mut steps)))
+            };
+            (name, target)
+        });
+        let targets = targets.collect();
+        Self { definition, targets, problems: Diagnostics::default() }
+    }
+
+    fn machine(&mut self) -> Option<Machine> {
+        let definition = self.definition;
+        let root = DocPath::root();
+        let states = root.key("states");
+        let (mut steps, mut ends) = (Vec::new(), Vec::new());
+        for (name, state) in &definition.states {
+            let path = states.key(name.as_str());
+            if state.terminal {
+                ends.push(self.end(name, state, &path));
+            } else if let Some(step) = self.step(name, state, &path) {
+                steps.push(step);
+            }
+        }
+        self.parameters();
+        let initial = self.named(&definition.initial, &root.key("initial"));
+        let fallback = Fallback {
+            on_error: self.optional(definition.on_error.as_ref(), &root.key("on_error")),
+            on_timeout: self.optional(definition.on_timeout.as_ref(), &root.key("on_timeout")),
+            on_blocked: self.optional(definition.on_blocked.as_ref(), &root.key("on_blocked")),
+        };
+        let limits = self.limits();
+        if self.problems.has_errors() {
+            return None;
+        }
+        Some(Machine {
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            initial: initial?,
+            limits,
+            context: definition.context.clone(),
+            parameters: definition.parameters.clone(),
+            input_key: definition.input_key.clone(),
+            required_inputs: definition.required_inputs.clone(),
+            env: definition.env.clone(),
+            maintain: definition.maintain.then(|| Maintain {
+                delay: definition.maintain_delay.map_or(Duration::ZERO, |delay| delay.0),
+            }),
+            fallback,
+            steps,
+            ends,
+        })
+    }
+
+    fn limits(&mut self) -> Limits {
+        let definition = self.definition;
+        let root = DocPath::root();
+        let iterations = self.optional(definition.on_max_iterations.as_ref(), &root.key("on_max_iterations"));
+        let steps = self.optional(definition.on_max_steps.as_ref(), &root.key("on_max_steps"));
+        if definition.on_max_steps.is_some() && definition.max_steps.is_none() {
+            let place = Place::Key(root.key("on_max_steps"));
+            let message = "`on_max_steps` has no effect without `max_steps`";
+            self.problems.push(Diagnostic::warning("no-effect", place, message));
+        }
+        Limits {
+            iterations: Cap { limit: definition.max_iterations.get(), handler: iterations },
+            steps: definition.max_steps.map(|limit| Cap { limit: limit.get(), handler: steps }),
+            edge_revisits: definition.max_edge_revisits.map(schema::Count::get),
+            timeout: definition.timeout,
+            backoff: definition.backoff.map(|delay| delay.0),
+        }
+    }
+
+    fn parameters(&mut self) {
+        for (name, parameter) in &self.definition.parameters {
+            let path = DocPath::root().key("parameters").key(name.as_str());
+            if parameter.kind == schema::ParameterType::Enum && parameter.values.is_empty() {
+                let message = format!("the enum `{name}` has no `values`");
+                self.problems.push(
+                    Diagnostic::error("parameter", Place::Value(path.clone()), message)
+                        .help("add `values: [a, b]`"),
+                );
+            }
+            if parameter.required && parameter.default.is_some() {
+                let message = format!("the parameter `{name}` is required and has a default");
+                self.problems.push(
+                    Diagnostic::error("parameter", Place::Value(path.key("required")), message)
+                        .help("a parameter with a default is never missing; remove one of the two"),
+                );
+            }
+            if let Some(default) = &parameter.default
+                && let Err(why) = super::context::convert(name, parameter, default)
+            {
+                self.problems.push(Diagnostic::error("parameter", Place::Value(path.key("default")), why));
+            }
+        }
+    }
+
+    fn end(&mut self, name: &StateName, state: &State, path: &DocPath) -> End {
+        for (key, given) in [
+            ("next", state.next.is_some()),
+            ("route", !state.route.is_empty()),
+            ("evaluate", state.evaluate.is_some()),
+            ("capture", state.capture.is_some()),
+        ] {
+            if given {
+                let message = format!("`{key}` has no effect in the terminal state `{name}`");
+                let help = "a terminal ends the run; put the work in a state before it";
+                self.problems
+                    .push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message).help(help));
+            }
+        }
+        for verdict in state.on.keys() {
+            let key = format!("on_{verdict}");
+            let message = format!("`{key}` has no effect in the terminal state `{name}`");
+            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
+        }
+        End {
+            name: name.clone(),
+            description: state.description.clone(),
+            meaning: self.meaning(name, state, path),
+            closing: self.action(state, path),
+            on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
+        }
+    }
+
+    fn meaning(&mut self, name: &StateName, state: &State, path: &DocPath) -> Meaning {
+        let declared = match (state.outcome, state.failure) {
+            (Some(outcome), _) => Some(outcome),
+            (None, Some(true)) => Some(TerminalOutcome::Failure),
+            (None, Some(false)) => Some(TerminalOutcome::Success),
+            (None, None) => None,
+        };
+        match declared {
+            Some(TerminalOutcome::Success | TerminalOutcome::Neutral) => return Meaning::DeclaredSuccess,
+            Some(TerminalOutcome::Failure) => return Meaning::Failure,
+            Some(TerminalOutcome::Blocked) => return Meaning::Blocked,
+            None => {}
+        }
+        let inferred = inferred_meaning(name);
+        if inferred != Meaning::Success {
+            let word = if inferred == Meaning::Failure { "failure" } else { "blocked" };
+            let message = format!("ending in `{name}` counts as {word}, by its name");
+            let help = format!("write `outcome: {word}` to say so, or `outcome: success` if it is not");
+            let place = Place::Key(path.clone());
+            self.problems.push(Diagnostic::note("inferred-outcome", place, message).help(help));
+        }
+        inferred
+    }
+
+    fn step(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Step> {
+        let action = self.action(state, path);
+        let routes = self.routes(name, state, path);
+        let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
+        for (key, given) in [("outcome", state.outcome.is_some()), ("failure", state.failure.is_some())] {
+            if given {
+                let message = format!("`{key}` has no effect, because `{name}` is not terminal");
+                let place = Place::Key(path.key(key));
+                self.problems
+                    .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
+            }
+        }
+        Some(Step {
+            name: name.clone(),
+            description: state.description.clone(),
+            action,
+            evaluate,
+            routes: routes?,
+            capture: match (&state.capture, state.capture_exit) {
+                (Some(name), _) => Some(name.clone()),
+                (None, true) => crate::base::name::VarName::parse(name.as_str()).ok(),
+                (None, false) => None,
+            },
+            message: state.append_to_messages.clone(),
+            retry: self.retry(name, state, path),
+        })
+    }
+
+    fn evaluator(
+        &mut self,
+        state: &State,
+        action: Option<&Action>,
+        routes: Option<&Routes>,
+        path: &DocPath,
+    ) -> Option<Evaluate> {
+        let explicit = state.evaluate.as_ref();
+        let place = |key: &str| Place::Value(path.key("evaluate").key(key));
+        for (key, message) in explicit.iter().flat_map(|evaluate| evaluate.oddities()) {
+            self.problems.push(Diagnostic::warning("odd-evaluator", place(key), message));
+        }
+        match routes {
+            Some(Routes::Always { .. }) => {
+                if explicit.is_some() {
+                    let place = Place::Key(path.key("evaluate"));
+                    let message = "`evaluate` has no effect beside `next`";
+                    let help =
+                        "`next` is taken whatever the result; name the verdicts with `on_yes` and `on_no`";
+                    self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+                }
+                None
+            }
+            _ => explicit.cloned().or_else(|| action.map(|_| Evaluate::ExitCode(ExitCode::unix()))),
+        }
+    }
+
+    fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
+        let text = state.action.clone()?;
+        let kind = state.action_type.unwrap_or_else(|| inferred_kind(text.source()));
+        match kind {
+            ActionType::Shell => {}
+            ActionType::Prompt | ActionType::SlashCommand | ActionType::McpTool => {
+                let message = "only shell actions are supported by this version";
+                let label = format!("this is a `{}` action", kind.word());
+                let help = "agent and tool actions come with a later version; write `action_type: shell` if this is a command";
+                let place = Place::Value(path.key("action"));
+                self.problems.push(Diagnostic::error("not-yet", place, message).label(label).help(help));
+            }
+        }
+        if text.source().trim().is_empty() {
+            let place = Place::Value(path.key("action"));
+            let help = "remove the key for a state that runs nothing";
+            self.problems.push(Diagnostic::error("empty-action", place, "the action is empty").help(help));
+        }
+        let shell = match state.shell.as_ref().unwrap_or(&self.definition.shell) {
+            Shell::Bash => vec!["bash".to_owned(), "-c".to_owned()],
+            Shell::Sh => vec!["sh".to_owned(), "-c".to_owned()],
+            Shell::Argv(words) => words.clone(),
+        };
+        Some(Action::Shell(ShellAction {
+            text,
+            shell,
+            env: state.env.clone(),
+            cwd: state.cwd.clone(),
+            timeout: state.timeout.or(self.definition.default_timeout),
+            idle_timeout: state.idle_timeout.or(self.definition.default_idle_timeout),
+        }))
+    }
+
+    fn routes(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Routes> {
+        let mut table: BTreeMap<Verdict, (Target, DocPath)> = BTreeMap::new();
+        let (mut error, mut otherwise) = (None, None);
+        for (word, target) in &state.route {
+            let at = path.key("route").key(word);
+            let target = self.target(name, target, &at);
+            match word.as_str() {
+                "_" => otherwise = target,
+                "_error" => error = target,
+                _ if word.starts_with('_') => {
+                    let message = format!("unknown route key `{word}`");
+                    let help = "the special keys are `_` for any other verdict and `_error` for errors";
+                    self.problems.push(Diagnostic::error("unknown-key", Place::Key(at), message).help(help));
+                }
+                _ => self.enter(&mut table, word, target, at),
+            }
+        }
+        let mut shorthand = BTreeMap::new();
+        for (word, target) in &state.on {
+            let at = path.key(format!("on_{word}"));
+            if let Some(meant) = misspelt(word, state) {
+                let message = format!("unknown key `on_{word}`");
+                let help = format!("did you mean `on_{meant}`?");
+                self.problems.push(Diagnostic::error("unknown-key", Place::Key(at), message).help(help));
+                continue;
+            }
+            let target = self.target(name, target, &at);
+            self.enter(&mut shorthand, word, target, at);
+        }
+        for (verdict, (target, at)) in shorthand {
+            // A full table overrides the shorthand.
+            table.entry(verdict).or_insert((target, at));
+        }
+        let way = |verdict: Verdict| table.get(&verdict).map(|(target, _)| *target);
+        if let Some(next) = &state.next {
+            let next = self.target(name, next, &path.key("next"))?;
+            let (on_error, on_timeout) = (way(Verdict::error()).or(error), way(Verdict::timeout()));
+            for (verdict, (_, at)) in &table {
+                if !verdict.is_error() && !verdict.is_timeout() {
+                    let message = format!("the route for `{verdict}` has no effect beside `next`");
+                    let help = "`next` is taken whatever the result; remove one of the two";
+                    self.problems
+                        .push(Diagnostic::warning("no-effect", Place::Key(at.clone()), message).help(help));
+                }
+            }
+            return Some(Routes::Always { next, on_error, on_timeout });
+        }
+        if state.route.is_empty() && state.on.is_empty() {
+            let message = format!("the state `{name}` has no way out");
+            let help = "add `next`, routes such as `on_yes` and `on_no`, or `terminal: true`";
+            self.problems.push(Diagnostic::error("no-way-out", Place::Key(path.clone()), message).help(help));
+            return None;
+        }
+        let table = table.into_iter().map(|(verdict, (target, _))| (verdict, target)).collect();
+        Some(Routes::ByVerdict { table, error, otherwise })
+    }
+
+    /// Adds a way; two keys of one alias family are a contradiction.
+    fn enter(
+        &mut self,
+        table: &mut BTreeMap<Verdict, (Target, DocPath)>,
+        word: &str,
+        target: Option<Target>,
+        at: DocPath,
+    ) {
+        let verdict = Verdict::canonical(word);
+        if let Some((_, first)) = table.get(&verdict) {
+            let message = format!("two routes for the verdict `{verdict}`");
+            let help =
+                "`success`, `pass` and `met` mean `yes`; `failure`, `fail` and `unmet` mean `no`; keep one";
+            self.problems.push(
+                Diagnostic::error("duplicate-route", Place::Key(at), message)
+                    .related(Place::Key(first.clone()), "the other one")
+                    .help(help),
+            );
+        } else if let Some(target) = target {
+            table.insert(verdict, (target, at));
+        }
+    }
+
+    fn retry(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Retry> {
+        let exhausted = self.optional(state.on_retry_exhausted.as_ref(), &path.key("on_retry_exhausted"));
+        match (state.max_retries, &state.on_retry_exhausted) {
+            (Some(max), Some(_)) => Some(Retry {
+                max: max.get(),
+                exhausted: exhausted?,
+                codes: state.retryable_exit_codes.clone(),
+            }),
+            (None, None) => {
+                if !state.retryable_exit_codes.is_empty() {
+                    let place = Place::Key(path.key("retryable_exit_codes"));
+                    let message = "`retryable_exit_codes` has no effect without `max_retries`";
+                    self.problems.push(Diagnostic::warning("no-effect", place, message));
+                }
+                None
+            }
+            (max, _) => {
+                let (there, missing) = match max {
+                    Some(_) => ("max_retries", "on_retry_exhausted"),
+                    None => ("on_retry_exhausted", "max_retries"),
+                };
+                let message = format!("`{there}` of `{name}` needs `{missing}`");
+                let help = "give both or neither";
+                self.problems
+                    .push(Diagnostic::error("retry", Place::Key(path.key(there)), message).help(help));
+                None
+            }
+        }
+    }
+
+    fn target(&mut self, from: &StateName, target: &schema::Target, path: &DocPath) -> Option<Target> {
+        match target {
+            schema::Target::State(name) => self.named(name, path),
+            schema::Target::Current => self.targets.get(from).copied(),
+        }
+    }
+
+    fn optional(&mut self, name: Option<&StateName>, path: &DocPath) -> Option<Target> {
+        name.and_then(|name| self.named(name, path))
+    }
+
+    fn named(&mut self, name: &StateName, path: &DocPath) -> Option<Target> {
+        let found = self.targets.get(name).copied();
+        if found.is_none() {
+            let known = self.targets.keys().map(|name| name.as_str());
+            let help = match nearest(name.as_str(), known.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "the states are {}",
+                    known.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+                ),
+            };
+            let message = format!("the state `{name}` is not defined");
+            let label = "no state has this name";
+            let place = Place::Value(path.clone());
+            self.problems.push(Diagnostic::error("unknown-state", place, message).label(label).help(help));
+        }
+        found
+    }
+}
+
+/// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a mistake
+/// when the state cannot give it and it looks like one that every state knows.
+fn misspelt(word: &str, state: &State) -> Option<&'static str> {
+    const KNOWN: [&str; 12] = [
+        "yes", "no", "error", "timeout", "blocked", "partial", "success", "pass", "met", "failure", "fail",
+        "unmet",
+    ];
+    let possible =
+        state.evaluate.as_ref().map_or(Verdicts::Only(&["yes", "no"]), |evaluate| evaluate.verdicts());
+    match possible {
+        Verdicts::Any => None,
+        Verdicts::Only(words) if words.contains(&word) || KNOWN.contains(&word) => None,
+        Verdicts::Only(words) => nearest(word, words.iter().chain(&KNOWN).copied()),
+    }
+}
+
+/// Tells what a terminal means by the words in its name.
+fn inferred_meaning(name: &StateName) -> Meaning {
+    const FAILURE: [&str; 8] =
+        ["fail", "failed", "failure", "error", "errored", "abort", "aborted", "rejected"];
+    const BLOCKED: [&str; 3] = ["blocked", "escalate", "escalated"];
+    let lower = name.as_str().to_lowercase();
+    let has = |words: &[&str]| lower.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
+    match (has(&FAILURE), has(&BLOCKED)) {
+        (true, _) => Meaning::Failure,
+        (false, true) => Meaning::Blocked,
+        (false, false) => Meaning::Success,
+    }
+}
+
+/// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.
+fn inferred_kind(text: &str) -> ActionType {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_command = first.strip_prefix('/').is_some_and(|word| {
+        !word.is_empty()
+            && !word.contains('/')
+            && word.chars().all(|c| c.is_alphanumeric() || "-_:.".contains(c))
+    });
+    if is_command { ActionType::SlashCommand } else { ActionType::Shell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slash_commands_are_told_from_paths() {
+        for (text, expected) in [
+            ("/ll:check_code types", ActionType::SlashCommand),
+            ("/review", ActionType::SlashCommand),
+            ("/usr/bin/true", ActionType::Shell),
+            ("pytest /x", ActionType::Shell),
+            ("/", ActionType::Shell),
+        ] {
+            assert_eq!(inferred_kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_terminal_says_what_it_means() {
+        for (name, expected) in [
+            ("done", Meaning::Success),
+            ("failed", Meaning::Failure),
+            ("build_failed", Meaning::Failure),
+            ("build-error-2", Meaning::Failure),
+            ("failsafe", Meaning::Success),
+            ("escalate", Meaning::Blocked),
+            ("notify_fail", Meaning::Failure),
+        ] {
+            assert_eq!(inferred_meaning(&StateName::parse(name).unwrap()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The variables of a run: what the file says, what was given on top, with templates in texts resolved once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::base::diagnostic::nearest;
+use crate::base::name::VarName;
+use crate::base::path::Segment;
+use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Template, walk};
+use crate::definition::schema::{Parameter, ParameterType};
+
+use super::Machine;
+
+/// What was given to a run besides its file.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The positional input.
+    pub input: Option<String>,
+    /// `--context` values.
+    pub context: Vec<(String, String)>,
+    /// `--param` values, checked against the declared parameters.
+    pub params: Vec<(String, String)>,
+}
+
+/// Why the variables of a run cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContextError {
+    /// A parameter that the loop does not declare.
+    #[error("unknown parameter `{name}`{}", hint(nearest.as_ref()))]
+    UnknownParameter {
+        /// Its name.
+        name: String,
+        /// The declared one that is probably meant.
+        nearest: Option<String>,
+    },
+    /// A value that is not of the parameter's type.
+    #[error("{0}")]
+    Type(String),
+    /// A required parameter or input without a value.
+    #[error("the input `{0}` is required; give it with `--context {0}=…` or `--param {0}=…`")]
+    Required(String),
+    /// Values that need each other.
+    #[error("the context values refer to each other in a circle: {0}")]
+    Cycle(String),
+    /// A reference without a value.
+    #[error("in the context value `{name}`: {error}")]
+    Render {
+        /// The value's name.
+        name: String,
+        /// What is missing.
+        error: RenderError,
+    },
+    /// A template that cannot be read.
+    #[error("in the context value `{name}`: {why}")]
+    Template {
+        /// The value's name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A namespace that does not exist before the run.
+    #[error("the context value `{name}` refers to `{namespace}`, which does not exist before the run")]
+    Namespace {
+        /// The value's name.
+        name: String,
+        /// The namespace.
+        namespace: &'static str,
+    },
+}
+
+fn hint(nearest: Option<&String>) -> String {
+    nearest.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
+}
+
+/// Makes the variables of a run, or says everything that is in the way.
+pub fn resolve(
+    machine: &Machine,
+    given: &Given,
+    env: &BTreeMap<String, String>,
+) -> Result<Map<String, Value>, Vec<ContextError>> {
+    let mut errors = Vec::new();
+    let mut raw: Map<String, Value> =
+        machine.context.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    for (name, parameter) in &machine.parameters {
+        if let Some(default) = &parameter.default {
+            raw.entry(name.to_string()).or_insert_with(|| default.clone());
+        }
+    }
+    raw.extend(given.input.iter().map(|input| (machine.input_key.to_string(), json!(input))));
+    raw.extend(given.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+    for (name, value) in &given.params {
+        match machine.parameters.iter().find(|(known, _)| known.as_str() == name) {
+            Some((_, parameter)) if parameter.kind == ParameterType::String => {
+                raw.insert(name.clone(), json!(value));
+            }
+            Some((known, parameter)) => match convert(known, parameter, &json!(value)) {
+                Ok(value) => {
+                    raw.insert(name.clone(), value);
+                }
+                Err(why) => errors.push(ContextError::Type(why)),
+            },
+            None => {
+                let known = machine.parameters.keys().map(VarName::as_str);
+                let nearest = nearest(name, known).map(str::to_owned);
+                errors.push(ContextError::UnknownParameter { name: name.clone(), nearest });
+            }
+        }
+    }
+    // What a user gave on the command line is data; only the file's own texts are templates.
+    let literal: Vec<&String> = given.context.iter().chain(&given.params).map(|(name, _)| name).collect();
+    let is_literal = |name: &str| {
+        literal.iter().any(|given| *given == name)
+            || (given.input.is_some() && name == machine.input_key.as_str())
+    };
+    let mut resolver =
+        Resolver { raw: &raw, env, is_literal: &is_literal, done: Map::new(), open: Vec::new() };
+    for name in raw.keys() {
+        if let Err(error) = resolver.value(name) {
+            errors.push(error);
+        }
+    }
+    let context: Map<String, Value> =
+        raw.keys().filter_map(|name| Some((name.clone(), resolver.done.get(name)?.clone()))).collect();
+    errors.extend(missing_inputs(machine, &context));
+    errors.dedup();
+    if errors.is_empty() { Ok(context) } else { Err(errors) }
+}
+
+fn missing_inputs(machine: &Machine, context: &Map<String, Value>) -> Vec<ContextError> {
+    let required =
+        machine.parameters.iter().filter(|(_, parameter)| parameter.required).map(|(name, _)| name);
+    let is_empty = |name: &VarName| match context.get(name.as_str()) {
+        None | Some(Value::Null) => true,
+        Some(value) => value == "",
+    };
+    let mut names: Vec<_> = required.chain(&machine.required_inputs).filter(|name| is_empty(name)).collect();
+    names.dedup();
+    names.into_iter().map(|name| ContextError::Required(name.to_string())).collect()
+}
+
+/// Checks a value against a parameter's type and converts texts to it.
+pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<Value, String> {
+    let wrong =
+        |expected: &str| Err(format!("the parameter `{name}` must be {expected}, and `{value}` is not"));
+    let text = value.as_str().map(str::trim);
+    match parameter.kind {
+        ParameterType::String | ParameterType::Path => match value {
+            Value::String(_) => Ok(value.clone()),
+            Value::Number(_) | Value::Bool(_) => Ok(json!(value.to_string())),
+            Value::Null | Value::Array(_) | Value::Object(_) => wrong("a text"),
+        },
+        ParameterType::Integer => match text.map(str::parse::<i64>) {
+            Some(Ok(number)) => Ok(json!(number)),
+            None if value.is_i64() || value.is_u64() => Ok(value.clone()),
+            _ => wrong("an integer"),
+        },
+        ParameterType::Number => match text.map(str::parse::<f64>) {
+            Some(Ok(number)) if number.is_finite() => Ok(json!(number)),
+            None if value.is_number() => Ok(value.clone()),
+            _ => wrong("a number"),
+        },
+        ParameterType::Boolean => match (text, value) {
+            (Some("true" | "yes" | "1"), _) => Ok(json!(true)),
+            (Some("false" | "no" | "0"), _) => Ok(json!(false)),
+            (None, Value::Bool(_)) => Ok(value.clone()),
+            _ => wrong("`true` or `false`"),
+        },
+        ParameterType::Enum => match text {
+            Some(text) if parameter.values.iter().any(|allowed| allowed == text) => Ok(json!(text)),
+            _ => wrong(&format!("one of {}", parameter.values.join(", "))),
+        },
+    }
+}
+
+struct Resolver<'a> {
+    raw: &'a Map<String, Value>,
+    env: &'a BTreeMap<String, String>,
+    is_literal: &'a dyn Fn(&str) -> bool,
+    done: Map<String, Value>,
+    open: Vec<String>,
+}
+
+impl Resolver<'_> {
+    /// Resolves a value and everything that it refers to.
+    fn value(&mut self, name: &str) -> Result<(), ContextError> {
+        if self.done.contains_key(name) {
+            return Ok(());
+        }
+        let Some(raw) = self.raw.get(name) else {
+            return Ok(());
+        };
+        if let Some(start) = self.open.iter().position(|open| open == name) {
+            let circle: Vec<_> = self.open[start..].iter().map(String::as_str).chain([name]).collect();
+            return Err(ContextError::Cycle(circle.join(" → ")));
+        }
+        let value = if (self.is_literal)(name) {
+            raw.clone()
+        } else {
+            self.open.push(name.to_owned());
+            let value = self.tree(name, raw);
+            self.open.pop();
+            value?
+        };
+        self.done.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    fn tree(&mut self, name: &str, raw: &Value) -> Result<Value, ContextError> {
+        match raw {
+            Value::String(text) if text.contains("${") => self.text(name, text).map(Value::String),
+            Value::Array(items) => items.iter().map(|item| self.tree(name, item)).collect(),
+            Value::Object(map) => {
+                let entries = map.iter().map(|(key, item)| Ok((key.clone(), self.tree(name, item)?)));
+                entries.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(raw.clone()),
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &str) -> Result<String, ContextError> {
+        let template = Template::parse(text).map_err(|errors| ContextError::Template {
+            name: name.to_owned(),
+            why: errors.first().map(|error| error.kind.to_string()).unwrap_or_default(),
+        })?;
+        for expression in template.expressions() {
+            match (expression.namespace, expression.path.first()) {
+                (Namespace::Context, Some(Segment::Key(other))) => self.value(other)?,
+                (Namespace::Env, _) => {}
+                (namespace, _) => {
+                    return Err(ContextError::Namespace {
+                        name: name.to_owned(),
+                        namespace: namespace.word(),
+                    });
+                }
+            }
+        }
+        let scope = StartScope { context: &Value::Object(self.done.clone()), env: self.env };
+        template.render(&scope).map_err(|error| ContextError::Render { name: name.to_owned(), error })
+    }
+}
+
+/// What is there before a run: the resolved part of the context, and the environment.
+struct StartScope<'a> {
+    context: &'a Value,
+    env: &'a BTreeMap<String, String>,
+}
+
+impl Scope for StartScope<'_> {
+    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        match namespace {
+            Namespace::Context => {
+                walk("context", self.context, path).map(|value| Found::Json(Cow::Borrowed(value)))
+            }
+            Namespace::Env => env(self.env, path),
+            Namespace::Captured
+            | Namespace::Prev
+            | Namespace::Result
+            | Namespace::State
+            | Namespace::Loop
+            | Namespace::Param
+            | Namespace::Messages => Err(Missing::default()),
+        }
+    }
+}
+
+/// Looks up `${env.NAME}`.
+pub fn env<'e>(variables: &'e BTreeMap<String, String>, path: &[Segment]) -> Result<Found<'e>, Missing> {
+    let name = match path {
+        [Segment::Key(name)] => name.clone(),
+        [Segment::Index(index)] => index.to_string(),
+        _ => return Err(Missing::default()),
+    };
+    variables.get(&name).map(|value| Found::Text(Cow::Borrowed(value))).ok_or_else(|| Missing {
+        nearest: nearest(&name, variables.keys().map(String::as_str)).map(|near| format!("env.{near}")),
+        why: Some("the environment variable is not set".to_owned()),
+    })
+}

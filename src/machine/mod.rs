@@ -1,0 +1,318 @@
+//! A loop compiled and checked: every name resolved, every place a state can lead to known to exist.
+//!
+//! Nothing downstream knows which dialect a file was written in, and nothing downstream meets a dangling name.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::base::name::{LoopName, StateName, VarName};
+use crate::base::template::Template;
+use crate::definition::schema::Parameter;
+use crate::evaluate::Evaluate;
+use crate::evaluate::verdict::Verdict;
+
+pub mod check;
+pub mod compile;
+pub mod context;
+pub mod graph;
+
+/// A step, as an index into its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(usize);
+
+/// An end, as an index into its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndId(usize);
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// To more work.
+    Step(StepId),
+    /// To an end of the run.
+    End(EndId),
+}
+
+/// A loop, ready to run.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The loop's name.
+    pub name: LoopName,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where a run starts.
+    pub initial: Target,
+    /// Its caps.
+    pub limits: Limits,
+    /// The variables as written, with templates in their texts.
+    pub context: IndexMap<VarName, Value>,
+    /// The typed inputs.
+    pub parameters: IndexMap<VarName, Parameter>,
+    /// The variable that takes the positional input.
+    pub input_key: VarName,
+    /// Variables that must not be empty at the start.
+    pub required_inputs: Vec<VarName>,
+    /// The environment of every action.
+    pub env: IndexMap<String, Template>,
+    /// Whether, and after which wait, the loop starts again after an end.
+    pub maintain: Option<Maintain>,
+    /// Routes for verdicts that a state has no route for.
+    pub fallback: Fallback,
+    steps: Vec<Step>,
+    ends: Vec<End>,
+}
+
+/// Starting again after an end.
+#[derive(Clone, Copy, Debug)]
+pub struct Maintain {
+    /// The wait before it.
+    pub delay: Duration,
+}
+
+/// What a run may take at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Passes.
+    pub iterations: Cap,
+    /// State executions.
+    pub steps: Option<Cap>,
+    /// Uses of one way from state to state.
+    pub edge_revisits: Option<u32>,
+    /// Time for the whole run.
+    pub timeout: Option<Duration>,
+    /// The wait before work is entered again.
+    pub backoff: Option<Duration>,
+}
+
+/// A number that may not be exceeded, and where to go once when it would be.
+#[derive(Clone, Copy, Debug)]
+pub struct Cap {
+    /// The number.
+    pub limit: u32,
+    /// What runs once when it is met.
+    pub handler: Option<Target>,
+}
+
+/// Loop-level routes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fallback {
+    /// For errors.
+    pub on_error: Option<Target>,
+    /// For timeouts.
+    pub on_timeout: Option<Target>,
+    /// For `blocked`.
+    pub on_blocked: Option<Target>,
+}
+
+/// A state that does something.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its name.
+    pub name: StateName,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it runs.
+    pub action: Option<Action>,
+    /// How the result is judged; none for an unconditional `next` and for a state with nothing to judge.
+    pub evaluate: Option<Evaluate>,
+    /// Where verdicts lead.
+    pub routes: Routes,
+    /// The name under which its result is stored besides its own.
+    pub capture: Option<VarName>,
+    /// Text for the message log.
+    pub message: Option<Template>,
+    /// How often it may be entered again in a row.
+    pub retry: Option<Retry>,
+}
+
+/// A bound on consecutive entries.
+#[derive(Clone, Debug)]
+pub struct Retry {
+    /// Entries after the first one.
+    pub max: u32,
+    /// Where to go when they are used up.
+    pub exhausted: Target,
+    /// The codes that are worth another try; empty means every one.
+    pub codes: Vec<i32>,
+}
+
+/// What a state runs: data only.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A command line.
+    Shell(ShellAction),
+}
+
+impl Action {
+    /// Returns the text as it was written.
+    pub fn text(&self) -> &Template {
+        match self {
+            Self::Shell(shell) => &shell.text,
+        }
+    }
+}
+
+/// A command line and how it runs.
+#[derive(Clone, Debug)]
+pub struct ShellAction {
+    /// The text.
+    pub text: Template,
+    /// The words before the text, such as `bash -c`.
+    pub shell: Vec<String>,
+    /// Environment beyond the loop's.
+    pub env: IndexMap<String, Template>,
+    /// The directory, relative to the run's.
+    pub cwd: Option<Template>,
+    /// The longest time.
+    pub timeout: Option<Duration>,
+    /// The longest silence.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Where the verdicts of a state lead. Never empty.
+#[derive(Clone, Debug)]
+pub enum Routes {
+    /// The same way whatever happened, but for an action that failed.
+    Always {
+        /// The way.
+        next: Target,
+        /// The way after a failing action.
+        on_error: Option<Target>,
+        /// The way after an action that took too long.
+        on_timeout: Option<Target>,
+    },
+    /// By verdict.
+    ByVerdict {
+        /// Each verdict's way.
+        table: BTreeMap<Verdict, Target>,
+        /// The way of errors that the table does not name: `_error`.
+        error: Option<Target>,
+        /// The way of every other verdict: `_`.
+        otherwise: Option<Target>,
+    },
+}
+
+impl Routes {
+    /// Returns every way out with the word that people know it by.
+    pub fn ways(&self) -> Vec<(String, Target)> {
+        match self {
+            Self::Always { next, on_error, on_timeout } => {
+                let named =
+                    |word: &str, target: &Option<Target>| target.map(|target| (word.to_owned(), target));
+                std::iter::once(("next".to_owned(), *next))
+                    .chain(named("error", on_error))
+                    .chain(named("timeout", on_timeout))
+                    .collect()
+            }
+            Self::ByVerdict { table, error, otherwise } => {
+                let table = table.iter().map(|(verdict, target)| (verdict.to_string(), *target));
+                let error = error.map(|target| ("_error".to_owned(), target));
+                let otherwise = otherwise.map(|target| ("_".to_owned(), target));
+                table.chain(error).chain(otherwise).collect()
+            }
+        }
+    }
+}
+
+/// A state in which a run ends.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Its name.
+    pub name: StateName,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What ending here means.
+    pub meaning: Meaning,
+    /// Runs once before the end and changes nothing.
+    pub closing: Option<Action>,
+    /// Where a maintain loop starts again.
+    pub on_maintain: Option<Target>,
+}
+
+/// What ending in a terminal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// The work is done, as far as it was verified.
+    Success,
+    /// The author said that ending here is a success, verified or not.
+    DeclaredSuccess,
+    /// The work failed.
+    Failure,
+    /// A person is needed.
+    Blocked,
+}
+
+impl Machine {
+    /// Returns a step.
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.steps[id.0]
+    }
+
+    /// Returns an end.
+    pub fn end(&self, id: EndId) -> &End {
+        &self.ends[id.0]
+    }
+
+    /// Returns the name of what a target is.
+    pub fn name_of(&self, target: Target) -> &StateName {
+        match target {
+            Target::Step(id) => &self.step(id).name,
+            Target::End(id) => &self.end(id).name,
+        }
+    }
+
+    /// Returns every step in the order of the file.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = (StepId, &Step)> {
+        self.steps.iter().enumerate().map(|(index, step)| (StepId(index), step))
+    }
+
+    /// Returns every end in the order of the file.
+    pub fn ends(&self) -> impl ExactSizeIterator<Item = (EndId, &End)> {
+        self.ends.iter().enumerate().map(|(index, end)| (EndId(index), end))
+    }
+
+    /// Finds a state by its name.
+    pub fn find(&self, name: &StateName) -> Option<Target> {
+        let step = self.steps().find(|(_, step)| step.name == *name).map(|(id, _)| Target::Step(id));
+        step.or_else(|| self.ends().find(|(_, end)| end.name == *name).map(|(id, _)| Target::End(id)))
+    }
+
+    /// Returns every template of the loop, with the state and the key it stands under; loop-wide ones have no state.
+    pub fn templates(&self) -> Vec<(Option<&StateName>, String, &Template)> {
+        let env = self.env.iter().map(|(name, template)| (None, format!("env.{name}"), template));
+        let steps = self
+            .steps
+            .iter()
+            .flat_map(|step| step.templates().into_iter().map(|(key, t)| (Some(&step.name), key, t)));
+        let ends = self.ends.iter().flat_map(|end| {
+            let closing = end.closing.iter().flat_map(Action::templates);
+            closing.map(|(key, template)| (Some(&end.name), key, template))
+        });
+        env.chain(steps).chain(ends).collect()
+    }
+}
+
+impl Step {
+    fn templates(&self) -> Vec<(String, &Template)> {
+        let action = self.action.iter().flat_map(Action::templates);
+        let evaluate = self.evaluate.iter().flat_map(|evaluate| evaluate.templates());
+        let evaluate = evaluate.map(|(key, template)| (format!("evaluate.{key}"), template));
+        let message = self.message.iter().map(|message| ("append_to_messages".to_owned(), message));
+        action.chain(evaluate).chain(message).collect()
+    }
+}
+
+impl Action {
+    fn templates(&self) -> Vec<(String, &Template)> {
+        match self {
+            Self::Shell(shell) => {
+                let env = shell.env.iter().map(|(name, template)| (format!("env.{name}"), template));
+                let cwd = shell.cwd.iter().map(|cwd| ("cwd".to_owned(), cwd));
+                std::iter::once(("action".to_owned(), &shell.text)).chain(env).chain(cwd).collect()
+            }
+        }
+    }
+}

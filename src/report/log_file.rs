@@ -1,0 +1,75 @@
+//! The log file: everything the actions printed, as far as it fits.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use crate::engine::event::{Event, Stamped};
+
+use super::{OutputLine, Sink};
+
+/// The most that one run writes.
+const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// A sink that keeps what the actions print, with a line before each of them.
+pub struct LogFile {
+    file: BufWriter<File>,
+    left: u64,
+}
+
+impl LogFile {
+    /// Begins the log of a run.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = fs_err::File::create(path)?.into_parts().0;
+        Ok(Self { file: BufWriter::new(file), left: LIMIT })
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        let length = text.len() as u64 + 1;
+        if self.left == 0 {
+            return Ok(());
+        }
+        if length > self.left {
+            self.left = 0;
+            return writeln!(self.file, "[the log ends here: {} MiB are enough]", LIMIT >> 20);
+        }
+        self.left -= length;
+        self.file.write_all(text.as_bytes())?;
+        self.file.write_all(b"\n")
+    }
+}
+
+impl Sink for LogFile {
+    fn name(&self) -> &'static str {
+        "the log file"
+    }
+
+    fn event(&mut self, event: &Stamped) -> io::Result<()> {
+        match &event.event {
+            Event::ActionStart { state, action, .. } => {
+                self.line(&format!("==> {} {state}: {action}", event.ts))
+            }
+            // What an action printed is in the file before the run goes on.
+            Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),
+            Event::LoopStart(_)
+            | Event::StateEnter { .. }
+            | Event::Evaluate { .. }
+            | Event::Route { .. }
+            | Event::Retry { .. }
+            | Event::Message { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::Handoff { .. }
+            | Event::LoopError { .. }
+            | Event::LoopTimeout { .. } => Ok(()),
+        }
+    }
+
+    fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
+        self.line(line.text)
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
