@@ -25,4 +25,5 @@ pub mod definition;
 pub mod engine;
 pub mod evaluate;
 pub mod machine;
+pub mod process;
 pub mod report;

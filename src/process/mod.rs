@@ -1,0 +1,6 @@
+//! Children and signals: how an action is started, read, and ended for good.
+
+pub mod capture;
+pub mod init;
+pub mod signal;
+pub mod spawn;

@@ -1,0 +1,106 @@
+//! Signals as a request to end: the first one gently, the second one at once.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// A signal that ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    /// SIGINT.
+    Int,
+    /// SIGTERM.
+    Term,
+    /// SIGHUP.
+    Hup,
+}
+
+/// Whether, and how urgently, somebody wants the run to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Request {
+    /// Nobody does.
+    #[default]
+    None,
+    /// End in order.
+    Gently(EndSignal),
+    /// End now, children without grace.
+    Now(EndSignal),
+}
+
+/// Follows the requests to end.
+#[derive(Clone, Debug)]
+pub struct Cancel(watch::Receiver<Request>);
+
+impl Cancel {
+    /// Makes one that never asks, with the handle that could.
+    pub fn channel() -> (watch::Sender<Request>, Self) {
+        let (sender, receiver) = watch::channel(Request::None);
+        (sender, Self(receiver))
+    }
+
+    /// Returns the request in force.
+    pub fn request(&self) -> Request {
+        *self.0.borrow()
+    }
+
+    /// Returns the signal that asked, if one did.
+    pub fn signal(&self) -> Option<EndSignal> {
+        match self.request() {
+            Request::None => None,
+            Request::Gently(signal) | Request::Now(signal) => Some(signal),
+        }
+    }
+
+    /// Waits until the request is another than `known`; forever, if nobody can ask any more.
+    pub async fn differs_from(&mut self, known: Request) -> Request {
+        match self.0.wait_for(|request| *request != known).await {
+            Ok(request) => *request,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Listens for signals for as long as the runtime lives. A hang-up that was ignored when we were started, as under
+/// `nohup`, stays ignored.
+pub fn listen() -> io::Result<Cancel> {
+    let (sender, cancel) = Cancel::channel();
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut term = signal(SignalKind::terminate())?;
+    let mut hup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+    tokio::spawn(async move {
+        loop {
+            let hangup = async {
+                match &mut hup {
+                    Some(hup) => hup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let received = tokio::select! {
+                _ = int.recv() => EndSignal::Int,
+                _ = term.recv() => EndSignal::Term,
+                _ = hangup => EndSignal::Hup,
+            };
+            sender.send_modify(|request| {
+                *request = match *request {
+                    Request::None => Request::Gently(received),
+                    // The first signal names the outcome; the second one only hurries.
+                    Request::Gently(first) | Request::Now(first) => Request::Now(first),
+                };
+            });
+        }
+    });
+    Ok(cancel)
+}
+
+/// Reads the mask of ignored signals, where the system shows it.
+fn ignores_hangup() -> bool {
+    const HANGUP_BIT: u64 = 1;
+    fs_err::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        })
+        .is_some_and(|mask| mask & HANGUP_BIT != 0)
+}

@@ -1,0 +1,486 @@
+//! One child in a process group of its own: started, read, timed, and never left behind.
+//!
+//! The child is a session and group leader. It ends by itself, or by SIGTERM to the group, a grace, and SIGKILL to
+//! the group. The last KILL always comes, so that nothing the child left in its group survives it. A grandchild that
+//! left the group may hold the pipes open; it is drained for a moment and then left alone.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::fs::Access;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep_until};
+
+use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
+
+use super::capture::{Capture, KEPT};
+use super::signal::{Cancel, Request};
+
+/// How long a group may take to obey SIGTERM.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the pipes are read after the child has exited, twice: before and after the last KILL.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// How long a killed child may take to vanish; longer only happens in a broken kernel or file system.
+const REAP: Duration = Duration::from_secs(2);
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// The directory it starts in, if that is not our own.
+    ///
+    /// Naming it costs: the child is then started with `fork` instead of the much cheaper `posix_spawn`.
+    pub cwd: Option<PathBuf>,
+}
+
+/// How long it may run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The time after which it is stopped, and what that means.
+    pub end: Option<(Duration, Stop)>,
+    /// The silence after which it is stopped.
+    pub idle: Option<Duration>,
+}
+
+/// Runs a program to its end. Every chunk of output is handed on as it comes; the end of each stream is kept.
+pub async fn run(
+    program: &Program,
+    limits: Limits,
+    cancel: &mut Cancel,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> Observation {
+    let started = Instant::now();
+    let child = match spawn(program) {
+        Ok(child) => child,
+        Err(error) => return Observation::not_started(explain(program, &error)),
+    };
+    Running::new(child, limits, started).attend(cancel, output).await
+}
+
+fn spawn(program: &Program) -> io::Result<Child> {
+    let (name, arguments) = program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program.executable(name)?);
+    if let Some(cwd) = &program.cwd {
+        command.current_dir(cwd);
+    }
+    command
+        .arg0(name)
+        .args(arguments)
+        .env_clear()
+        .envs(program.env.iter().map(|(key, value)| (key, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+}
+
+impl Program {
+    /// Finds the program on the child's own `PATH`. Left to the standard library, a changed `PATH` also costs a `fork`.
+    fn executable(&self, name: &str) -> io::Result<PathBuf> {
+        if name.contains('/') {
+            return Ok(PathBuf::from(name));
+        }
+        let path =
+            self.env.iter().find(|(key, _)| key == "PATH").map_or("/usr/bin:/bin", |(_, path)| path.as_str());
+        let candidates = path
+            .split(':')
+            .filter(|directory| !directory.is_empty())
+            .map(|directory| Path::new(directory).join(name));
+        let mut executables =
+            candidates.filter(|path| rustix::fs::access(path, Access::EXEC_OK).is_ok() && path.is_file());
+        executables.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn explain(program: &Program, error: &io::Error) -> String {
+    let name = program.argv.first().map_or("", String::as_str);
+    if error.kind() == io::ErrorKind::NotFound {
+        format!("cannot start `{name}`: no such program on PATH")
+    } else {
+        format!("cannot start `{name}`: {error}")
+    }
+}
+
+/// Where a child stands between its start and its last trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It runs.
+    Running,
+    /// It was asked to end, and is killed at this time.
+    Asked { kill_at: Instant },
+    /// Its group was killed; waiting for it to vanish.
+    Killed { give_up_at: Instant },
+    /// It exited; its pipes are read until this time, then its group is killed.
+    Exited { drain_until: Instant },
+    /// The group is gone too; what is left in the pipes is read until this time.
+    Draining { until: Instant },
+}
+
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+    limits: Limits,
+    started: Instant,
+    last_output: Instant,
+    phase: Phase,
+    stop: Option<Stop>,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    fn new(child: Child, limits: Limits, started: Instant) -> Self {
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let phase = Phase::Running;
+        Self { child, group, limits, started, last_output: started, phase, stop: None, status: None }
+    }
+
+    async fn attend(mut self, cancel: &mut Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Observation {
+        let mut stdout = Pipe::new(Stream::Stdout, self.child.stdout.take());
+        let mut stderr = Pipe::new(Stream::Stderr, self.child.stderr.take());
+        let mut known = Request::None;
+        loop {
+            let finished = self.status.is_some() && stdout.is_closed() && stderr.is_closed();
+            if finished {
+                self.kill_group();
+                break;
+            }
+            let wake = self.wake_at();
+            tokio::select! {
+                read = stdout.read(), if !stdout.is_closed() => {
+                    self.last_output = Instant::now();
+                    stdout.take(&read, output);
+                }
+                read = stderr.read(), if !stderr.is_closed() => {
+                    self.last_output = Instant::now();
+                    stderr.take(&read, output);
+                }
+                status = self.child.wait(), if self.status.is_none() => {
+                    self.status = status.ok();
+                    self.phase = Phase::Exited { drain_until: Instant::now() + DRAIN };
+                }
+                request = cancel.differs_from(known) => {
+                    known = request;
+                    self.on_request(request);
+                }
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                    if !self.on_time() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.observation(stdout.capture, stderr.capture)
+    }
+
+    /// When something has to happen next although nothing was heard.
+    fn wake_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running => {
+                let end = self.limits.end.map(|(limit, _)| self.started + limit);
+                let idle = self.limits.idle.map(|limit| self.last_output + limit);
+                end.into_iter().chain(idle).min()
+            }
+            Phase::Asked { kill_at: at }
+            | Phase::Killed { give_up_at: at }
+            | Phase::Exited { drain_until: at }
+            | Phase::Draining { until: at } => Some(at),
+        }
+    }
+
+    /// Acts on passed time; tells whether there is still something to wait for.
+    fn on_time(&mut self) -> bool {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Running => {
+                if let Some((limit, stop)) = self.limits.end
+                    && now >= self.started + limit
+                {
+                    self.ask_to_end(stop);
+                } else if let Some(limit) = self.limits.idle
+                    && now >= self.last_output + limit
+                {
+                    self.ask_to_end(Stop::IdleTimeout);
+                }
+                true
+            }
+            Phase::Asked { kill_at } if now >= kill_at => {
+                self.kill_group();
+                self.phase = Phase::Killed { give_up_at: now + REAP };
+                true
+            }
+            Phase::Exited { drain_until } if now >= drain_until => {
+                self.kill_group();
+                self.phase = Phase::Draining { until: now + DRAIN };
+                true
+            }
+            Phase::Killed { give_up_at: at } | Phase::Draining { until: at } => now < at,
+            Phase::Asked { .. } | Phase::Exited { .. } => true,
+        }
+    }
+
+    fn on_request(&mut self, request: Request) {
+        match (request, self.phase) {
+            (Request::None, _)
+            | (Request::Gently(_), Phase::Asked { .. })
+            | (_, Phase::Killed { .. } | Phase::Exited { .. } | Phase::Draining { .. }) => {}
+            (Request::Gently(_), Phase::Running) => self.ask_to_end(Stop::Cancelled),
+            (Request::Now(_), Phase::Running | Phase::Asked { .. }) => {
+                self.stop.get_or_insert(Stop::Cancelled);
+                self.kill_group();
+                self.phase = Phase::Killed { give_up_at: Instant::now() + REAP };
+            }
+        }
+    }
+
+    fn ask_to_end(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+        self.signal_group(Signal::TERM);
+        self.phase = Phase::Asked { kill_at: Instant::now() + GRACE };
+    }
+
+    fn kill_group(&self) {
+        self.signal_group(Signal::KILL);
+    }
+
+    /// Signals the group. It may be gone already, which is what we want. Its number cannot belong to anybody else in
+    /// the moment between the leader's end and this call: process ids are handed out in turn.
+    fn signal_group(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            let _gone = kill_process_group(group, signal);
+        }
+    }
+
+    fn observation(&self, stdout: Capture, stderr: Capture) -> Observation {
+        use std::os::unix::process::ExitStatusExt as _;
+        let signal = match self.status {
+            Some(status) => status.signal(),
+            None => Some(Signal::KILL.as_raw()),
+        };
+        let code =
+            self.status.and_then(|status| status.code()).or(signal.map(|number| 128 + number)).unwrap_or(1);
+        let timed_out = self.stop.is_some_and(|stop| stop != Stop::Cancelled);
+        Observation {
+            stdout: stdout.into_text(),
+            stderr: stderr.into_text(),
+            exit_code: if timed_out { TIMEOUT_CODE } else { code },
+            signal,
+            duration: self.started.elapsed(),
+            stop: self.stop,
+            failure: None,
+        }
+    }
+}
+
+/// One of the two pipes of a child.
+struct Pipe<R> {
+    stream: Stream,
+    reader: Option<R>,
+    buffer: Vec<u8>,
+    capture: Capture,
+}
+
+/// Most actions print little; the buffer grows with what comes, up to what a pipe holds.
+const SMALLEST_READ: usize = 4 * 1024;
+const LARGEST_READ: usize = 64 * 1024;
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(stream: Stream, reader: Option<R>) -> Self {
+        Self { stream, reader, buffer: vec![0; SMALLEST_READ], capture: Capture::new(KEPT) }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    async fn read(&mut self) -> io::Result<usize> {
+        match &mut self.reader {
+            Some(reader) => reader.read(&mut self.buffer).await,
+            None => Ok(0),
+        }
+    }
+
+    fn take(&mut self, read: &io::Result<usize>, output: &mut dyn FnMut(Stream, &[u8])) {
+        match read {
+            Ok(0) | Err(_) => self.reader = None,
+            Ok(count) => {
+                let count = *count;
+                let bytes = &self.buffer[..count];
+                self.capture.push(bytes);
+                output(self.stream, bytes);
+                if count == self.buffer.len() && count < LARGEST_READ {
+                    self.buffer.resize(count * 2, 0);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::signal::EndSignal;
+
+    fn program(script: &str) -> Program {
+        Program {
+            argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
+            env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            cwd: None,
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "tests look at the real clock")]
+    fn observe(script: &str, limits: Limits) -> (Observation, Duration) {
+        let started = std::time::Instant::now();
+        let (_ask, mut cancel) = Cancel::channel();
+        let seen = runtime().block_on(run(&program(script), limits, &mut cancel, &mut |_, _| {}));
+        (seen, started.elapsed())
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    fn after(millis: u64, stop: Stop) -> Limits {
+        Limits { end: Some((Duration::from_millis(millis), stop)), idle: None }
+    }
+
+    #[test]
+    fn output_and_exit_code_are_seen() {
+        let (seen, _) = observe("echo out; echo err >&2; exit 3", Limits::default());
+        assert_eq!((seen.stdout.as_str(), seen.stderr.as_str(), seen.exit_code), ("out\n", "err\n", 3));
+        assert_eq!((seen.stop, seen.signal), (None, None));
+    }
+
+    #[test]
+    fn a_command_that_reads_stdin_gets_its_end_at_once() {
+        let (seen, took) = observe("cat; echo done", Limits::default());
+        assert_eq!(seen.stdout.as_str(), "done\n");
+        assert!(took < Duration::from_secs(4));
+    }
+
+    #[test]
+    fn death_by_signal_is_128_and_the_number() {
+        let (seen, _) = observe("kill -9 $$", Limits::default());
+        assert_eq!((seen.exit_code, seen.signal, seen.crashed()), (137, Some(9), true));
+    }
+
+    #[test]
+    fn a_timeout_ends_the_group() {
+        let (seen, took) = observe("sleep 30 & sleep 30", after(100, Stop::Timeout));
+        assert_eq!((seen.exit_code, seen.stop), (124, Some(Stop::Timeout)));
+        assert!(took < Duration::from_secs(4), "{took:?}");
+    }
+
+    #[test]
+    fn output_before_a_timeout_is_kept_even_without_a_line_end() {
+        let (seen, _) = observe("printf partial; sleep 30", after(300, Stop::Timeout));
+        assert_eq!(seen.stdout.as_str(), "partial");
+    }
+
+    #[test]
+    fn who_ignores_the_request_is_killed_after_the_grace() {
+        let (seen, took) = observe("trap '' TERM; while :; do sleep 0.05; done", after(50, Stop::Timeout));
+        assert_eq!((seen.exit_code, seen.signal), (124, Some(9)));
+        assert!(took >= GRACE, "{took:?}");
+    }
+
+    #[test]
+    fn silence_ends_an_action_and_output_keeps_it() {
+        let idle = |millis| Limits { end: None, idle: Some(Duration::from_millis(millis)) };
+        let (seen, _) = observe("sleep 30", idle(100));
+        assert_eq!(seen.stop, Some(Stop::IdleTimeout));
+        let (seen, _) = observe("for i in 1 2 3 4; do echo $i; sleep 0.3; done", idle(1500));
+        assert_eq!((seen.exit_code, seen.stop), (0, None));
+    }
+
+    #[test]
+    fn a_grandchild_in_the_group_neither_holds_the_state_up_nor_survives() {
+        let (seen, took) = observe("sleep 30 & echo $!", Limits::default());
+        assert_eq!(seen.exit_code, 0);
+        assert!(took < Duration::from_secs(4), "{took:?}");
+        let pid: i32 = seen.stdout.as_str().trim().parse().unwrap();
+        let alive =
+            || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"));
+        // A killed process vanishes when it is next scheduled, not when the signal is sent.
+        assert!((0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !alive()
+        }));
+    }
+
+    #[test]
+    fn a_grandchild_outside_the_group_that_holds_the_pipe_is_left() {
+        let (seen, took) = observe("setsid sleep 3 & echo now", Limits::default());
+        assert_eq!((seen.stdout.as_str(), seen.exit_code), ("now\n", 0));
+        assert!(took < Duration::from_secs(2), "{took:?}");
+    }
+
+    #[test]
+    fn a_command_that_closes_its_streams_is_waited_for() {
+        let (seen, took) = observe("exec >&- 2>&-; sleep 0.5; exit 7", Limits::default());
+        assert_eq!(seen.exit_code, 7);
+        assert!(took >= Duration::from_millis(500));
+    }
+
+    #[test]
+    fn much_output_is_bounded_and_its_end_kept() {
+        let (seen, _) = observe("head -c 20000000 /dev/zero | tr '\\0' x; printf END", Limits::default());
+        assert_eq!(seen.stdout.bytes(), 20_000_003);
+        assert!(seen.stdout.as_str().len() == KEPT && seen.stdout.as_str().ends_with("xEND"));
+    }
+
+    #[test]
+    fn a_flood_does_not_defeat_the_timeout() {
+        let (seen, took) = observe("yes", after(200, Stop::Timeout));
+        assert_eq!(seen.stop, Some(Stop::Timeout));
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+
+    #[test]
+    fn a_missing_program_is_an_observation() {
+        let (_ask, mut cancel) = Cancel::channel();
+        let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
+        let seen = runtime().block_on(run(&missing, Limits::default(), &mut cancel, &mut |_, _| {}));
+        assert_eq!(seen.failure.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
+    }
+
+    #[test]
+    fn a_request_ends_it_gently_and_a_second_one_at_once() {
+        let cancelled = |script: &str, requests: &[Request]| {
+            let (ask, mut cancel) = Cancel::channel();
+            let requests = requests.to_vec();
+            runtime().block_on(async {
+                let asking = async {
+                    for request in requests {
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                        ask.send_replace(request);
+                    }
+                    std::future::pending::<()>().await;
+                };
+                let program = program(script);
+                let mut ignored = |_: Stream, _: &[u8]| {};
+                tokio::select! {
+                    seen = run(&program, Limits::default(), &mut cancel, &mut ignored) => seen,
+                    () = asking => unreachable!(),
+                }
+            })
+        };
+        let seen =
+            cancelled("trap 'exit 9' TERM; while :; do sleep 0.05; done", &[Request::Gently(EndSignal::Int)]);
+        assert_eq!((seen.exit_code, seen.stop), (9, Some(Stop::Cancelled)));
+        let stubborn = "trap '' TERM; while :; do sleep 0.05; done";
+        let seen = cancelled(stubborn, &[Request::Gently(EndSignal::Int), Request::Now(EndSignal::Int)]);
+        assert_eq!((seen.exit_code, seen.stop), (137, Some(Stop::Cancelled)));
+        assert!(seen.duration < GRACE);
+    }
+}
