@@ -21,9 +21,12 @@
 
 pub mod base;
 pub mod ci;
+pub mod cli;
 pub mod definition;
 pub mod engine;
 pub mod evaluate;
+pub mod journal;
 pub mod machine;
 pub mod process;
 pub mod report;
+pub mod run;

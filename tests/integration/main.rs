@@ -1,1 +1,16 @@
-//! x
+//! Black-box tests of the real program: what a user types, and what comes of it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod common;
+
+mod action_inputs;
+mod architecture;
+mod bad_input;
+mod ci_mode;
+mod files;
+mod limits;
+mod processes;
+mod reports;
+mod run;
+mod show_and_schema;
+mod validate;

@@ -1,0 +1,175 @@
+//! The command line as types.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::base::time::parse_duration;
+
+/// Runs loops: YAML finite-state machines that check, fix and verify until it is clean, a limit is met, or a person
+/// is needed.
+#[derive(Debug, Parser)]
+#[command(name = "ll-loop", version, disable_version_flag = false, propagate_version = true, after_help = EXIT_CODES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 success · 1 failure · 2 nothing was run: usage or loop file · 3 a limit was met · 4 error
+            5 a person is needed · 69 unavailable · 73 locked · 75 handed off · 124 timeout · 130, 143 interrupted";
+
+/// What every command takes.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Global {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(super) color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// Where it can be seen
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run a loop
+    Run(Box<RunArgs>),
+    /// Check loop files without running anything
+    Validate(ValidateArgs),
+    /// Show a loop as a graph
+    Show(ShowArgs),
+    /// List the loops of this repository
+    List,
+    /// Print the JSON Schema of loop files
+    Schema,
+    /// Print the version
+    Version,
+    /// Run the loop that the inputs of the GitHub Action name
+    #[command(hide = true)]
+    Action,
+}
+
+/// How a loop is run.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
+pub(super) struct RunArgs {
+    /// The name of a loop in `.loops/`, or the path of a loop file
+    #[arg(value_name = "LOOP")]
+    pub(super) name: String,
+    /// The input of the loop, stored under its `input_key`
+    pub(super) input: Option<String>,
+    /// Run as in CI: strict, grouped log, annotations, reports. On by default where `CI` is set
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(super) ci: Option<String>,
+    /// Do not run as in CI, even where `CI` is set
+    #[arg(long, conflicts_with = "ci")]
+    pub(super) no_ci: bool,
+    /// Fail when a success was not verified
+    #[arg(long, overrides_with = "no_strict")]
+    pub(super) strict: bool,
+    /// Accept a success that was not verified, with a warning
+    #[arg(long)]
+    pub(super) no_strict: bool,
+    /// Show what would be run, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Cap the passes, whatever the file says
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_iterations: Option<u32>,
+    /// Set a context value
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
+    pub(super) context: Vec<(String, String)>,
+    /// Set a declared parameter
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
+    pub(super) param: Vec<(String, String)>,
+    /// Save and hand off (exit 75) when the run would last longer
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) deadline: Option<Duration>,
+    /// Write the reports here
+    #[arg(long, value_name = "DIR")]
+    pub(super) report_dir: Option<PathBuf>,
+    /// Let actions see `GITHUB_TOKEN` and `GH_TOKEN`
+    #[arg(long)]
+    pub(super) pass_token: bool,
+    /// Show what actions print
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// Show the last words only
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+/// What is validated, and how it is said.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ValidateArgs {
+    /// Names or files of loops; all loops of the repository when there are none
+    #[arg(value_name = "LOOP")]
+    pub(super) loops: Vec<String>,
+    /// Let warnings fail, too
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    pub(super) format: Findings,
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Findings {
+    /// For people
+    Text,
+    /// One object per line
+    Json,
+}
+
+/// What is shown, and how.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ShowArgs {
+    /// The name of a loop in `.loops/`, or the path of a loop file
+    #[arg(value_name = "LOOP")]
+    pub(super) name: String,
+    /// How the graph is drawn
+    #[arg(long, value_enum, default_value_t = Graph::Text)]
+    pub(super) format: Graph,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Graph {
+    /// For a terminal
+    Text,
+    /// For GitHub, GitLab and others that draw Mermaid
+    Mermaid,
+    /// For Graphviz
+    Dot,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

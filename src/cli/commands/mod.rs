@@ -1,0 +1,13 @@
+//! One file a command: what it is asked, and what it does.
+
+pub(super) mod action;
+pub(super) mod init;
+pub(super) mod list;
+pub(super) mod run;
+pub(super) mod schema;
+pub(super) mod show;
+pub(super) mod validate;
+pub(super) mod version;
+
+mod prepare;
+mod publish;

@@ -1,0 +1,92 @@
+//! From a name on the command line to a checked machine, with everything that was found on the way.
+
+use crate::base::diagnostic::{Diagnostics, Severity};
+use crate::base::text::plural;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::definition::load::{self, LoadError, Loaded, Located, Rejected};
+use crate::definition::{render, schema::Loop};
+use crate::machine::{Machine, check, compile};
+
+/// A loop that can run.
+pub(super) struct Prepared {
+    pub(super) located: Located,
+    pub(super) loaded: Loaded,
+    pub(super) machine: Machine,
+    /// Warnings and notes.
+    pub(super) findings: Diagnostics,
+}
+
+/// Finds a loop file.
+pub(super) fn find(name: &str) -> Result<Located, CliError> {
+    let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
+    load::find(name, &cwd).map_err(|error| refused(&error))
+}
+
+/// Reads, compiles and checks a loop. `adjust` changes the definition before it is compiled, as command-line options
+/// do. Errors are drawn on standard error.
+pub(super) fn prepare(
+    located: Located,
+    adjust: impl FnOnce(&mut Loop),
+    output: &Output,
+) -> Result<Prepared, CliError> {
+    let mut loaded = match load::load(&located) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Rejected { rejected, .. }) => {
+            let findings = all_findings(&rejected);
+            let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
+            output
+                .talk(&format!("{}\n\n", render::to_text(&findings, sources, tree, output.color_findings())));
+            return Err(unusable(&located.shown, &findings));
+        }
+        Err(error) => return Err(refused(&error)),
+    };
+    adjust(&mut loaded.definition);
+    let mut findings = std::mem::take(&mut loaded.findings);
+    let (machine, problems) = compile::compile(&loaded.definition);
+    findings.extend(problems);
+    match machine {
+        Some(machine) if !findings.has_errors() => {
+            findings.extend(check::check(&machine, &loaded.definition));
+            Ok(Prepared { located, loaded, machine, findings })
+        }
+        _ => {
+            output.talk(&drawn(&findings, &loaded, output));
+            Err(unusable(&located.shown, &findings))
+        }
+    }
+}
+
+/// Returns what is wrong with a file that could not be read whole: what reading it found, and what can be told of the
+/// rest, so that one look at the file is enough.
+pub(super) fn all_findings(rejected: &Rejected) -> Diagnostics {
+    let mut findings = rejected.findings.clone();
+    if let (Some(remains), Some(tree)) = (&rejected.remains, &rejected.tree) {
+        let states = tree.get("states");
+        findings
+            .extend(compile::further_problems(remains, |name| states.is_some_and(|s| s.get(name).is_some())));
+    }
+    findings
+}
+
+/// Draws findings with carets.
+pub(super) fn drawn(findings: &Diagnostics, loaded: &Loaded, output: &Output) -> String {
+    let text = render::to_text(findings, &loaded.sources, Some(&loaded.tree), output.color_findings());
+    format!("{text}\n\n")
+}
+
+/// Says that nothing was run because of a file.
+pub(super) fn unusable(file: &str, findings: &Diagnostics) -> CliError {
+    let count = findings.count(Severity::Error) as u64;
+    CliError::invalid(format!("{file} has {}; nothing was run", plural(count, "error")))
+}
+
+/// Says why there is no loop to run.
+pub(super) fn refused(error: &LoadError) -> CliError {
+    let refused = CliError::failed("cannot load the loop", error).before_the_run();
+    match error.help() {
+        Some(help) => refused.help(help),
+        None => refused,
+    }
+}

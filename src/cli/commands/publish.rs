@@ -1,0 +1,147 @@
+//! After a run: the reports, made from its journal alone, and what the CI system is told.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::base::text::one_line;
+use crate::ci::Provider;
+use crate::cli::args::RunArgs;
+use crate::cli::env::Env;
+use crate::cli::output::Output;
+use crate::journal::files::RunFiles;
+use crate::journal::reader;
+use crate::report::annotations::Tree;
+use crate::report::digest::{Digest, Places};
+use crate::report::formats::FORMATS;
+
+use super::prepare::Prepared;
+
+/// Where and how the results of a run are published.
+pub(super) struct Publication {
+    provider: Provider,
+    /// A directory that was asked for; otherwise the reports are with the files of the run.
+    directory: Option<PathBuf>,
+    artifact_name: String,
+    root: PathBuf,
+    workspace: PathBuf,
+    running: RunFiles,
+}
+
+/// What came of it.
+pub(super) struct Published {
+    /// What could not be published.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Publication {
+    pub(super) fn new(
+        args: &RunArgs,
+        env: &Env,
+        provider: Provider,
+        prepared: &Prepared,
+        files: &RunFiles,
+    ) -> Self {
+        let root = prepared.located.root.clone();
+        let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
+        Self {
+            provider,
+            directory: args.report_dir.clone(),
+            artifact_name: artifact_name(env, &prepared.machine.name.file_stem(), files),
+            root,
+            workspace,
+            running: files.clone(),
+        }
+    }
+
+    /// Says where the reports will be before there are any, so that later steps find them even when this process is
+    /// killed.
+    pub(super) fn announce(&self, output: &Output) {
+        let directory = self.directory(&self.running);
+        if let Err(error) = fs_err::create_dir_all(&directory) {
+            output.warning(&format!("there will be no reports: {error}"));
+        }
+        if let Err(error) = self.provider.announce(&self.places(&directory)) {
+            output.warning(&format!("{} was not told where the reports are: {error}", self.provider.name()));
+        }
+    }
+
+    /// Writes every format and tells the CI system.
+    pub(super) fn publish(&self, files: &RunFiles) -> Published {
+        let mut warnings = Vec::new();
+        let directory = self.directory(files);
+        let mut digest = Digest::default();
+        if let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) {
+            warnings.push(format!("the reports are incomplete: {error}"));
+        }
+        digest.places = self.places(&directory);
+        if let Err(error) = write_all(&directory, &digest, files) {
+            warnings.push(format!("not every report was written: {error}"));
+        }
+        let root = self.root.to_string_lossy();
+        let exists = |path: &str| self.root.join(path).is_file();
+        let tree = Tree { root: &root, exists: &exists };
+        for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
+            warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
+        }
+        Published { warnings }
+    }
+
+    fn directory(&self, files: &RunFiles) -> PathBuf {
+        self.directory.clone().unwrap_or_else(|| files.report())
+    }
+
+    fn places(&self, directory: &Path) -> Places {
+        let shown = |path: &Path| shown(path, &self.workspace);
+        let file = |name: &str| {
+            let format = FORMATS.iter().find(|format| format.name == name);
+            format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
+        };
+        Places {
+            report_dir: shown(directory),
+            junit: file("junit"),
+            summary: file("summary"),
+            artifact_name: self.artifact_name.clone(),
+        }
+    }
+}
+
+fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<()> {
+    fs_err::create_dir_all(directory)?;
+    for format in FORMATS {
+        fs_err::write(directory.join(format.file_name), (format.render)(digest))?;
+    }
+    // One directory with everything is what gets uploaded; links cost nothing where they work.
+    for (file, name) in
+        [(files.journal(), "events.jsonl"), (files.state(), "state.json"), (files.log(), "output.log")]
+    {
+        let copy = directory.join(name);
+        if file.exists() && !copy.exists() {
+            fs_err::hard_link(&file, &copy).or_else(|_| fs_err::copy(&file, &copy).map(|_| ()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a path as later steps need it: relative to the workspace where it lies below.
+fn shown(path: &Path, workspace: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let absolute = absolute.canonicalize().unwrap_or(absolute);
+    let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    absolute.strip_prefix(&workspace).unwrap_or(&absolute).to_string_lossy().into_owned()
+}
+
+/// Names the artifact so that no two jobs and attempts of a run collide.
+fn artifact_name(env: &Env, name: &str, files: &RunFiles) -> String {
+    let clean = |text: &str| -> String {
+        text.chars()
+            .map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+            .collect()
+    };
+    match (env.get("GITHUB_RUN_ID"), env.get("GITHUB_RUN_ATTEMPT")) {
+        (Some(run), attempt) => {
+            let job = clean(&one_line(env.get("GITHUB_JOB").unwrap_or("job"), 60));
+            format!("ll-loop-{name}-{job}-r{}-a{}", clean(run), clean(attempt.unwrap_or("1")))
+        }
+        (None, _) => format!("ll-loop-{}", files.instance()),
+    }
+}

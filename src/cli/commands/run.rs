@@ -1,0 +1,354 @@
+//! `ll-loop run`: puts a run together and lets it go.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use crate::base::name::StateName;
+use crate::base::path::{DocPath, Segment};
+use crate::base::redact::Redactor;
+use crate::base::template::{Fallback, Namespace, walk};
+use crate::base::text::plural;
+use crate::ci::Provider;
+use crate::cli::args::RunArgs;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::definition::load::{DIRECTORY, Loaded};
+use crate::definition::schema::Count;
+use crate::engine::event::{Llm, LoopComplete, LoopStart, Source};
+use crate::engine::{Engine, Start};
+use crate::journal::files::RunFiles;
+use crate::journal::snapshot::Surroundings;
+use crate::journal::writer::Journal;
+use crate::machine::context::{self, Given};
+use crate::machine::{Machine, graph};
+use crate::process::signal;
+use crate::report::Sinks;
+use crate::report::ci_log::CiLog;
+use crate::report::console::{Console, Look, Verbosity};
+use crate::report::log_file::LogFile;
+use crate::run::clock::Clock;
+use crate::run::{World, drive};
+
+use super::prepare::{Prepared, drawn, find, prepare, unusable};
+use super::publish::{Publication, Published};
+
+/// Where a run shows itself.
+enum Face {
+    /// A person's terminal, or a pipe.
+    Person,
+    /// A CI system.
+    Ci(Provider),
+}
+
+pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+    let face = face(args, env)?;
+    let prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
+    let context = resolve(&prepared, args, env, output)?;
+    if args.dry_run {
+        output.data(&plan(&prepared, &context));
+        return Ok(0);
+    }
+    warn(&prepared, output);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed("cannot start", &error))?;
+    runtime.block_on(started(args, env, output, face, prepared, context))
+}
+
+fn face(args: &RunArgs, env: &Env) -> Result<Face, CliError> {
+    let lookup = env.lookup();
+    let provider = match args.ci.as_deref() {
+        Some("auto") => Provider::detect(&lookup),
+        Some(name) => Provider::by_name(name, &lookup).ok_or_else(|| {
+            let names: Vec<_> = Provider::names().collect();
+            CliError::invalid(format!("unknown CI provider `{name}`"))
+                .help(format!("write one of {}", names.join(", ")))
+        })?,
+        None if env.is_on("CI") && !args.no_ci => Provider::detect(&lookup),
+        None => return Ok(Face::Person),
+    };
+    match provider.refusal(&lookup) {
+        Some(why) => Err(CliError::invalid(why)),
+        None => Ok(Face::Ci(provider)),
+    }
+}
+
+fn adjust(definition: &mut crate::definition::schema::Loop, args: &RunArgs) {
+    if let Some(limit) = args.max_iterations {
+        definition.max_iterations = Count::of(limit);
+    }
+}
+
+/// Makes the variables of the run, and refuses a loop that needs one that is not there.
+fn resolve(
+    prepared: &Prepared,
+    args: &RunArgs,
+    env: &Env,
+    output: &Output,
+) -> Result<Map<String, Value>, CliError> {
+    let given =
+        Given { input: args.input.clone(), context: args.context.clone(), params: args.param.clone() };
+    let context = context::resolve(&prepared.machine, &given, env.all()).map_err(|errors| {
+        let (last, before) =
+            errors.split_last().map_or((None, &[][..]), |(last, before)| (Some(last), before));
+        for error in before {
+            output.error(&error.to_string());
+        }
+        CliError::invalid(last.map(ToString::to_string).unwrap_or_default())
+    })?;
+    let missing = missing_context(&prepared.machine, &context);
+    if missing.is_empty() {
+        return Ok(context);
+    }
+    output.talk(&drawn(&missing, &prepared.loaded, output));
+    Err(unusable(&prepared.located.shown, &missing))
+}
+
+fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnostics {
+    let values = Value::Object(context.clone());
+    let mut missing = Diagnostics::default();
+    for (state, key, template) in machine.templates() {
+        let root =
+            state.map_or_else(DocPath::root, |state| DocPath::root().key("states").key(state.as_str()));
+        let path = key.split('.').fold(root, |path, key| path.key(key));
+        for expression in template.expressions() {
+            let needed =
+                expression.namespace == Namespace::Context && expression.fallback == Fallback::Required;
+            let Some(Segment::Key(name)) = expression.path.first().filter(|_| needed) else { continue };
+            if let Err(absent) = walk("context", &values, &expression.path) {
+                let message = format!("`${{{expression}}}` has no value");
+                let near =
+                    absent.nearest.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+                let help = format!("give it with `--context {name}=…`, or add it to `context`{near}");
+                let place = Place::Within(path.clone(), expression.span.clone());
+                missing.push(Diagnostic::error("undefined-context", place, message).help(help));
+            }
+        }
+    }
+    missing
+}
+
+/// Says in one line that there is something to look at; `validate` shows it.
+fn warn(prepared: &Prepared, output: &Output) {
+    let warnings = prepared.findings.count(Severity::Warning);
+    if warnings > 0 {
+        let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
+        output.warning(&format!("{file} has {count}; `ll-loop validate {file}` shows them"));
+    }
+}
+
+fn plan(prepared: &Prepared, context: &Map<String, Value>) -> String {
+    use std::fmt::Write as _;
+    let machine = &prepared.machine;
+    let mut out = format!(
+        "would run {} ({}), at most {} iterations\n",
+        machine.name, prepared.located.shown, machine.limits.iterations.limit
+    );
+    for (name, value) in context {
+        let _ = writeln!(out, "  context.{name} = {value}");
+    }
+    out.push('\n');
+    out.push_str(&graph::text(machine));
+    out.push_str("\nnothing was run\n");
+    out
+}
+
+async fn started(
+    args: &RunArgs,
+    env: &Env,
+    output: &Output,
+    face: Face,
+    prepared: Prepared,
+    context: Map<String, Value>,
+) -> Result<u8, CliError> {
+    let args = &at_home(args, &prepared)?;
+    let cancel = signal::listen().map_err(|error| CliError::failed("cannot listen for signals", &error))?;
+    let clock = Clock::start();
+    let loops = prepared.located.root.join(DIRECTORY);
+    let random = uuid::Uuid::new_v4().as_fields().0;
+    let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
+    let redactor = Redactor::new(env.secrets());
+    let journal = open(&files, redactor.clone())?;
+    let publication = match &face {
+        Face::Ci(provider) => Some(Publication::new(args, env, provider.clone(), &prepared, &files)),
+        Face::Person => args
+            .report_dir
+            .as_ref()
+            .map(|_| Publication::new(args, env, Provider::detect(&|_| None), &prepared, &files)),
+    };
+    if let Some(publication) = &publication {
+        publication.announce(output);
+    }
+    let surroundings = surroundings(args, &prepared);
+    let sinks = sinks(args, output, &face, &files);
+    let start = start(args, &face, &prepared, &files, context, env, &clock);
+    let mut world = World {
+        journal,
+        sinks,
+        cancel,
+        clock,
+        env: env.for_actions(args.pass_token),
+        root: prepared.located.root.clone(),
+        redactor,
+        surroundings,
+        files: files.clone(),
+    };
+    let mut engine = Engine::new(&prepared.machine, start);
+    let ended = drive(&mut engine, &mut world).await;
+    for failure in world.sinks.take_failures() {
+        output.warning(&failure);
+    }
+    drop(world);
+    files.release();
+    let complete = ended.map_err(|error| journal_lost(&error, &files))?;
+    let files = archived(&files, &complete, output);
+    if let Some(publication) = publication {
+        let Published { warnings } = publication.publish(&files);
+        for warning in &warnings {
+            output.warning(warning);
+        }
+    }
+    Ok(complete.exit_code)
+}
+
+/// Moves to the directory where the loop is at home, so that actions start there; paths of the command line stay what
+/// they were.
+fn at_home(args: &RunArgs, prepared: &Prepared) -> Result<RunArgs, CliError> {
+    let mut args = args.clone();
+    args.report_dir = args.report_dir.map(|directory| absolute(&directory));
+    let root = &prepared.located.root;
+    std::env::set_current_dir(root).map_err(|error| {
+        CliError::failed(format!("cannot work in {}", root.display()), &error).before_the_run()
+    })?;
+    Ok(args)
+}
+
+fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {
+    let journal = files.prepare().and_then(|()| {
+        fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
+        Journal::create(files, redactor)
+    });
+    journal.map_err(|error| {
+        CliError::failed("cannot save the run", &error)
+            .help("a run that cannot be saved is not started; make `.loops` writable, or free some space")
+            .before_the_run()
+    })
+}
+
+fn journal_lost(error: &crate::run::JournalError, files: &RunFiles) -> CliError {
+    let what = format!("run {}", files.instance());
+    CliError::failed(what, error).help("free some space; what was done before is in the journal")
+}
+
+/// Moves the files of a finished run to the history. A failure leaves them where they are.
+fn archived(files: &RunFiles, complete: &LoopComplete, output: &Output) -> RunFiles {
+    if complete.outcome.is_resumable() {
+        return files.clone();
+    }
+    files.archive().unwrap_or_else(|error| {
+        output.warning(&format!("the files of the run stay in .running: {error}"));
+        files.clone()
+    })
+}
+
+fn sinks(args: &RunArgs, output: &Output, face: &Face, files: &RunFiles) -> Sinks {
+    let mut sinks = Sinks::default();
+    match LogFile::create(&files.log()) {
+        Ok(log) => sinks.add(log),
+        Err(error) => output.warning(&format!("there will be no log file: {error}")),
+    }
+    match face {
+        Face::Ci(provider) => sinks.add(CiLog::new(Box::new(io::stdout()), provider.dialect(), output.color)),
+        Face::Person => {
+            let verbosity = match (args.quiet, args.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (false, true) => Verbosity::Verbose,
+                (false, false) => Verbosity::Normal,
+            };
+            let look = Look {
+                verbosity,
+                colour: output.color,
+                width: output.width,
+                interactive: output.is_terminal,
+            };
+            sinks.add(Console::new(Box::new(io::stdout()), look));
+        }
+    }
+    sinks
+}
+
+fn start(
+    args: &RunArgs,
+    face: &Face,
+    prepared: &Prepared,
+    files: &RunFiles,
+    context: Map<String, Value>,
+    env: &Env,
+    clock: &Clock,
+) -> Start {
+    let machine = &prepared.machine;
+    let in_ci = matches!(face, Face::Ci(_));
+    let inputs = args.param.iter().chain(&args.context).map(|(name, _)| name.clone());
+    let input = args.input.iter().map(|_| machine.input_key.to_string());
+    Start {
+        event: LoopStart {
+            r#loop: machine.name.clone(),
+            run_id: files.instance().to_owned(),
+            definition_sha256: prepared.loaded.digest.clone(),
+            max_iterations: machine.limits.iterations.limit,
+            inputs: inputs.chain(input).collect(),
+            llm: Llm::Off,
+            strict: args.strict || (in_ci && !args.no_strict),
+            source: Source { file: prepared.located.shown.clone(), lines: lines(&prepared.loaded) },
+        },
+        at: clock.now(),
+        context,
+        env: env.all().clone(),
+        run_dir: absolute(&files.scratch()).to_string_lossy().into_owned(),
+        deadline: args.deadline.map(before_the_end),
+    }
+}
+
+/// Leaves time to stop an action and to write the reports before the deadline itself.
+fn before_the_end(deadline: Duration) -> Duration {
+    const ROOM: Duration = Duration::from_secs(15);
+    if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
+}
+
+fn lines(loaded: &Loaded) -> IndexMap<StateName, u32> {
+    let states = DocPath::root().key("states");
+    let line = |name: &StateName| {
+        let span = loaded.sources.locate(&Place::Key(states.key(name.as_str())), Some(&loaded.tree))?;
+        let line = loaded.sources.get(span.file)?.position(span.range.start).line;
+        u32::try_from(line).ok()
+    };
+    loaded.definition.states.keys().filter_map(|name| Some((name.clone(), line(name)?))).collect()
+}
+
+fn surroundings(args: &RunArgs, prepared: &Prepared) -> Surroundings {
+    let pairs = |pairs: &[(String, String)]| -> Map<String, Value> {
+        pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+    };
+    Surroundings {
+        overrides: json!({
+            "max_iterations": args.max_iterations,
+            "context": pairs(&args.context),
+            "param": pairs(&args.param),
+            "input": args.input,
+        }),
+        scope: prepared.loaded.definition.scope.iter().map(|scope| scope.source().to_owned()).collect(),
+        pid: std::process::id(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,153 @@
+//! The environment, read once: what we take from it, and what actions may see of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Variables that never reach an action: credentials of the runner and its side channels.
+///
+/// The files behind the last group stay where they are, so this prevents accidents and not a determined action of the
+/// same user.
+const WITHHELD: &[&str] = &[
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_RUNTIME_URL",
+    "ACTIONS_RESULTS_URL",
+    "ACTIONS_ORCHESTRATION_ID",
+    "ACTIONS_CACHE_",
+    "ACTIONS_ID_TOKEN_REQUEST_",
+    "INPUT_",
+    "STATE_",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_OUTPUT",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_ARTIFACTS",
+    "LL_LOOP_SUPERVISED",
+];
+
+/// Tokens that an action sees only when asked for.
+const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN"];
+
+/// Words in the names of variables whose values are secrets.
+const SECRET_WORDS: &[&str] = &[
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "API_KEY",
+    "APIKEY",
+    "PRIVATE_KEY",
+    "ACCESS_KEY",
+    "CREDENTIAL",
+];
+
+/// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
+pub(super) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
+
+/// A copy of the environment.
+#[derive(Clone, Debug)]
+pub(super) struct Env(BTreeMap<String, String>);
+
+impl Env {
+    /// Reads the environment of the process; what is not UTF-8 is replaced.
+    #[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
+    pub(super) fn read() -> Self {
+        let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+        Self(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+    }
+
+    /// Returns a variable that is set and not empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Returns a lookup for layers that take the environment as a value.
+    pub(super) fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
+        |name| self.get(name).map(str::to_owned)
+    }
+
+    /// Tells whether a variable says yes.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.get(name)
+            .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
+    }
+
+    /// Returns the working directory.
+    pub(super) fn cwd() -> std::io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    /// Tells whether this process is the first of a container and has to act as one.
+    pub(super) fn is_container_init(&self) -> bool {
+        crate::process::init::is_first_process() && self.get(SUPERVISED).is_none()
+    }
+
+    /// Returns every variable, for templates.
+    pub(super) fn all(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+
+    /// Returns what an action inherits.
+    pub(super) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
+        let mut env = self.0.clone();
+        env.retain(|name, _| {
+            let withheld = WITHHELD.iter().any(|prefix| name.starts_with(prefix));
+            let token = TOKENS.contains(&name.as_str());
+            !withheld && (pass_token || !token)
+        });
+        env
+    }
+
+    /// Returns the values that must not be shown: of variables that are named like secrets, and of those that
+    /// `LL_MASK` names.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
+        self.0.iter().filter_map(move |(name, value)| {
+            let upper = name.to_ascii_uppercase();
+            let is_secret =
+                SECRET_WORDS.iter().any(|word| upper.contains(word)) || listed.contains(&name.as_str());
+            is_secret.then_some(value.as_str())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        Env(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn actions_see_neither_credentials_nor_side_channels() {
+        let full = env(&[
+            ("PATH", "/bin"),
+            ("CI", "true"),
+            ("GITHUB_SHA", "abc"),
+            ("GITHUB_TOKEN", "t"),
+            ("GITHUB_OUTPUT", "/f"),
+            ("INPUT_LOOP", "x"),
+            ("ACTIONS_RUNTIME_TOKEN", "t"),
+            ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "t"),
+        ]);
+        let names = |pass| full.for_actions(pass).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(false), ["CI", "GITHUB_SHA", "PATH"]);
+        assert_eq!(names(true), ["CI", "GITHUB_SHA", "GITHUB_TOKEN", "PATH"]);
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        let full =
+            env(&[("NPM_TOKEN", "a"), ("db_password", "b"), ("PATH", "c"), ("X", "d"), ("LL_MASK", "X,Y")]);
+        assert_eq!(full.secrets().collect::<Vec<_>>(), ["a", "d", "b"]);
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        assert!(!env(&[("CI", "")]).is_on("CI"));
+        assert!(!env(&[("CI", "false")]).is_on("CI"));
+        assert!(env(&[("CI", "1")]).is_on("CI"));
+    }
+}

@@ -1,0 +1,18 @@
+//! Exit codes of the program itself; those of a run are with its outcome.
+
+use std::process::ExitCode;
+
+/// Usage, an unreadable or invalid loop file, a refusal: nothing was run.
+pub(super) const INVALID: u8 = 2;
+
+/// Something went wrong that no loop is to blame for.
+pub(super) const ERROR: u8 = 4;
+
+/// Prints what the command line parser has to say, and returns its code: 0 for help, 2 for a mistake.
+pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
+    let _closed = message.print();
+    match message.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(INVALID),
+    }
+}

@@ -1,0 +1,51 @@
+//! The composition root: arguments and environment come in, one exit code goes out. Nobody imports this layer.
+
+mod args;
+mod commands;
+mod env;
+mod error;
+mod exit;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use env::Env;
+use error::CliError;
+use output::Output;
+
+/// Runs the program: arguments without the program's name first.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let env = Env::read();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if env.is_container_init() {
+        return commands::init::supervise(&arguments, &env);
+    }
+    let parsed = match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments)) {
+        Ok(parsed) => parsed,
+        Err(message) => return exit::of_clap(&message),
+    };
+    let output = Output::new(parsed.global.color, &env);
+    match execute(&parsed.command, &env, &output) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            error.print(&output);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(args, env, output),
+        Command::Validate(args) => commands::validate::validate(args, env, output),
+        Command::Show(args) => commands::show::show(args, env, output),
+        Command::List => commands::list::list(env, output),
+        Command::Schema => Ok(commands::schema::schema(output)),
+        Command::Version => Ok(commands::version::version(output)),
+        Command::Action => commands::action::action(env, output),
+    }
+}

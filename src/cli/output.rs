@@ -1,0 +1,84 @@
+//! stdout is data, stderr is talk. Colour is decided here, once; a closed pipe is no reason to fail.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use super::args::Color;
+use super::env::Env;
+
+/// The terminal, or what stands in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    /// Whether standard output may use colour.
+    pub(super) color: bool,
+    /// Whether standard error may use colour.
+    color_errors: bool,
+    /// Whether a person looks at standard output.
+    pub(super) is_terminal: bool,
+    /// The columns of the window.
+    pub(super) width: usize,
+}
+
+/// The width of a log that is no window.
+const LOG_WIDTH: usize = 120;
+
+impl Output {
+    /// Looks at the terminal and at what the environment says about colour.
+    pub(super) fn new(choice: Color, env: &Env) -> Self {
+        let dumb = env.get("TERM") == Some("dumb");
+        let allowed = |is_terminal: bool| match choice {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto if env.get("NO_COLOR").is_some() => false,
+            Color::Auto if env.is_on("FORCE_COLOR") || env.is_on("CLICOLOR_FORCE") => true,
+            // The log viewer of the runner shows colours although nothing is a terminal.
+            Color::Auto => (is_terminal && !dumb) || env.is_on("GITHUB_ACTIONS"),
+        };
+        let is_terminal = io::stdout().is_terminal();
+        let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        Self {
+            color: allowed(is_terminal),
+            color_errors: allowed(io::stderr().is_terminal()),
+            is_terminal: is_terminal && !dumb,
+            width: columns.filter(|_| is_terminal).unwrap_or(LOG_WIDTH),
+        }
+    }
+
+    /// Writes data to standard output.
+    #[expect(clippy::unused_self, reason = "who writes has an output")]
+    pub(super) fn data(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    /// Tells whether findings on standard error may use colour.
+    pub(super) fn color_findings(&self) -> bool {
+        self.color_errors
+    }
+
+    /// Writes talk to standard error.
+    #[expect(clippy::unused_self, reason = "who writes has an output")]
+    pub(super) fn talk(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _closed = stderr.write_all(text.as_bytes());
+    }
+
+    /// Says what went wrong.
+    pub(super) fn error(&self, message: &str) {
+        self.labelled("error", console::Style::new().red().bold(), message);
+    }
+
+    /// Says what is odd.
+    pub(super) fn warning(&self, message: &str) {
+        self.labelled("warning", console::Style::new().yellow().bold(), message);
+    }
+
+    /// Says what to do.
+    pub(super) fn help(&self, message: &str) {
+        self.labelled("help", console::Style::new().cyan().bold(), message);
+    }
+
+    fn labelled(&self, label: &str, style: console::Style, message: &str) {
+        let label = style.force_styling(self.color_errors).apply_to(label);
+        self.talk(&format!("{label}: {message}\n"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Where the files of a run are, from its first moment to its place in the history.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::base::name::LoopName;
+use crate::base::time::Timestamp;
+
+/// The names of a run's files.
+#[derive(Clone, Debug)]
+pub struct RunFiles {
+    directory: PathBuf,
+    history: PathBuf,
+    instance: String,
+}
+
+/// The file that keeps `git status` quiet about our own files.
+const IGNORE: &str =
+    "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n";
+
+impl RunFiles {
+    /// Names the files of a new run below `loops` (`.loops`); `random` keeps two runs of one second apart.
+    pub fn new(loops: &Path, name: &LoopName, at: Timestamp, random: u32) -> Self {
+        let stem = name.file_stem();
+        Self {
+            directory: loops.join(".running"),
+            history: loops.join(".history").join(&stem),
+            instance: format!("{stem}-{}-{:06x}", at.compact(), random & 0x00FF_FFFF),
+        }
+    }
+
+    /// Returns the instance id.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Makes the directories, and the file that keeps git quiet on first use.
+    pub fn prepare(&self) -> io::Result<()> {
+        fs_err::create_dir_all(&self.directory)?;
+        if let Some(loops) = self.directory.parent() {
+            let ignore = loops.join(".gitignore");
+            if !ignore.exists() {
+                fs_err::write(ignore, IGNORE)?;
+            }
+        }
+        fs_err::create_dir(self.scratch())
+    }
+
+    /// The append-only journal.
+    pub fn journal(&self) -> PathBuf {
+        self.with("events.jsonl")
+    }
+
+    /// The snapshot for people and other tools.
+    pub fn state(&self) -> PathBuf {
+        self.with("state.json")
+    }
+
+    /// Everything the actions printed.
+    pub fn log(&self) -> PathBuf {
+        self.with("log")
+    }
+
+    /// The process id, while it runs.
+    pub fn pid(&self) -> PathBuf {
+        self.with("pid")
+    }
+
+    /// The reports.
+    pub fn report(&self) -> PathBuf {
+        self.with("report")
+    }
+
+    /// Streams that are too long for the journal.
+    pub fn streams(&self) -> PathBuf {
+        self.with("streams")
+    }
+
+    /// Files that the loop itself makes.
+    pub fn scratch(&self) -> PathBuf {
+        self.with("dir")
+    }
+
+    /// Removes the process id, and an empty scratch directory.
+    pub fn release(&self) {
+        let _absent = fs_err::remove_file(self.pid());
+        // Fails when the loop put something there, which is then kept.
+        let _in_use = std::fs::remove_dir(self.scratch());
+    }
+
+    /// Moves the files of a run with nothing left to resume to the history. Returns the files where they are now.
+    pub fn archive(&self) -> io::Result<Self> {
+        fs_err::create_dir_all(&self.history)?;
+        let archived = Self { directory: self.history.clone(), ..self.clone() };
+        // The journal goes last: as long as it is here, the run is here.
+        let moves = [
+            (self.log(), archived.log()),
+            (self.streams(), archived.streams()),
+            (self.scratch(), archived.scratch()),
+            (self.report(), archived.report()),
+            (self.state(), archived.state()),
+            (self.journal(), archived.journal()),
+        ];
+        for (from, to) in moves {
+            if from.exists() {
+                fs_err::rename(from, to)?;
+            }
+        }
+        Ok(archived)
+    }
+
+    fn with(&self, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", self.instance))
+    }
+}

@@ -1,0 +1,130 @@
+//! `state.json`: where a run stands, for people and other tools. Written anew after every batch, whole or not at all;
+//! never read back by ll-loop itself, which folds the journal.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::base::text::tail;
+use crate::base::time::{Timestamp, millis};
+use crate::engine::Engine;
+use crate::engine::event::TAIL;
+use crate::engine::outcome::Outcome;
+use crate::engine::run::{Phase, Run, StateResult};
+
+use super::files::RunFiles;
+
+/// The version of the format. Readers refuse a newer one.
+pub const SCHEMA: u32 = 1;
+
+/// What the file says that the engine does not know.
+#[derive(Clone, Debug, Serialize)]
+pub struct Surroundings {
+    /// The overrides of the command line.
+    pub overrides: Value,
+    /// The claimed paths.
+    pub scope: Vec<String>,
+    /// The process.
+    pub pid: u32,
+    /// The machine.
+    pub host: String,
+}
+
+/// Makes the content of the file.
+pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last_seq: u64) -> Value {
+    let (run, start) = (engine.run(), engine.start());
+    let complete = match run.phase() {
+        Phase::Done(complete) => Some(complete),
+        Phase::Waiting(_) | Phase::Deciding(_) => None,
+    };
+    let current = run.current().unwrap_or_else(|| engine.machine().name_of(engine.machine().initial));
+    json!({
+        "schema": SCHEMA,
+        "loop": start.event.r#loop,
+        "instance": start.event.run_id,
+        "status": status(complete.map(|complete| complete.outcome)),
+        "outcome": complete.map(|complete| complete.outcome.word()),
+        "current_state": current,
+        "iteration": run.iteration(),
+        "step": run.step(),
+        "cycle": run.cycle(),
+        "attempt": run.attempt(),
+        "captured": captured(run),
+        "prev": run.prev().map(result),
+        "last_result": run.evaluation().map(|seen| json!({ "verdict": seen.verdict, "details": seen.details })),
+        "context": start.context,
+        "messages": run.messages(),
+        "counters": counters(engine),
+        "started_at": start.at,
+        "updated_at": now,
+        "elapsed_ms": millis(engine.elapsed()),
+        "definition_sha256": start.event.definition_sha256,
+        "overrides": around.overrides,
+        "scope": around.scope,
+        "pid": around.pid,
+        "host": around.host,
+        "last_seq": last_seq,
+    })
+}
+
+/// Replaces the file. Half a file is never seen: the new one takes the place of the old one in one step.
+pub fn write(files: &RunFiles, content: &Value) -> io::Result<()> {
+    let target = files.state();
+    let fresh = target.with_extension("json.new");
+    let mut bytes = serde_json::to_vec(content)?;
+    bytes.push(b'\n');
+    fs_err::write(&fresh, bytes)?;
+    fs_err::rename(fresh, target)
+}
+
+fn status(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        None => "running",
+        Some(Outcome::Success) => "completed",
+        Some(Outcome::Handoff) => "awaiting_continuation",
+        Some(Outcome::Interrupted) => "interrupted",
+        Some(Outcome::Timeout) => "timed_out",
+        Some(
+            Outcome::Failure
+            | Outcome::Exhausted
+            | Outcome::Stopped
+            | Outcome::Error
+            | Outcome::Blocked
+            | Outcome::OverBudget
+            | Outcome::Unavailable,
+        ) => "failed",
+    }
+}
+
+fn captured(run: &Run) -> Value {
+    Value::Object(run.captured().iter().map(|(name, seen)| (name.clone(), result(seen))).collect())
+}
+
+/// Streams are cut to their ends: the cost of a step must not grow with what earlier steps printed.
+fn result(result: &StateResult) -> Value {
+    let seen = &result.seen;
+    let output = seen.stdout.without_line_end();
+    json!({
+        "state": result.state,
+        "output": tail(output, TAIL),
+        "stderr": tail(seen.stderr.without_line_end(), TAIL),
+        "exit_code": seen.exit_code,
+        "duration_ms": millis(seen.duration),
+        "verdict": result.verdict,
+        "truncated": output.len() > TAIL || seen.stdout.is_truncated(),
+        "output_bytes": seen.stdout.bytes(),
+    })
+}
+
+fn counters(engine: &Engine<'_>) -> Value {
+    let run = engine.run();
+    let edges: Map<String, Value> =
+        run.edges().iter().map(|((from, to), count)| (format!("{from} -> {to}"), json!(count))).collect();
+    let convergence: Map<String, Value> = run
+        .measures()
+        .iter()
+        .map(|(id, value)| (engine.machine().step(*id).name.to_string(), json!(value)))
+        .collect();
+    json!({ "retries": run.attempt().saturating_sub(1), "edges": edges, "convergence": convergence })
+}

@@ -1,0 +1,88 @@
+//! Performs an action: the engine's request becomes a process, the process an observation.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::engine::request::ActionRequest;
+use crate::evaluate::observation::{Observation, Stream};
+use crate::process::spawn::{self, Limits, Program};
+use crate::report::{OutputLine, Sinks};
+
+use super::lines::Lines;
+use super::{World, tick};
+
+/// A longer text does not fit into one argument of a process, and runs from a file.
+const ARGUMENT: usize = 96 * 1024;
+
+/// Runs an action to its end and shows its output.
+pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Observation {
+    let program = match program(request, world) {
+        Ok(program) => program,
+        Err(why) => return Observation::not_started(why),
+    };
+    let limits = Limits { end: request.end, idle: request.idle };
+    let redactor = &world.redactor;
+    let sinks = RefCell::new(&mut world.sinks);
+    let mut streams = [Lines::new(), Lines::new()];
+    let mut output = |stream: Stream, bytes: &[u8]| {
+        streams[index(stream)].push(bytes, redactor, &mut |text| show(&sinks, stream, text));
+    };
+    let seen = tokio::select! {
+        seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
+        () = tick(&sinks) => Observation::not_started("the clock stopped"),
+    };
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        streams[index(stream)].finish(redactor, &mut |text| show(&sinks, stream, text));
+    }
+    seen
+}
+
+fn show(sinks: &RefCell<&mut Sinks>, stream: Stream, text: &str) {
+    sinks.borrow_mut().output(OutputLine { stream, text });
+}
+
+fn index(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
+    }
+}
+
+fn program(request: &ActionRequest, world: &World) -> Result<Program, String> {
+    let mut env = world.env.clone();
+    env.extend(request.env.iter().cloned());
+    let argv =
+        arguments(request, world).map_err(|error| format!("cannot write the command to a file: {error}"))?;
+    let cwd = request.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
+    Ok(Program { argv, env: env.into_iter().collect(), cwd })
+}
+
+fn arguments(request: &ActionRequest, world: &World) -> io::Result<Vec<String>> {
+    let mut argv = request.shell.clone();
+    if request.text.len() <= ARGUMENT || argv.last().is_none_or(|word| word != "-c") {
+        argv.push(request.text.clone());
+        return Ok(argv);
+    }
+    let script = world.files.scratch().join("action.sh");
+    fs_err::write(&script, &request.text)?;
+    argv.pop();
+    argv.push(script.to_string_lossy().into_owned());
+    Ok(argv)
+}
+
+/// Finds the directory of an action, which stays inside the working tree.
+fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
+    let path = Path::new(cwd);
+    let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
+    let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");
+    if leaves {
+        return Err(outside());
+    }
+    let directory = root.join(path);
+    match (directory.canonicalize(), root.canonicalize()) {
+        (Ok(real), Ok(real_root)) if real.starts_with(&real_root) => Ok(real),
+        (Ok(_), _) => Err(outside()),
+        (Err(_), _) => Err(format!("`cwd: {cwd}` does not exist")),
+    }
+}

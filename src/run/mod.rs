@@ -1,0 +1,128 @@
+//! The driver: performs what the engine asks for, and makes every event durable before anybody sees it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::engine::event::{Event, LoopComplete};
+use crate::engine::outcome::Signal;
+use crate::engine::request::{Input, Next};
+use crate::journal::files::RunFiles;
+use crate::journal::snapshot::{self, Surroundings};
+use crate::journal::writer::Journal;
+use crate::process::signal::{Cancel, EndSignal, Request};
+use crate::report::Sinks;
+
+mod action;
+pub mod clock;
+mod lines;
+
+use clock::Clock;
+
+/// How often sinks are told that time passes.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Everything around the engine.
+pub struct World {
+    /// Where the run's files are.
+    pub files: RunFiles,
+    /// The durable events.
+    pub journal: Journal,
+    /// Where the run is shown.
+    pub sinks: Sinks,
+    /// Requests to end.
+    pub cancel: Cancel,
+    /// The time.
+    pub clock: Clock,
+    /// The environment that actions inherit.
+    pub env: BTreeMap<String, String>,
+    /// The directory in which actions run, which is the working directory of this process.
+    pub root: PathBuf,
+    /// Hides secrets in what actions print.
+    pub redactor: crate::base::redact::Redactor,
+    /// What `state.json` says beyond the engine.
+    pub surroundings: Surroundings,
+}
+
+/// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the run was stopped because its journal cannot be written")]
+pub struct JournalError(#[from] io::Error);
+
+/// Runs to the end, and returns how the run ended.
+pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
+    loop {
+        let input = match engine.next() {
+            Next::Done(complete) => {
+                let complete = complete.clone();
+                world.journal.sync()?;
+                return Ok(complete);
+            }
+            Next::Begin => Input::Begin,
+            Next::Wait(wait) => world.wait(wait).await,
+            Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
+        };
+        let now = world.clock.elapsed();
+        let mut events = match (world.cancel.signal(), &input) {
+            (Some(signal), Input::ActionDone(_)) => engine.handle(Input::Cancel(named(signal)), now),
+            _ => Vec::new(),
+        };
+        events.extend(engine.handle(input, now));
+        world.record(engine, events)?;
+    }
+}
+
+impl World {
+    /// State first, then talk.
+    fn record(&mut self, engine: &Engine<'_>, events: Vec<Event>) -> Result<(), JournalError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let written = self.journal.append(events, now)?;
+        let mut content = snapshot::snapshot(engine, &self.surroundings, now, self.journal.last_seq());
+        self.journal.redact(&mut content);
+        snapshot::write(&self.files, &content)?;
+        for event in &written {
+            self.sinks.event(event);
+        }
+        Ok(())
+    }
+
+    /// Waits, unless somebody wants the run to end first.
+    async fn wait(&mut self, wait: Duration) -> Input {
+        if let Some(signal) = self.cancel.signal() {
+            return Input::Cancel(named(signal));
+        }
+        let sinks = RefCell::new(&mut self.sinks);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Input::WaitDone,
+            _ = self.cancel.differs_from(Request::None) => match self.cancel.signal() {
+                Some(signal) => Input::Cancel(named(signal)),
+                None => Input::WaitDone,
+            },
+            () = tick(&sinks) => Input::WaitDone,
+        }
+    }
+}
+
+/// Tells the sinks that time passes, for ever.
+async fn tick(sinks: &RefCell<&mut Sinks>) {
+    let mut interval = tokio::time::interval(TICK);
+    loop {
+        interval.tick().await;
+        sinks.borrow_mut().tick();
+    }
+}
+
+/// The same signal in the words of the engine, which knows no process.
+fn named(signal: EndSignal) -> Signal {
+    match signal {
+        EndSignal::Int => Signal::Int,
+        EndSignal::Term => Signal::Term,
+        EndSignal::Hup => Signal::Hup,
+    }
+}

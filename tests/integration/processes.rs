@@ -1,0 +1,125 @@
+//! Signals and children, with real processes.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::common::{Project, Ran, signal, wait_for};
+
+fn alive(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+fn interrupted(with: Signal, code: i32) {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: 'sleep 60 & echo $! > child; touch begun; wait', next: done}\n  done: {terminal: true}\n",
+    );
+    let child = project.start_until(&["run", "main"], "begun");
+    signal(&child, with);
+    Ran::of(&child.wait_with_output().unwrap()).code(code);
+    let (end, state) = (project.end(), project.state());
+    assert_eq!((&end["outcome"], &state["status"]), (&"interrupted".into(), &"interrupted".into()));
+    assert_eq!(state["current_state"], "a");
+    wait_for(|| !alive(&project.read("child")));
+    assert!(project.run_files(".pid").is_empty());
+}
+
+#[test]
+fn sigint_ends_the_run_and_its_children() {
+    interrupted(Signal::INT, 130);
+}
+
+#[test]
+fn sigterm_ends_the_run_and_its_children() {
+    interrupted(Signal::TERM, 143);
+}
+
+#[test]
+fn sighup_ends_the_run_and_its_children() {
+    interrupted(Signal::HUP, 129);
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_the_grace() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: \"trap '' TERM; touch begun; while :; do sleep 0.05; done\", next: done}\n  done: {terminal: true}\n",
+    );
+    let child = project.start_until(&["run", "main"], "begun");
+    signal(&child, Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, Signal::INT);
+    Ran::of(&child.wait_with_output().unwrap()).code(130);
+    let events = project.events();
+    let complete = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+    assert_eq!((&complete["signal"], &complete["stop"]), (&9.into(), &"cancelled".into()));
+    assert!(complete["duration_ms"].as_u64().unwrap() < 5_000, "{complete}");
+}
+
+#[test]
+fn after_kill_9_the_journal_and_the_state_can_be_read() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: echo one, capture: first, next: b}\n  b: {action: touch begun; sleep 60, next: done}\n  done: {terminal: true}\n",
+    );
+    let mut child = project.start_until(&["run", "main"], "begun");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let events = project.events();
+    assert_eq!(events.last().unwrap()["event"], "action_start");
+    let state = project.state();
+    assert_eq!(state["status"], "running");
+    assert_eq!(
+        (&state["current_state"], &state["captured"]["first"]["output"]),
+        (&"b".into(), &"one".into())
+    );
+    let _killed = std::process::Command::new("pkill").args(["-f", "sleep 60"]).status();
+}
+
+#[test]
+fn stdin_is_at_its_end_for_every_action() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: cat; echo over, capture: out, next: done}\n  done: {terminal: true}\n",
+    );
+    let mut command = project.command(&["run", "main"]);
+    let mut child =
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let _open = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(project.state()["captured"]["out"]["output"], "over");
+}
+
+#[test]
+fn a_gigabyte_of_output_is_bounded_everywhere() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: \"head -c 1073741824 /dev/zero; printf END\", capture: out, timeout: 5m, next: b}\n  b: {action: \"grep VmHWM /proc/$PPID/status > memory\", next: done}\n  done: {terminal: true}\n",
+    );
+    let ran = project.run(&["run", "--ci", "main"]).code(0);
+    assert!(ran.stdout.len() < 8 * 1024 * 1024, "{} bytes of log", ran.stdout.len());
+    let state = project.state();
+    assert_eq!(state["captured"]["out"]["output_bytes"], 1_073_741_827_u64);
+    assert!(state["captured"]["out"]["output"].as_str().unwrap().ends_with("END"));
+    let log = std::fs::metadata(&project.run_files(".log")[0]).unwrap().len();
+    assert!(log < 80 * 1024 * 1024, "{log} bytes of log file");
+    let memory = project.read("memory");
+    let kilobytes: u64 = memory.split_whitespace().nth(1).unwrap().parse().unwrap();
+    // The bound of the release build is in benches/; this one only tells bounded from unbounded.
+    assert!(kilobytes < 100 * 1024, "{memory}");
+}
+
+#[test]
+fn actions_stay_in_the_working_tree() {
+    for (cwd, message) in
+        [("..", "leads out of the working tree"), ("/tmp", "leads out"), ("nowhere", "does not exist")]
+    {
+        let project = Project::with_loop(&format!(
+            "name: main\ninitial: a\nstates:\n  a: {{action: 'true', cwd: '{cwd}', on_yes: done}}\n  done: {{terminal: true}}\n"
+        ));
+        project.run(&["run", "main"]).code(4).says(message);
+    }
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: pwd > here, cwd: 'sub/dir', next: done}\n  done: {terminal: true}\n",
+    );
+    std::fs::create_dir_all(project.at("sub/dir")).unwrap();
+    project.run(&["run", "main"]).code(0);
+    assert!(project.read("sub/dir/here").trim().ends_with("sub/dir"));
+}

@@ -1,0 +1,73 @@
+//! `show`, `schema`, `list`, `version`.
+
+use insta::assert_snapshot;
+
+use crate::common::{CHECK_FIX, Project};
+
+#[test]
+fn a_loop_is_drawn_in_three_ways() {
+    let project = Project::with_loop(CHECK_FIX);
+    assert_snapshot!(project.run(&["show", "main"]).code(0).stdout, @"
+    main  (.loops/main.yaml)
+    fixes a flag
+    at most 20 iterations
+
+    ▶ check  echo looking; test -f flag
+        ├─ no → fix
+        └─ yes → done
+      fix  touch flag
+        └─ next → check
+      done  ■ success
+    ");
+    assert_snapshot!(project.run(&["show", "main", "--format", "mermaid"]).code(0).stdout, @r#"
+    stateDiagram-v2
+        state "check" as s0
+        state "fix" as s1
+        state "done" as e0
+        [*] --> s0
+        s0 --> s1: no
+        s0 --> e0: yes
+        s1 --> s0: next
+        e0 --> [*]
+    "#);
+    assert_snapshot!(project.run(&["show", "main", "--format", "dot"]).code(0).stdout, @r#"
+    digraph loop {
+        rankdir=LR
+        node [shape=box, style=rounded]
+        s0 [label="check"]
+        s1 [label="fix"]
+        e0 [label="done", shape=doublecircle]
+        start [shape=point]
+        start -> s0
+        s0 -> s1 [label="no"]
+        s0 -> e0 [label="yes"]
+        s1 -> s0 [label="next"]
+    }
+    "#);
+}
+
+#[test]
+fn the_schema_accepts_the_loops_of_this_repository() {
+    let schema: serde_json::Value =
+        serde_json::from_str(&Project::new().run(&["schema"]).code(0).stdout).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let loops = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".loops");
+    let mut count = 0;
+    for path in std::fs::read_dir(loops).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let value: serde_json::Value =
+                serde_yaml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn loops_are_listed_and_the_version_is_said() {
+    let project = Project::with_loop(CHECK_FIX).file(".loops/other.yml", CHECK_FIX);
+    assert_eq!(project.run(&["list"]).code(0).stdout, "main\nother\n");
+    assert_eq!(project.run(&["version"]).code(0).stdout, format!("ll-loop {}\n", env!("CARGO_PKG_VERSION")));
+}
