@@ -1,0 +1,233 @@
+"""A GitHub runner, as far as a composite action can tell.
+
+It executes the steps that stand in an action.yml, so a test of the action cannot drift from the file. What it
+does follows the runner: a `run` text goes to a file of its own, the step's `shell` is the command line with `{0}`
+for that file, inputs reach a composite only through expressions, each step has its own output file, and
+conditions are asked step by step. A step with `uses` is not executed but recorded.
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# GITHUB_TOKEN is not among them: the runner gives it to nobody.
+FACTS = {
+    "CI": "true",
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTOR": "octocat",
+    "GITHUB_API_URL": "https://api.github.com",
+    "GITHUB_EVENT_NAME": "push",
+    "GITHUB_JOB": "test",
+    "GITHUB_REF": "refs/heads/main",
+    "GITHUB_REPOSITORY": "octocat/project",
+    "GITHUB_RUN_ATTEMPT": "1",
+    "GITHUB_RUN_ID": "4711",
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_SHA": "0123456789012345678901234567890123456789",
+    "GITHUB_WORKFLOW": "ci",
+    "RUNNER_ARCH": "X64",
+    "RUNNER_OS": "Linux",
+}
+
+
+class Step:
+    """What became of a step."""
+
+    def __init__(self, code, log, files):
+        self.code = code
+        self.log = log
+        self.files = files
+        self.outputs = read_outputs(files["GITHUB_OUTPUT"])
+
+
+class Result:
+    """What became of the action."""
+
+    def __init__(self):
+        self.steps = {}
+        self.uses = []
+        self.outputs = {}
+        self.code = 0
+
+    @property
+    def log(self):
+        return "".join(step.log for step in self.steps.values())
+
+
+class Runner:
+    """A work directory laid out as the runner's, in which actions are executed."""
+
+    def __init__(self, directory, owner=None):
+        self.work = Path(directory) / "_work"
+        self.temp = self.work / "_temp"
+        self.workspace = self.work / "project" / "project"
+        self.tools = Path(directory) / "_tool"
+        self.commands = self.temp / "_runner_file_commands"
+        self.event = self.temp / "_github_workflow" / "event.json"
+        self.owner = owner
+        for path in (self.workspace, self.tools, self.commands, self.event.parent):
+            path.mkdir(parents=True)
+        self.event.write_text("{}")
+        self.give(directory)
+
+    def give(self, path):
+        """Makes everything below `path` belong to the runner's user, where that is another than ours."""
+        if self.owner is not None:
+            subprocess.run(["chown", "-R", f"{self.owner}:{self.owner}", str(path)], check=True)
+
+    def run(self, action, inputs=None, env=None, during=None):
+        """Executes the composite in the directory `action`. `during` is called with the process of each step."""
+        action = Path(action)
+        definition = yaml.safe_load((action / "action.yml").read_text())
+        assert definition["runs"]["using"] == "composite"
+        given = with_defaults(definition, inputs or {})
+        result = Result()
+        for number, step in enumerate(definition["runs"]["steps"]):
+            step_id = step.get("id", f"__{number}")
+            known = {"inputs": given, "steps": result.steps}
+            failed = result.code != 0
+            if not condition(step.get("if", "success()"), known, failed):
+                continue
+            if "uses" in step:
+                arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
+                result.uses.append((step["uses"], arguments))
+                continue
+            done = self.execute(action, step_id, step, known, env or {}, during)
+            result.steps[step_id] = done
+            if done.code != 0 and not step.get("continue-on-error") and not failed:
+                result.code = done.code
+        known = {"inputs": given, "steps": result.steps}
+        result.outputs = {
+            name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
+        }
+        return result
+
+    def execute(self, action, step_id, step, known, env, during):
+        script = self.new_file(self.temp, ".sh", expand(step["run"], known))
+        files = {
+            name: self.new_file(self.commands, "", "")
+            for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+        }
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.work),
+            **FACTS,
+            "GITHUB_ACTION_PATH": str(action),
+            "GITHUB_EVENT_PATH": str(self.event),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "RUNNER_TEMP": str(self.temp),
+            "RUNNER_TOOL_CACHE": str(self.tools),
+            **{name: str(path) for name, path in files.items()},
+            **env,
+            **{name: expand(value, known) for name, value in step.get("env", {}).items()},
+        }
+        command = [word.replace("{0}", str(script)) for word in shlex.split(step["shell"])]
+        identity = {} if self.owner is None else {"user": self.owner, "group": self.owner, "extra_groups": []}
+        process = subprocess.Popen(
+            command,
+            cwd=self.workspace,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **identity,
+        )
+        if during is not None:
+            threading.Thread(target=during, args=(step_id, process), daemon=True).start()
+        try:
+            log, _ = process.communicate(timeout=180)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return Step(code, log.decode(errors="replace"), files)
+
+    def new_file(self, directory, suffix, text):
+        handle, name = tempfile.mkstemp(dir=directory, suffix=suffix)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        if self.owner is not None:
+            os.chown(name, self.owner, self.owner)
+        return Path(name)
+
+
+def with_defaults(definition, inputs):
+    declared = definition.get("inputs", {})
+    unknown = set(inputs) - set(declared)
+    assert not unknown, f"inputs that are not declared: {unknown}"
+    return {name: inputs.get(name, spec.get("default", "")) for name, spec in declared.items()}
+
+
+def expand(text, known):
+    """`${{ … }}` in a text, with the value put in as it is: the runner quotes nothing."""
+    return re.sub(r"\$\{\{(.*?)\}\}", lambda match: value(match.group(1).strip(), known), str(text), flags=re.DOTALL)
+
+
+def value(expression, known):
+    parts = expression.split(".")
+    if parts[0] == "inputs" and len(parts) == 2:
+        return known["inputs"][parts[1]]
+    if parts[0] == "steps" and len(parts) == 4 and parts[2] == "outputs":
+        step = known["steps"].get(parts[1])
+        return step.outputs.get(parts[3], "") if step else ""
+    raise NotImplementedError(f"expression `{expression}`")
+
+
+def condition(text, known, failed):
+    """Conditions of the form `a && b`, of status functions and (in)equalities with a literal."""
+    text = re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip()).strip()
+    terms = [term.strip() for term in text.split("&&")]
+    status = [term for term in terms if term.endswith("()")]
+    met = all({"always()": True, "success()": not failed, "failure()": failed}[term] for term in status)
+    # Without a status function a condition means success() too.
+    met = met and (bool(status) or not failed)
+    for term in set(terms) - set(status):
+        left, operator, right = re.fullmatch(r"(\S+)\s*(==|!=)\s*'([^']*)'", term).groups()
+        met = met and ((value(left, known) == right) == (operator == "=="))
+    return met
+
+
+def read_outputs(path):
+    """The file behind GITHUB_OUTPUT, `name=value` lines and heredocs; anything else fails the step, as there."""
+    outputs = {}
+    lines = iter(Path(path).read_text().splitlines())
+    for line in lines:
+        heredoc = re.match(r"^([^=]+?)<<(.+)$", line)
+        if heredoc:
+            name, delimiter = heredoc.groups()
+            collected = []
+            for inner in lines:
+                if inner == delimiter:
+                    break
+                collected.append(inner)
+            else:
+                raise ValueError(f"Matching delimiter not found '{delimiter}'")
+            outputs[name] = "\n".join(collected)
+        elif line:
+            name, separator, text = line.partition("=")
+            if not separator:
+                raise ValueError(f"Invalid format '{line}'")
+            outputs[name] = text
+    return outputs
+
+
+def wait_for(path, seconds=30):
+    """Waits until there is something in `path`."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if path.exists() and path.stat().st_size:
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"{path} did not appear within {seconds} s")

@@ -1,0 +1,406 @@
+"""The step of action.yml that runs the loop, executed as the runner executes it.
+
+A stand-in for the program, and one for docker, write down what they were given; the last tests use the real program.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from runner import ROOT, Runner, wait_for
+
+# Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
+STAND_IN = """#!PYTHON
+import json, os, signal, sys, time
+record = RECORD + ("-rm" if sys.argv[1] == "rm" else "")
+seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
+def save():
+    with open(record + ".new", "w") as file:
+        json.dump(seen, file)
+    os.rename(record + ".new", record)
+def stop(number, _):
+    seen["signal"] = number
+    save()
+    sys.exit(128 + number)
+signal.signal(signal.SIGINT, stop)
+signal.signal(signal.SIGTERM, stop)
+if os.environ.get("GITHUB_OUTPUT") and sys.argv[1] == "action":
+    with open(os.environ["GITHUB_OUTPUT"], "a") as file:
+        file.write("report-dir=.loops/.running/x.report\\nartifact-name=ll-loop-x\\noutcome=failure\\n")
+save()
+if sys.argv[1] != "rm":
+    time.sleep(float(os.environ.get("STAND_IN_SLEEP", "0")))
+sys.exit(int(os.environ.get("STAND_IN_EXIT", "0")))
+"""
+
+HOSTILE = [
+    "plain",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "a\nb\n\n::error::c",
+    "$HOME ${PATH} $$ \\ \\\\ %s %0A !! * ? [a] {a,b} ~ # ; & | < > ( )",
+    "--privileged",
+    "-v /:/host",
+    " leading and trailing ",
+    "ünïcödé ✗ \U0001f600",
+]
+
+
+class RunStep(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="ll, loop ")  # a comma too: docker's mounts are CSV
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.runner = Runner(self.directory / "runner")
+        self.program = self.stand_in("ll-loop")
+        self.env = {"LL_LOOP_BINARY": str(self.program)}
+
+    def stand_in(self, name):
+        path = self.directory / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        record = str(self.directory / f"seen-{name}")
+        path.write_text(STAND_IN.replace("PYTHON", sys.executable).replace("RECORD", repr(record)))
+        path.chmod(0o755)
+        return path
+
+    def seen(self, name="ll-loop"):
+        return json.loads((self.directory / f"seen-{name}").read_text())
+
+    def run_action(self, inputs=None, during=None, **env):
+        return self.runner.run(ROOT, {"loop": "x", **(inputs or {})}, {**self.env, **env}, during)
+
+    def interrupt(self, name, number):
+        """Sends the signal, as the runner does, to the one process it started."""
+
+        def during(step_id, process):
+            if step_id == "run":
+                wait_for(self.directory / f"seen-{name}")
+                os.kill(process.pid, number)
+                self.process = process
+
+        return during
+
+
+class OnTheRunner(RunStep):
+    def test_the_program_is_called_with_its_one_argument(self):
+        self.run_action()
+        self.assertEqual(self.seen()["argv"], ["action"])
+
+    def test_inputs_arrive_byte_for_byte(self):
+        names = ["loop", "input", "params", "context", "args", "working-directory", "strict", "deadline", "report-dir"]
+        for value in HOSTILE:
+            with self.subTest(value=value):
+                self.run_action({name: value for name in names})
+                seen = self.seen()
+                for name in names:
+                    self.assertEqual(seen["env"]["INPUT_" + name.upper().replace("-", "_")], value)
+                self.assertEqual(seen["argv"], ["action"])
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
+
+    def test_the_exit_code_is_that_of_the_program(self):
+        for code in (0, 1, 2, 75, 124):
+            self.assertEqual(self.run_action(STAND_IN_EXIT=str(code)).code, code)
+
+    def test_what_the_program_puts_out_is_what_the_action_puts_out(self):
+        result = self.run_action(STAND_IN_EXIT="1")
+        self.assertEqual(result.outputs["outcome"], "failure")
+        self.assertEqual(result.outputs["report-dir"], ".loops/.running/x.report")
+        self.assertEqual(result.outputs["junit"], "")
+
+    def test_a_signal_to_the_step_reaches_the_program(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                (self.directory / "seen-ll-loop").unlink(missing_ok=True)
+                started = time.monotonic()
+                result = self.run_action(during=self.interrupt("ll-loop", number), STAND_IN_SLEEP="20")
+                self.assertLess(time.monotonic() - started, 10)
+                self.assertEqual(self.seen()["signal"], number)
+                self.assertEqual(self.seen()["pid"], self.process.pid, "no shell in between")
+                self.assertEqual(result.code, 128 + number)
+
+    def test_the_reports_are_uploaded_whatever_the_outcome(self):
+        for code in ("0", "1"):
+            result = self.run_action({"retention-days": "3"}, STAND_IN_EXIT=code)
+            ((uses, arguments),) = result.uses
+            self.assertRegex(uses, r"^actions/upload-artifact@[0-9a-f]{40}$")
+            self.assertEqual(arguments["name"], "ll-loop-x")
+            self.assertEqual(arguments["path"], ".loops/.running/x.report")
+            self.assertEqual(arguments["retention-days"], "3")
+            self.assertEqual(arguments["include-hidden-files"], "True", "`.loops` is hidden")
+
+    def test_the_reports_are_uploaded_after_a_cancellation(self):
+        result = self.run_action(during=self.interrupt("ll-loop", signal.SIGINT), STAND_IN_SLEEP="20")
+        self.assertEqual(len(result.uses), 1)
+
+    def test_nothing_is_uploaded_where_it_is_not_wanted_or_there_is_nothing(self):
+        self.assertEqual(self.run_action({"upload": "false"}).uses, [])
+        self.assertEqual(self.run_action(LL_LOOP_BINARY="/nowhere").uses, [])
+
+    def test_the_loop_keeps_the_environment_but_our_shell_does_not_run_it(self):
+        trap = self.directory / "trap.sh"
+        trap.write_text(f"touch {shlex.quote(str(self.directory / 'pwned'))}\n")
+        self.run_action(BASH_ENV=str(trap), TOOL_HOME="/opt/tool")
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
+        self.assertEqual(self.seen()["env"]["BASH_ENV"], str(trap))
+        self.assertEqual(self.seen()["env"]["TOOL_HOME"], "/opt/tool")
+        self.assertNotIn("LL_BIN", self.seen()["env"], "what is ours stays with us")
+
+
+class InAContainer(RunStep):
+    def setUp(self):
+        super().setUp()
+        self.stand_in("docker")
+        self.env["PATH"] = f"{self.directory}/bin:{os.environ['PATH']}"
+
+    def call(self, inputs=None, **env):
+        """What docker is called with to start the container."""
+        self.result = self.run_action({"image": "team/tools:1", **(inputs or {})}, **env)
+        self.assertTrue((self.directory / "seen-docker").exists(), self.result.log)
+        return self.seen("docker")
+
+    def refused(self, inputs, word, **env):
+        (self.directory / "seen-docker").unlink(missing_ok=True)
+        result = self.run_action({"image": "team/tools:1", **inputs}, **env)
+        self.assertEqual(result.code, 1)
+        self.assertIn(word, result.log)
+        self.assertIn("::error title=ll-loop did not start a container::", result.log)
+        self.assertFalse((self.directory / "seen-docker").exists(), "docker was called")
+
+    def test_the_command_line(self):
+        argv = self.call({"network": "none"})["argv"]
+        self.assertEqual(argv[0], "run")
+        self.assertEqual(argv[-2:], ["team/tools:1", "action"])
+        options = " ".join(argv)
+        self.assertIn(f"--user {os.getuid()}:{os.getgid()}", options)
+        self.assertIn("--network none", options)
+        self.assertIn("--rm", argv)
+        self.assertIn(f"--workdir {self.runner.workspace}", options)
+        self.assertNotIn("docker.sock", options)
+        self.assertNotIn("--privileged", argv)
+
+    def test_without_a_network_it_is_dockers_default(self):
+        self.assertNotIn("--network", self.call()["argv"])
+
+    def test_what_is_mounted(self):
+        argv = self.call()["argv"]
+        files = self.result.steps["run"].files
+        mounts = [argv[at + 1] for at, word in enumerate(argv) if word == "--mount"]
+        expected = [
+            (self.program, "/usr/local/bin/ll-loop", ",readonly"),
+            (self.runner.workspace, self.runner.workspace, ""),
+            (None, None, ""),
+            (files["GITHUB_OUTPUT"], files["GITHUB_OUTPUT"], ""),
+            (files["GITHUB_STEP_SUMMARY"], files["GITHUB_STEP_SUMMARY"], ""),
+            (self.runner.event, self.runner.event, ",readonly"),
+        ]
+        self.assertEqual(len(mounts), len(expected), mounts)
+        for mount, (source, target, suffix) in zip(mounts, expected):
+            self.assertTrue(mount.startswith('type=bind,"source='), mount)
+            self.assertTrue(mount.endswith('"' + suffix), mount)
+            if source and target:
+                self.assertEqual(mount, f'type=bind,"source={source}","target={target}"{suffix}')
+        self.assertNotIn(f'"source={self.runner.temp}"', " ".join(mounts), "the runner's files are out of reach")
+
+    def test_only_the_allow_list_goes_in_and_no_value_stands_in_the_process_list(self):
+        secrets = {
+            "GITHUB_TOKEN": "ghs_secret",
+            "GH_TOKEN": "ghs_secret",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "jwt",
+            "ACTIONS_RUNTIME_TOKEN": "jwt",
+            "AWS_SECRET_ACCESS_KEY": "aws",
+        }
+        argv = self.call({"input": "the input"}, **secrets)["argv"]
+        passed = [argv[at + 1] for at, word in enumerate(argv) if word == "--env"]
+        for name in [*secrets, "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "LL_BIN", "PATH", "BASH_ENV"]:
+            self.assertNotIn(name, passed)
+        for name in ("INPUT_LOOP", "INPUT_INPUT", "GITHUB_OUTPUT", "GITHUB_SHA", "GITHUB_ACTIONS", "CI", "RUNNER_OS"):
+            self.assertIn(name, passed)
+        self.assertEqual([entry.split("=")[0] for entry in passed if "=" in entry], ["HOME", "RUNNER_TEMP"])
+        self.assertNotIn("the input", " ".join(argv))
+
+    def test_variables_that_are_named_go_in(self):
+        call = self.call({"env": "DATABASE_URL\n  GITHUB_TOKEN\tA_1"}, DATABASE_URL="postgres://", GITHUB_TOKEN="t")
+        for name in ("DATABASE_URL", "GITHUB_TOKEN", "A_1"):
+            self.assertIn(name, call["argv"])
+        self.assertEqual(call["env"]["DATABASE_URL"], "postgres://")
+
+    def test_inputs_reach_docker_byte_for_byte(self):
+        for value in HOSTILE:
+            with self.subTest(value=value):
+                call = self.call({"input": value, "args": value, "loop": value})
+                for name in ("INPUT_INPUT", "INPUT_ARGS", "INPUT_LOOP"):
+                    self.assertEqual(call["env"][name], value)
+                self.assertEqual(call["argv"][-2:], ["team/tools:1", "action"])
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
+
+    def test_an_image_that_is_none_is_refused(self):
+        for image in ("--privileged", "-v/:/host", "a b", "$(touch pwned)", "image\n--privileged"):
+            self.refused({"image": image}, "is not a reference to an image")
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
+
+    def test_a_network_that_is_none_is_refused(self):
+        for network in ("--privileged", "container:other", "a b", "none\nhost"):
+            self.refused({"network": network}, "is not the name of a network")
+
+    def test_a_variable_name_that_is_none_is_refused(self):
+        for names in ("A=b", "--privileged", "$(touch pwned)", "A;B", "a-b"):
+            self.refused({"env": names}, "is not the name of an environment variable")
+
+    def test_reports_have_to_stay_in_the_workspace(self):
+        self.refused({"report-dir": "/srv/reports"}, "which the container does not see")
+        self.call({"report-dir": f"{self.runner.workspace}/reports"})
+
+    def test_a_runner_without_docker_is_refused(self):
+        bare = self.directory / "bare"
+        bare.mkdir()
+        for tool in ("bash", "dirname", "basename", "id", "mkdir", "mktemp", "sed"):
+            (bare / tool).symlink_to(shutil.which(tool))
+        self.refused({}, "needs docker", PATH=str(bare))
+
+    def test_our_own_image_is_that_of_a_release(self):
+        self.refused({"image": "default"}, "this commit of the action is none")
+
+    def test_a_released_action_knows_its_own_image(self):
+        digest = "ghcr.io/little-loops/ll-loop@sha256:" + "ab" * 32
+        action = self.directory / "action"
+        for name in ("setup", "docker"):
+            shutil.copytree(ROOT / name, action / name)
+        shutil.copy(ROOT / "action.yml", action)
+        definition = action / "docker/action.yml"
+        lines = definition.read_text().splitlines()
+        definition.write_text(
+            "\n".join(f"  image: docker://{digest}" if line.startswith("  image: ") else line for line in lines)
+        )
+        self.runner.run(action, {"loop": "x", "image": "default"}, self.env)
+        self.assertEqual(self.seen("docker")["argv"][-2:], [digest, "action"])
+
+    def test_a_signal_to_the_step_reaches_docker(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                (self.directory / "seen-docker").unlink(missing_ok=True)
+                during = self.interrupt("docker", number)
+                result = self.run_action({"image": "team/tools:1"}, during, STAND_IN_SLEEP="20")
+                self.assertEqual(self.seen("docker")["signal"], number)
+                self.assertEqual(self.seen("docker")["pid"], self.process.pid, "no shell in between")
+                self.assertEqual(result.code, 128 + number)
+
+    def test_a_container_left_behind_is_removed_by_its_name(self):
+        argv = self.call()["argv"]
+        name = argv[argv.index("--name") + 1]
+        self.assertEqual(self.seen("docker-rm")["argv"], ["rm", "--force", name])
+
+    def test_without_an_image_docker_is_not_called(self):
+        self.run_action()
+        self.assertFalse((self.directory / "seen-docker").exists())
+
+
+class TheRealProgram(unittest.TestCase):
+    """The action as a whole, with the program that was built. tests/run says where it is."""
+
+    def setUp(self):
+        self.program = os.environ.get("LL_LOOP_BIN")
+        if not self.program:
+            self.fail("LL_LOOP_BIN is not set: run `tests/run packaging`, which builds the program")
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.runner = Runner(directory.name)
+        (self.runner.workspace / ".loops").mkdir()
+
+    def loop(self, action, done="done"):
+        (self.runner.workspace / ".loops/sample.yaml").write_text(
+            "name: sample\n"
+            "description: A sample\n"
+            "initial: check\n"
+            "states:\n"
+            "  check:\n"
+            f"    action: {action}\n"
+            "    evaluate: {type: exit_code}\n"
+            "    on_yes: done\n"
+            "    on_no: failed\n"
+            "  done: {terminal: true}\n"
+            "  failed: {terminal: true}\n"
+        )
+
+    def run_action(self, inputs=None, during=None, **env):
+        return self.runner.run(ROOT, {"loop": "sample", **(inputs or {})}, {"LL_LOOP_BINARY": self.program, **env}, during)
+
+    def test_a_loop_that_succeeds(self):
+        self.loop("touch made")
+        result = self.run_action()
+        self.assertEqual(result.code, 0, result.log)
+        self.assertTrue((self.runner.workspace / "made").exists())
+        self.assertEqual(result.outputs["outcome"], "success")
+        self.assertEqual(result.outputs["exit-code"], "0")
+        self.assertEqual(result.outputs["verified"], "true")
+        self.assertEqual(result.outputs["final-state"], "done")
+        self.assertTrue((self.runner.workspace / result.outputs["report-dir"]).is_dir())
+        self.assertTrue((self.runner.workspace / result.outputs["junit"]).is_file())
+        self.assertIn("sample", result.steps["run"].files["GITHUB_STEP_SUMMARY"].read_text())
+
+    def test_a_loop_that_fails(self):
+        self.loop("exit 1")
+        result = self.run_action()
+        self.assertEqual(result.code, 1, result.log)
+        self.assertEqual(result.outputs["outcome"], "failure")
+        self.assertEqual(len(result.uses), 1)
+        self.assertIn("::error", result.log)
+
+    def test_a_loop_that_is_not_there(self):
+        result = self.run_action({"loop": "smaple"})
+        self.assertEqual(result.code, 2, result.log)
+
+    def test_a_cancellation(self):
+        self.loop("touch started && sleep 300")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                started = self.runner.workspace / "started"
+                started.unlink(missing_ok=True)
+
+                def during(step_id, process):
+                    if step_id == "run":
+                        until = time.monotonic() + 60
+                        while not started.exists() and time.monotonic() < until:
+                            time.sleep(0.02)
+                        self.signalled = time.monotonic()
+                        process.send_signal(number)
+
+                result = self.run_action(during=during)
+                self.assertLess(time.monotonic() - self.signalled, 10, "the runner kills after ten seconds")
+                self.assertEqual(result.code, 128 + number, result.log)
+                self.assertEqual(len(result.uses), 1, "the reports are uploaded")
+
+    def test_words_in_args_are_arguments_and_no_shell_sees_them(self):
+        self.loop("exit 1")
+        self.run_action({"args": "--max-iterations 2 '$(touch pwned)' ; touch pwned"})
+        self.assertFalse((self.runner.workspace / "pwned").exists())
+
+    def test_inputs_reach_the_actions_of_the_loop(self):
+        self.loop("""printf '%s' ${context.input:shell} > got""")
+        value = HOSTILE[5] + HOSTILE[1]
+        result = self.run_action({"input": value})
+        self.assertEqual(result.code, 0, result.log)
+        self.assertEqual((self.runner.workspace / "got").read_text(), value)
+        self.assertFalse((self.runner.workspace / "pwned").exists())
+
+    def test_the_actions_of_the_loop_see_no_token_and_no_file_of_the_runner(self):
+        self.loop("env > seen")
+        self.run_action(GITHUB_TOKEN="ghs_secret", ACTIONS_ID_TOKEN_REQUEST_TOKEN="jwt", TOOL_HOME="/opt/tool")
+        seen = (self.runner.workspace / "seen").read_text()
+        self.assertIn("TOOL_HOME=/opt/tool\n", seen)
+        for name in ("GITHUB_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT",
+                     "GITHUB_STEP_SUMMARY", "GITHUB_STATE", "INPUT_LOOP"):  # fmt: skip
+            self.assertNotIn(f"\n{name}=", f"\n{seen}")
+
+
+if __name__ == "__main__":
+    unittest.main()
