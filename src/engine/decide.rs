@@ -351,7 +351,7 @@ impl Engine<'_> {
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
         let seen = self.run.seen().map(describe).unwrap_or_default();
         let error = format!(
-            "`{name}` has no route for the verdict `{verdict}`{seen}; its routes are {}",
+            "no route for the verdict `{verdict}`{seen}; the routes are {}",
             ways.join(", ")
         );
         Event::LoopError { state: name.clone(), error }
@@ -459,7 +459,7 @@ impl Engine<'_> {
 }
 
 fn error_in(state: &StateName, key: &str, error: &str) -> Event {
-    Event::LoopError { state: state.clone(), error: format!("in `{key}` of `{state}`: {error}") }
+    Event::LoopError { state: state.clone(), error: format!("in `{key}`: {error}") }
 }
 
 /// Returns the verdict of an action that is not handed to any evaluator.

@@ -107,7 +107,7 @@ pub enum Event {
     LoopError {
         /// The state.
         state: StateName,
-        /// What happened.
+        /// What happened, without the name of the state.
         error: String,
     },
     /// The loop's timeout passed.

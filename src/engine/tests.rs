@@ -358,9 +358,9 @@ fn error_routes_come_in_their_order() {
 #[test]
 fn no_way_out_names_the_ways_there_are() {
     let text = "states:\n  a: {action: x, on_yes: done, on_blocked: done}\n  done: {terminal: true}\n";
-    assert_snapshot!(trace(text, "x: 1"), @r"
-    1/1 a: x (1) → no error: `a` has no route for the verdict `no` (exit 1); its routes are `blocked`, `yes`
-    = error (4, unverified) by Error in a after 1 iterations, 1 steps: `a` has no route for the verdict `no` (exit 1); its routes are `blocked`, `yes`
+    assert_snapshot!(trace(text, "x: 1"), @"
+    1/1 a: x (1) → no error: no route for the verdict `no` (exit 1); the routes are `blocked`, `yes`
+    = error (4, unverified) by Error in a after 1 iterations, 1 steps: no route for the verdict `no` (exit 1); the routes are `blocked`, `yes`
     ");
 }
 
@@ -498,9 +498,9 @@ states:
 #[test]
 fn a_missing_value_ends_the_run_and_names_everything() {
     let text = "states:\n  a: {action: 'x ${prev.output}', next: done}\n  done: {terminal: true}\n";
-    assert_snapshot!(trace(text, ""), @r"
-    1/1 a error: in `action` of `a`: `${prev.output}` has no value: no state with an action ran before this one
-    = error (4) by Error in a after 1 iterations, 1 steps: in `action` of `a`: `${prev.output}` has no value: no state with an action ran before this one
+    assert_snapshot!(trace(text, ""), @"
+    1/1 a error: in `action`: `${prev.output}` has no value: no state with an action ran before this one
+    = error (4) by Error in a after 1 iterations, 1 steps: in `action`: `${prev.output}` has no value: no state with an action ran before this one
     ");
 }
 

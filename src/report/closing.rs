@@ -57,7 +57,9 @@ pub fn advice(digest: &Digest) -> Option<String> {
         Outcome::Blocked => Some("a person has to look at it".into()),
         Outcome::Timeout => Some(format!("raise the loop's `timeout`; {}", saved())),
         Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => Some(saved()),
-        Outcome::Failure | Outcome::Stopped | Outcome::Error => {
+        // The sentence about the run says it already.
+        Outcome::Error => None,
+        Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);
             (!reason.is_empty()).then_some(reason)
         }
