@@ -56,6 +56,11 @@ impl RunFiles {
         self.with("state.json")
     }
 
+    /// The snapshot before that one, written over by the next.
+    pub fn spare_state(&self) -> PathBuf {
+        self.with("state.json.new")
+    }
+
     /// Everything the actions printed.
     pub fn log(&self) -> PathBuf {
         self.with("log")
@@ -81,9 +86,11 @@ impl RunFiles {
         self.with("dir")
     }
 
-    /// Removes the process id, and an empty scratch directory.
+    /// Removes what only a running run needs: the process id, the spare snapshot, an empty scratch directory.
     pub fn release(&self) {
-        let _absent = fs_err::remove_file(self.pid());
+        for file in [self.pid(), self.spare_state()] {
+            let _absent = fs_err::remove_file(file);
+        }
         // Fails when the loop put something there, which is then kept.
         let _in_use = std::fs::remove_dir(self.scratch());
     }

@@ -1,7 +1,8 @@
 //! `state.json`: where a run stands, for people and other tools. Written anew after every batch, whole or not at all;
 //! never read back by ll-loop itself, which folds the journal.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -69,13 +70,32 @@ pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last
 }
 
 /// Replaces the file. Half a file is never seen: the new one takes the place of the old one in one step.
+///
+/// The two change places, and the old one is written over the next time. Renaming over a file would do the same, but
+/// some file systems (ext4) then start to write the disk at once, which takes ten times as long as everything else
+/// here. Nobody needs that: what a crash of the machine may lose is in the journal.
 pub fn write(files: &RunFiles, content: &Value) -> io::Result<()> {
-    let target = files.state();
-    let fresh = target.with_extension("json.new");
+    let (target, spare) = (files.state(), files.spare_state());
     let mut bytes = serde_json::to_vec(content)?;
     bytes.push(b'\n');
-    fs_err::write(&fresh, bytes)?;
-    fs_err::rename(fresh, target)
+    let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
+    file.write_all(&bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    drop(file);
+    swap(&spare, &target).or_else(|_| fs_err::rename(&spare, &target))
+}
+
+/// Lets two files change places. Fails when one is not there, or where the file system cannot do it.
+#[cfg(target_os = "linux")]
+fn swap(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+/// Lets two files change places: not here.
+#[cfg(not(target_os = "linux"))]
+fn swap(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn status(outcome: Option<Outcome>) -> &'static str {

@@ -15,7 +15,10 @@ fn junit(text: &str) -> Value {
     let read = Command::new("python3").arg(script).arg(project.at("reports/junit.xml")).output().unwrap();
     let stderr = String::from_utf8_lossy(&read.stderr);
     assert!(read.status.success(), "run `tests/run` once, which installs the readers: {stderr}");
-    serde_json::from_slice(&read.stdout).unwrap()
+    let mut read: Value = serde_json::from_slice(&read.stdout).unwrap();
+    let page = read["junit2html"].as_object_mut().unwrap().remove("page_bytes");
+    assert!(page.is_some_and(|bytes| bytes.as_u64() > Some(1000)), "the page is empty");
+    read
 }
 
 #[test]
@@ -54,8 +57,7 @@ fn real_readers_read_a_fixed_run() {
           "check",
           "fix",
           "loop outcome"
-        ],
-        "page_bytes": 9560
+        ]
       }
     }
     "#);
@@ -96,8 +98,7 @@ fn real_readers_read_hostile_output() {
         "names": [
           "a",
           "loop outcome"
-        ],
-        "page_bytes": 9119
+        ]
       }
     }
     "#);
