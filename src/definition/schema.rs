@@ -126,6 +126,12 @@ record! {
         action: Option<Template>,
         /// How the action is run; told from the text when absent.
         action_type: Option<ActionType>,
+        /// The loop that this state runs: its name, or a template for it.
+        r#loop as "loop": Option<Template>,
+        /// Values for the declared parameters of that loop.
+        with: IndexMap<VarName, Value> = IndexMap::new(),
+        /// Whether that loop sees the context and captures of this one, and gives its captures back.
+        context_passthrough: bool = false,
         /// How the result becomes a verdict. `exit_code` for shell actions when absent.
         evaluate or "condition": Option<Evaluate>,
         /// Where each verdict leads, with `_` for any other and `_error` for errors.
@@ -186,9 +192,6 @@ record! {
         "*_ok",
     ]
     later {
-        "loop" = "sub-loops come with a later version; `action: ll-loop run NAME` runs another loop",
-        "with" = "sub-loops and fragments come with a later version",
-        "context_passthrough" = "sub-loops come with a later version",
         "fragment" = "fragments come with a later version; write its keys into the state",
         "agent" = "the choice of an agent comes with a later version",
         "tools" = "the choice of tools comes with a later version",

@@ -2,21 +2,27 @@
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Template};
 use crate::base::text::plural;
 use crate::base::time::{human, millis};
 use crate::evaluate::field::FieldError;
-use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
-use crate::machine::{Action, Cap, EndId, Meaning, Routes, Step, StepId, Target};
+use crate::machine::{
+    Action, Binding, Cap, EndId, Meaning, Routes, ShellAction, Step, StepId, SubLoopAction, SubLoopInput,
+    Target,
+};
 
-use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason};
+use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason, SubLoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::ActionRequest;
+use super::request::{ActionRequest, Around, SubLoopEnd, SubLoopRequest};
 use super::run::{Deciding, Ending, Phase};
-use super::{Engine, environment};
+use super::{Engine, Request, environment};
 
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
@@ -84,12 +90,20 @@ impl Engine<'_> {
     /// Returns why a state must not be entered, or what is entered in its place.
     fn refuse(&self, id: StepId) -> Option<Event> {
         let name = &self.machine.step(id).name;
-        if self.machine.limits.timeout.is_some_and(|timeout| self.now >= timeout) {
+        self.out_of_time(name).or_else(|| self.out_of_bounds(id, name))
+    }
+
+    fn out_of_time(&self, name: &StateName) -> Option<Event> {
+        if self.timeout().is_some_and(|timeout| self.now >= timeout) {
             return Some(Event::LoopTimeout { state: name.clone(), elapsed_ms: millis(self.now) });
         }
         if self.start.deadline.is_some_and(|deadline| self.now >= deadline) {
             return Some(self.hand_off(name));
         }
+        None
+    }
+
+    fn out_of_bounds(&self, id: StepId, name: &StateName) -> Option<Event> {
         if self.run.capped().is_some() {
             // The handler of a cap runs although the cap is met.
             return None;
@@ -163,17 +177,20 @@ impl Engine<'_> {
     fn act(&mut self, id: StepId) -> Event {
         let step = self.machine.step(id);
         match &step.action {
-            Some(action) => match self.request(action, Some(step)) {
+            Some(Action::Shell(shell)) => match self.request(shell, Some(step)) {
                 Ok(event) => event,
                 Err(error) => error_in(&step.name, "action", &error.to_string()),
+            },
+            Some(Action::SubLoop(sub)) => match self.request_sub_loop(sub, &step.name) {
+                Ok(event) => event,
+                Err(error) => error_in(&step.name, "loop", &error.to_string()),
             },
             None => self.judge(id),
         }
     }
 
     /// Resolves an action and announces it.
-    fn request(&mut self, action: &Action, step: Option<&Step>) -> Result<Event, RenderError> {
-        let Action::Shell(shell) = action;
+    fn request(&mut self, shell: &ShellAction, step: Option<&Step>) -> Result<Event, RenderError> {
         let text = self.render(&shell.text)?;
         let cwd = shell.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
@@ -181,14 +198,14 @@ impl Engine<'_> {
             env.push((name.clone(), self.render(value)?));
         }
         let timeout = if step.is_none() { shell.timeout.or(Some(CLOSING_TIME)) } else { shell.timeout };
-        self.request = Some(ActionRequest {
+        self.request = Some(Request::Action(ActionRequest {
             shell: shell.shell.clone(),
             text: text.clone(),
             env,
             cwd,
             end: self.end_of_action(timeout),
             idle: shell.idle_timeout,
-        });
+        }));
         let state = match (step, self.run.phase()) {
             (Some(step), _) => step.name.clone(),
             (None, Phase::Deciding(Deciding::Arrive { to, .. })) => self.machine.name_of(*to).clone(),
@@ -197,11 +214,78 @@ impl Engine<'_> {
         Ok(Event::ActionStart { state, action: text, kind: ActionKind::Shell })
     }
 
+    /// Resolves a sub-loop and announces it.
+    fn request_sub_loop(&mut self, sub: &SubLoopAction, state: &StateName) -> Result<Event, RenderError> {
+        let name = self.render(&sub.name)?;
+        let mut params = Map::new();
+        let mut around = None;
+        match &sub.given {
+            SubLoopInput::Nothing => {}
+            SubLoopInput::Everything => {
+                let (context, captured) = (self.start.context.clone(), self.run.captured().clone());
+                around = Some(Around { context, captured });
+            }
+            SubLoopInput::Parameters(bindings) => {
+                for (name, binding) in bindings {
+                    let value = match binding {
+                        Binding::Text(text) => Value::String(self.render(text)?),
+                        Binding::Value(value) => value.clone(),
+                    };
+                    params.insert(name.to_string(), value);
+                }
+            }
+        }
+        let left = |end: Duration| end.saturating_sub(self.now);
+        let timeout = sub.timeout.into_iter().chain(self.timeout().map(left)).min();
+        let deadline = self.start.deadline.map(left);
+        let request = SubLoopRequest { name: name.clone(), params, around, timeout, deadline };
+        self.request = Some(Request::SubLoop(Box::new(request)));
+        Ok(Event::SubLoopStart { state: state.clone(), r#loop: name })
+    }
+
+    /// The end of a sub-loop as an event.
+    pub(super) fn completed_sub_loop(&self, id: StepId, end: Result<SubLoopEnd, String>) -> Event {
+        let step = self.machine.step(id);
+        let (name, gives_back) = match (&self.request, &step.action) {
+            (_, Some(Action::SubLoop(sub))) => {
+                (self.render(&sub.name).unwrap_or_default(), matches!(sub.given, SubLoopInput::Everything))
+            }
+            (_, Some(Action::Shell(_)) | None) => (String::new(), false),
+        };
+        let state = step.name.clone();
+        Event::SubLoopComplete(match end {
+            Ok(end) => SubLoopComplete {
+                state,
+                r#loop: name,
+                verdict: sub_loop_verdict(end.complete.outcome),
+                exit_code: end.complete.exit_code.into(),
+                final_state: Some(end.complete.final_state),
+                steps: end.complete.steps,
+                duration_ms: end.complete.duration_ms,
+                error: None,
+                captured: if gives_back { end.captured } else { IndexMap::new() },
+                output: end.output,
+            },
+            Err(error) => SubLoopComplete {
+                state,
+                r#loop: name,
+                verdict: Verdict::error(),
+                exit_code: 2,
+                final_state: None,
+                steps: 0,
+                duration_ms: 0,
+                error: Some(error),
+                captured: IndexMap::new(),
+                output: Text::default(),
+            },
+        })
+    }
+
     /// Returns the first thing that would end an action from outside.
     fn end_of_action(&self, timeout: Option<Duration>) -> Option<(Duration, Stop)> {
         let left = |end: Duration| end.saturating_sub(self.now);
         let own = timeout.map(|timeout| (timeout, Stop::Timeout));
-        let run = self.machine.limits.timeout.map(|end| (left(end), Stop::LoopTimeout));
+        let run = self.timeout().map(|end| (left(end), Stop::LoopTimeout));
         let job = self.start.deadline.map(|end| (left(end), Stop::Deadline));
         own.into_iter().chain(run).chain(job).min_by_key(|(after, _)| *after)
     }
@@ -210,6 +294,14 @@ impl Engine<'_> {
         let step = self.machine.step(id);
         if let Some(event) = self.ended_around(step) {
             return event;
+        }
+        if let Some(sub) = self.run.sub_loop() {
+            let mut details = Map::new();
+            details.insert("exit_code".to_owned(), sub.exit_code.into());
+            details.insert("final_state".to_owned(), sub.final_state.as_ref().map(StateName::as_str).into());
+            details.insert("steps".to_owned(), sub.steps.into());
+            details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
+            return Event::Evaluate { r#type: "sub_loop".to_owned(), verdict: sub.verdict.clone(), details };
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
@@ -242,6 +334,9 @@ impl Engine<'_> {
 
     /// An action that was stopped because the run is to end ends the run.
     fn ended_around(&self, step: &Step) -> Option<Event> {
+        if self.run.sub_loop().is_some() {
+            return self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
+        }
         match self.run.seen()?.stop? {
             Stop::LoopTimeout => {
                 Some(Event::LoopTimeout { state: step.name.clone(), elapsed_ms: millis(self.now) })
@@ -288,13 +383,20 @@ impl Engine<'_> {
         let Routes::ByVerdict { table, error, otherwise } = &step.routes else {
             return self.go_on(step);
         };
+        let is_sub_loop = self.run.sub_loop().is_some();
         let own = |verdict: &Verdict| table.get(verdict).copied();
+        let named =
+            || own(verdict).or_else(|| own(&Verdict::canonical(verdict.as_str())).filter(|_| is_sub_loop));
         let is_failure = verdict.is_error() || verdict.is_timeout();
         let own_error = || error.or_else(|| own(&Verdict::error()));
-        let found = if let Some(to) = own(verdict) {
+        // A sub-loop that did not succeed failed, whatever stopped it.
+        let own_failure = || own(&Verdict::yes_if(false)).filter(|_| is_sub_loop && verdict.is_failing());
+        let found = if let Some(to) = named() {
             Some((to, verdict.clone(), RouteReason::Verdict))
         } else if is_failure && let Some(to) = own_error() {
             Some((to, Verdict::error(), RouteReason::Error))
+        } else if let Some(to) = own_failure() {
+            Some((to, verdict.clone(), RouteReason::Verdict))
         } else if verdict.is_timeout()
             && let Some(to) = fallback.on_timeout
         {
@@ -350,20 +452,17 @@ impl Engine<'_> {
         }
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
         let seen = self.run.seen().map(describe).unwrap_or_default();
-        let error = format!(
-            "no route for the verdict `{verdict}`{seen}; the routes are {}",
-            ways.join(", ")
-        );
+        let error = format!("no route for the verdict `{verdict}`{seen}; the routes are {}", ways.join(", "));
         Event::LoopError { state: name.clone(), error }
     }
 
     /// Runs the action of a terminal, if it has one.
     fn close(&mut self, id: EndId) -> Event {
         let end = self.machine.end(id);
-        let Some(action) = &end.closing else {
+        let Some(Action::Shell(shell)) = &end.closing else {
             return self.finish(id);
         };
-        match self.request(action, None) {
+        match self.request(shell, None) {
             Ok(event) => event,
             Err(error) => {
                 let message = format!("the closing action was not run: {error}");
@@ -460,6 +559,22 @@ impl Engine<'_> {
 
 fn error_in(state: &StateName, key: &str, error: &str) -> Event {
     Event::LoopError { state: state.clone(), error: format!("in `{key}`: {error}") }
+}
+
+/// What the end of a sub-loop means for the state that ran it.
+fn sub_loop_verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Outcome::Success => Verdict::new("success"),
+        Outcome::Failure
+        | Outcome::Exhausted
+        | Outcome::Stopped
+        | Outcome::OverBudget
+        | Outcome::Handoff
+        | Outcome::Interrupted => Verdict::new("failure"),
+        Outcome::Error | Outcome::Unavailable => Verdict::error(),
+        Outcome::Blocked => Verdict::new("blocked"),
+        Outcome::Timeout => Verdict::timeout(),
+    }
 }
 
 /// Returns the verdict of an action that is not handed to any evaluator.

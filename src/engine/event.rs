@@ -12,6 +12,7 @@ use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::verdict::Verdict;
 
 use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::run::StateResult;
 
 /// How much of a stream an event carries; a longer one stands whole in a file beside the journal.
 pub const TAIL: usize = 8 * 1024;
@@ -53,6 +54,15 @@ pub enum Event {
         /// What it saw, fixed per evaluator.
         details: Map<String, Value>,
     },
+    /// Another loop begins as the work of a state. Its own events follow, one level deeper.
+    SubLoopStart {
+        /// The state.
+        state: StateName,
+        /// The other loop.
+        r#loop: String,
+    },
+    /// That loop ended.
+    SubLoopComplete(SubLoopComplete),
     /// The next state was chosen.
     Route {
         /// The state that is left.
@@ -165,6 +175,8 @@ pub enum Llm {
 pub enum ActionKind {
     /// A command line.
     Shell,
+    /// Another loop.
+    SubLoop,
 }
 
 /// Which rule chose the next state.
@@ -254,6 +266,35 @@ impl From<ActionCompleteWire> for ActionComplete {
     }
 }
 
+/// How a sub-loop ended, for the state that ran it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubLoopComplete {
+    /// The state.
+    pub state: StateName,
+    /// The other loop.
+    pub r#loop: String,
+    /// What its end means for the state: success, failure, error, timeout or blocked.
+    pub verdict: Verdict,
+    /// Its exit code, had it run alone.
+    pub exit_code: i32,
+    /// Where it ended; none when it could not be started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub final_state: Option<StateName>,
+    /// Its steps.
+    pub steps: u32,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why it could not be started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+    /// What it gives back to the captures of the run around it. Not written: the events of the sub-loop say it.
+    #[serde(skip)]
+    pub captured: IndexMap<String, StateResult>,
+    /// What its last action printed.
+    #[serde(skip)]
+    pub output: Text,
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopComplete {
@@ -289,9 +330,22 @@ pub struct Stamped {
     pub ts: Timestamp,
     /// The number.
     pub seq: u64,
+    /// How deep in sub-loops, 0 for the run itself.
+    #[serde(default)]
+    pub depth: u32,
+    /// The loops on the way there, the run itself first; empty for the run itself.
+    #[serde(default)]
+    pub path: Vec<LoopName>,
     /// What.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl Stamped {
+    /// Stamps an event of the run itself.
+    pub fn new(ts: Timestamp, seq: u64, event: Event) -> Self {
+        Self { ts, seq, depth: 0, path: Vec::new(), event }
+    }
 }
 
 impl Serialize for Stamped {
@@ -300,13 +354,17 @@ impl Serialize for Stamped {
         let Value::Object(fields) = serde_json::to_value(&self.event).map_err(S::Error::custom)? else {
             return Err(S::Error::custom("an event is an object"));
         };
-        let mut map = serializer.serialize_map(Some(fields.len() + 2))?;
+        let mut map = serializer.serialize_map(None)?;
         let mut fields = fields.into_iter();
         if let Some((key, name)) = fields.next() {
             map.serialize_entry(&key, &name)?;
         }
         map.serialize_entry("ts", &self.ts)?;
         map.serialize_entry("seq", &self.seq)?;
+        if self.depth > 0 {
+            map.serialize_entry("depth", &self.depth)?;
+            map.serialize_entry("path", &self.path)?;
+        }
         for (key, value) in fields {
             map.serialize_entry(&key, &value)?;
         }
@@ -319,7 +377,7 @@ mod tests {
     use super::*;
 
     fn stamped(event: Event) -> Stamped {
-        Stamped { ts: Timestamp::from_millis(0), seq: 1, event }
+        Stamped::new(Timestamp::from_millis(0), 1, event)
     }
 
     #[test]

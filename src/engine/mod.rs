@@ -8,6 +8,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
 use crate::base::time::Timestamp;
 use crate::machine::Machine;
 
@@ -21,10 +24,8 @@ mod scope;
 
 use event::{Event, LoopStart};
 use outcome::Signal;
-use request::{ActionRequest, Input, Next};
-use run::{Phase, Run, Waiting};
-
-use serde_json::{Map, Value};
+use request::{ActionRequest, Input, Next, SubLoopRequest};
+use run::{Phase, Run, StateResult, Waiting};
 
 /// What a run is told at its start and never changes.
 #[derive(Clone, Debug)]
@@ -41,6 +42,10 @@ pub struct Start {
     pub run_dir: String,
     /// The time after which the run hands itself over, if there is one.
     pub deadline: Option<Duration>,
+    /// The time that is left to a sub-loop of the run around it.
+    pub timeout: Option<Duration>,
+    /// The captures of the run around a sub-loop, where it sees them.
+    pub captured: IndexMap<String, StateResult>,
 }
 
 /// A run of a machine.
@@ -50,13 +55,21 @@ pub struct Engine<'m> {
     run: Run,
     now: Duration,
     cancel: Option<Signal>,
-    request: Option<ActionRequest>,
+    request: Option<Request>,
+}
+
+/// Work that was announced and not yet done.
+enum Request {
+    Action(ActionRequest),
+    SubLoop(Box<SubLoopRequest>),
 }
 
 impl<'m> Engine<'m> {
     /// Makes a run that has not begun.
     pub fn new(machine: &'m Machine, start: Start) -> Self {
-        Self { machine, start, run: Run::new(), now: Duration::ZERO, cancel: None, request: None }
+        let mut run = Run::new();
+        run.inherit(start.captured.clone());
+        Self { machine, start, run, now: Duration::ZERO, cancel: None, request: None }
     }
 
     /// Returns everything that is known about the run.
@@ -83,7 +96,10 @@ impl<'m> Engine<'m> {
     pub fn next(&self) -> Next<'_> {
         match (self.run.phase(), &self.request) {
             (Phase::Waiting(Waiting::Start), _) => Next::Begin,
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(request)) => Next::Run(request),
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Action(request))) => {
+                Next::Run(request)
+            }
+            (Phase::Waiting(Waiting::SubLoop(_)), Some(Request::SubLoop(request))) => Next::SubLoop(request),
             (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => Next::Wait(self.bounded(*wait)),
             (Phase::Done(end), _) => Next::Done(end),
             // A request is made with the event that announces it, and `handle` settles every decision.
@@ -103,6 +119,12 @@ impl<'m> Engine<'m> {
             (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::ActionDone(seen)) => {
                 self.request = None;
                 let event = self.completed(seen);
+                self.record(event, &mut events);
+            }
+            (Phase::Waiting(Waiting::SubLoop(id)), Input::SubLoopDone(end)) => {
+                let id = *id;
+                self.request = None;
+                let event = self.completed_sub_loop(id, end);
                 self.record(event, &mut events);
             }
             (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => self.run.waited(),
@@ -128,9 +150,14 @@ impl<'m> Engine<'m> {
         events.push(event);
     }
 
+    /// Returns the time for the whole run: its own, or less when the run around it has less left.
+    fn timeout(&self) -> Option<Duration> {
+        self.machine.limits.timeout.into_iter().chain(self.start.timeout).min()
+    }
+
     /// Shortens a wait to what is left of the run.
     fn bounded(&self, wait: Duration) -> Duration {
-        let ends = self.machine.limits.timeout.into_iter().chain(self.start.deadline);
+        let ends = self.timeout().into_iter().chain(self.start.deadline);
         ends.map(|end| end.saturating_sub(self.now)).fold(wait, Duration::min)
     }
 }

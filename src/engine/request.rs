@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use crate::evaluate::observation::{Observation, Stop};
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::evaluate::observation::{Observation, Stop, Text};
 
 use super::event::LoopComplete;
 use super::outcome::Signal;
+use super::run::StateResult;
 
 /// A fact from the world.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub enum Input {
     Begin,
     /// The action ended.
     ActionDone(Observation),
+    /// The sub-loop ended, or could not begin.
+    SubLoopDone(Result<SubLoopEnd, String>),
     /// The wait is over.
     WaitDone,
     /// Somebody wants the run to end.
@@ -27,10 +33,47 @@ pub enum Next<'a> {
     Begin,
     /// Run this and report.
     Run(&'a ActionRequest),
+    /// Run this loop to its end and report.
+    SubLoop(&'a SubLoopRequest),
     /// Wait this long and report.
     Wait(Duration),
     /// Nothing: the run is over.
     Done(&'a LoopComplete),
+}
+
+/// A sub-loop with every template resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubLoopRequest {
+    /// Its name.
+    pub name: String,
+    /// Values for its parameters.
+    pub params: Map<String, Value>,
+    /// The context and the captures that it sees, where it sees those of the loop around it.
+    pub around: Option<Around>,
+    /// The longest time.
+    pub timeout: Option<Duration>,
+    /// The time after which it hands itself over.
+    pub deadline: Option<Duration>,
+}
+
+/// What a sub-loop sees of the loop around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Around {
+    /// The variables.
+    pub context: Map<String, Value>,
+    /// The captures.
+    pub captured: IndexMap<String, StateResult>,
+}
+
+/// How a sub-loop ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubLoopEnd {
+    /// Its last event.
+    pub complete: LoopComplete,
+    /// Its captures.
+    pub captured: IndexMap<String, StateResult>,
+    /// What its last action printed.
+    pub output: Text,
 }
 
 /// An action with every template resolved.

@@ -11,7 +11,7 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, Routes, Step, StepId, Target};
 
-use super::event::{Event, LoopComplete, RouteReason};
+use super::event::{Event, LoopComplete, RouteReason, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
 /// Either the world owes us something, or we owe a decision, or it is over.
@@ -32,6 +32,8 @@ pub enum Waiting {
     Start,
     /// The end of a state's action.
     Action(StepId),
+    /// The end of a sub-loop.
+    SubLoop(StepId),
     /// The end of a terminal's action.
     Closing(EndId),
     /// The end of a wait before `to` is entered.
@@ -126,6 +128,7 @@ pub struct Run {
     results: IndexMap<StateName, StateResult>,
     prev: Option<StateResult>,
     seen: Option<StateResult>,
+    sub_loop: Option<SubLoopComplete>,
     evaluation: Option<Evaluation>,
     messages: Vec<String>,
     noted: bool,
@@ -153,6 +156,7 @@ impl Run {
             results: IndexMap::new(),
             prev: None,
             seen: None,
+            sub_loop: None,
             evaluation: None,
             messages: Vec::new(),
             noted: false,
@@ -245,6 +249,16 @@ impl Run {
         self.seen.as_ref().map(|result| &result.seen)
     }
 
+    /// Returns how the sub-loop of the current state ended.
+    pub(super) fn sub_loop(&self) -> Option<&SubLoopComplete> {
+        self.sub_loop.as_ref()
+    }
+
+    /// Begins with the captures of the run around this one.
+    pub(super) fn inherit(&mut self, captured: IndexMap<String, StateResult>) {
+        self.captured = captured;
+    }
+
     pub(super) fn last_entered(&self) -> Option<StepId> {
         self.last_entered
     }
@@ -300,6 +314,12 @@ impl Run {
                 None => {}
             },
             Event::ActionComplete(complete) => self.complete(machine, &complete.seen),
+            Event::SubLoopStart { state, .. } => {
+                if let Some(Target::Step(id)) = machine.find(state) {
+                    self.phase = Phase::Waiting(Waiting::SubLoop(id));
+                }
+            }
+            Event::SubLoopComplete(complete) => self.complete_sub_loop(machine, complete),
             Event::Evaluate { verdict, details, .. } => self.evaluate(verdict, details),
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
@@ -350,6 +370,7 @@ impl Run {
         self.current = Some(state.clone());
         (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
         self.seen = None;
+        self.sub_loop = None;
         self.noted = false;
         self.retry_announced = false;
         self.restarting = false;
@@ -372,6 +393,25 @@ impl Run {
             }
             Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {}
         }
+    }
+
+    /// The sub-loop stands for the action: its exit code and its last output are the state's.
+    fn complete_sub_loop(&mut self, machine: &Machine, complete: &SubLoopComplete) {
+        let Phase::Waiting(Waiting::SubLoop(id)) = self.phase else { return };
+        for (name, result) in &complete.captured {
+            self.captured.insert(name.clone(), result.clone());
+        }
+        let seen = Observation {
+            stdout: complete.output.clone(),
+            duration: Duration::from_millis(complete.duration_ms),
+            ..Observation::exited(complete.exit_code, "")
+        };
+        let step = machine.step(id);
+        let result = StateResult { state: step.name.clone(), seen, verdict: None };
+        self.store(step, &result);
+        self.seen = Some(result);
+        self.sub_loop = Some(complete.clone());
+        self.phase = Phase::Deciding(Deciding::Judge(id));
     }
 
     fn store(&mut self, step: &Step, result: &StateResult) {

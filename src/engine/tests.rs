@@ -44,6 +44,8 @@ fn start(strict: bool) -> Start {
         env: BTreeMap::from([("HOME".to_owned(), "/home/x".to_owned())]),
         run_dir: "/run".to_owned(),
         deadline: None,
+        timeout: None,
+        captured: IndexMap::new(),
     }
 }
 
@@ -104,10 +106,46 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
                 now += Duration::from_secs(world.seconds_per_action).min(limit);
                 Input::ActionDone(seen)
             }
+            Next::SubLoop(request) => {
+                let seen = world.answer(&request.name);
+                Input::SubLoopDone(sub_loop_end(request, &seen))
+            }
         };
         all.extend(engine.handle(input, now));
     }
     panic!("no end after 10000 turns: {:?}", &all[all.len() - 5..]);
+}
+
+/// Lets a sub-loop end as a scripted answer says: its exit code names the outcome, its output is a capture `kid`.
+fn sub_loop_end(
+    request: &request::SubLoopRequest,
+    seen: &Observation,
+) -> Result<request::SubLoopEnd, String> {
+    let outcome = match seen.exit_code {
+        0 => Outcome::Success,
+        1 => Outcome::Failure,
+        4 => Outcome::Error,
+        5 => Outcome::Blocked,
+        124 => Outcome::Timeout,
+        _ => return Err("there is no such loop".to_owned()),
+    };
+    let name = crate::base::name::StateName::parse("end").unwrap();
+    let complete = event::LoopComplete {
+        outcome,
+        terminated_by: outcome::TerminatedBy::Terminal,
+        final_state: name.clone(),
+        iterations: 1,
+        steps: 2,
+        cycles: 1,
+        duration_ms: 1000,
+        verified: true,
+        exit_code: outcome.exit_code(None),
+        signal: None,
+        reason: String::new(),
+    };
+    let mut captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
+    captured.insert("kid".to_owned(), StateResult { state: name, seen: seen.clone(), verdict: None });
+    Ok(request::SubLoopEnd { complete, captured, output: seen.stdout.clone() })
 }
 
 /// Writes events as one line a step: `1/2 check: test → no → fix`.
@@ -139,6 +177,8 @@ fn traced(events: &[Event]) -> String {
             Event::Retry { attempt, max_retries, .. } => {
                 writeln!(out, "retry {attempt} after {max_retries} at most")
             }
+            Event::SubLoopStart { r#loop, .. } => write!(out, " runs {loop}"),
+            Event::SubLoopComplete(end) => write!(out, " ({})", end.exit_code),
             Event::Message { text, .. } => write!(out, " says {text:?}"),
             Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),
@@ -524,6 +564,73 @@ states:
 }
 
 #[test]
+fn the_end_of_a_sub_loop_is_a_verdict() {
+    let ends = |routes: &str, code: &str| {
+        let text = format!(
+            "states:\n  p: {{loop: kid, {routes}}}\n  good: {{terminal: true}}\n  bad: {{terminal: true}}\n  other: {{terminal: true}}\n"
+        );
+        let events = events(&machine(&text), start(false), &world(&format!("kid: {code}")));
+        match events.last() {
+            Some(Event::LoopComplete(end)) => format!("{} {}", end.outcome.word(), end.final_state),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (routes, code, expected) in [
+        ("on_success: good, on_failure: bad", "0", "success good"),
+        ("on_yes: good, on_no: bad", "1", "success bad"),
+        ("on_success: good, on_failure: bad", "4", "success bad"),
+        ("on_success: good, on_failure: bad", "124", "success bad"),
+        ("on_success: good, on_failure: bad", "5", "success bad"),
+        ("on_success: good, on_failure: bad", "99", "success bad"),
+        ("on_success: good, on_failure: bad, on_error: other", "4", "success other"),
+        ("on_success: good, on_failure: bad, on_timeout: other", "124", "success other"),
+        ("on_success: good, on_failure: bad, on_blocked: other", "5", "success other"),
+        ("route: {success: good, failure: bad, _: other}", "0", "success good"),
+        ("route: {success: good, _: other}", "1", "success other"),
+        ("route: {success: good, error: bad, _: other}", "99", "success bad"),
+        ("on_success: good", "1", "error p"),
+        ("on_success: good", "5", "blocked p"),
+        ("next: good", "1", "success good"),
+        ("next: good, on_error: bad", "1", "success bad"),
+    ] {
+        assert_eq!(ends(routes, code), expected, "{routes} {code}");
+    }
+}
+
+#[test]
+fn a_sub_loop_gives_its_captures_back_only_where_it_sees_those_around_it() {
+    let text = |given: &str| {
+        format!(
+            "states:\n  a: {{action: one, capture: first, next: p}}\n  p: {{loop: kid, {given}on_success: b}}\n  b: {{action: 'two ${{captured.kid?}} ${{captured.p.output}} ${{result.details.final_state}}', next: done}}\n  done: {{terminal: true}}\n"
+        )
+    };
+    assert_snapshot!(trace(&text("context_passthrough: true, "), "kid: 0 out"), @"
+    1/1 a: one (0) → p [Next]
+    1/2 p runs kid (0) → success → b [Verdict for success]
+    1/3 b: two out out end (0) → done [Next]
+    = success (0) by Terminal in done after 1 iterations, 3 steps: ended in `done`
+    ");
+    assert_snapshot!(trace(&text(""), "kid: 0 out"), @"
+    1/1 a: one (0) → p [Next]
+    1/2 p runs kid (0) → success → b [Verdict for success]
+    1/3 b: two  out end (0) → done [Next]
+    = success (0) by Terminal in done after 1 iterations, 3 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn a_sub_loop_gets_the_time_that_is_left() {
+    let text = "timeout: 10\nstates:\n  a: {action: x, next: p}\n  p: {loop: 'kid-${captured.a.exit_code}', timeout: 60, with: {n: 3, t: '${prev.output}'}, on_success: done}\n  done: {terminal: true}\n";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, start(false));
+    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::ActionDone(Observation::exited(0, "said\n")), Duration::from_secs(4));
+    let Next::SubLoop(request) = engine.next() else { panic!() };
+    assert_eq!((request.name.as_str(), request.timeout), ("kid-0", Some(Duration::from_secs(6))));
+    assert_eq!(Value::Object(request.params.clone()), serde_json::json!({"n": 3, "t": "said"}));
+}
+
+#[test]
 fn a_request_to_end_ends_waits_and_actions() {
     let machine = machine(CHECK_FIX);
     let mut engine = Engine::new(&machine, start(false));
@@ -627,6 +734,7 @@ proptest! {
                 Next::Begin => Input::Begin,
                 Next::Wait(_) => Input::WaitDone,
                 Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
+                Next::SubLoop(_) => return Err(TestCaseError::fail("the maze has no sub-loops")),
             };
             let followed = engine.handle(input, Duration::from_secs(turns));
             prop_assert!(!followed.is_empty() || matches!(engine.next(), Next::Run(_)));
@@ -667,7 +775,9 @@ proptest! {
             match engine.next() {
                 Next::Done(_) => return Ok(()),
                 Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
-                Next::Wait(_) | Next::Begin => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
+                Next::Wait(_) | Next::Begin | Next::SubLoop(_) => {
+                    drop(engine.handle(Input::WaitDone, Duration::ZERO));
+                }
             }
         }
         let was_over = matches!(engine.next(), Next::Done(_));

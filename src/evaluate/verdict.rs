@@ -67,7 +67,10 @@ impl Verdict {
 
     /// Tells whether the verdict is a failing observation; every other one is a passing observation.
     pub fn is_failing(&self) -> bool {
-        matches!(self.0.as_str(), "no" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error")
+        matches!(
+            self.0.as_str(),
+            "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
+        )
     }
 }
 

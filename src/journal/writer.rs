@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::time::Timestamp;
 use crate::engine::event::{ActionComplete, Event, Stamped, TAIL};
@@ -34,16 +35,25 @@ impl Journal {
         Ok(Self { file: file.into_parts().0, length: 0, seq: 0, redactor, streams: files.streams() })
     }
 
-    /// Appends events and returns them as they were written: numbered, dated, without secrets.
-    pub fn append(&mut self, events: Vec<Event>, at: Timestamp) -> io::Result<Vec<Stamped>> {
+    /// Appends events and returns them as they were written: numbered, dated, without secrets. `path` names the loops
+    /// that are running, the outermost first.
+    pub fn append(
+        &mut self,
+        events: Vec<Event>,
+        at: Timestamp,
+        path: &[LoopName],
+    ) -> io::Result<Vec<Stamped>> {
+        let depth = u32::try_from(path.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let path = if depth == 0 { &[] } else { path };
         let mut lines = Vec::with_capacity(events.len() * 256);
         let mut written = Vec::with_capacity(events.len());
         for event in events {
             if let Event::ActionComplete(complete) = &event {
-                self.keep_streams(complete)?;
+                self.keep_streams(complete, self.seq + 1)?;
             }
             self.seq += 1;
-            let stamped = self.without_secrets(Stamped { ts: at, seq: self.seq, event })?;
+            let stamped = Stamped { ts: at, seq: self.seq, depth, path: path.to_vec(), event };
+            let stamped = self.without_secrets(stamped)?;
             serde_json::to_writer(&mut lines, &stamped)?;
             lines.push(b'\n');
             written.push(stamped);
@@ -82,12 +92,12 @@ impl Journal {
     }
 
     /// Writes streams that are longer than an event can carry to files of their own, before the event that has
-    /// their ends.
-    fn keep_streams(&self, complete: &ActionComplete) -> io::Result<()> {
+    /// their ends, named by the number of that event.
+    fn keep_streams(&self, complete: &ActionComplete, seq: u64) -> io::Result<()> {
         for (stream, name) in [(&complete.seen.stdout, "stdout"), (&complete.seen.stderr, "stderr")] {
             if is_long(stream) {
                 fs_err::create_dir_all(&self.streams)?;
-                let path = self.streams.join(format!("{:06}.{name}", complete.step));
+                let path = self.streams.join(format!("{seq:06}.{name}"));
                 fs_err::write(path, self.redactor.text(stream.as_str()).as_bytes())?;
             }
         }

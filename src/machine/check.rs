@@ -61,9 +61,10 @@ fn verdicts(step: &Step, findings: &mut Diagnostics) {
     let Routes::ByVerdict { table, otherwise, .. } = &step.routes else {
         return;
     };
-    let possible = match &step.evaluate {
-        Some(evaluate) => evaluate.verdicts(),
-        None => Verdicts::Only(&["yes"]),
+    let possible = match (&step.evaluate, &step.action) {
+        (Some(evaluate), _) => evaluate.verdicts(),
+        (None, Some(Action::SubLoop(_))) => Verdicts::Only(&["yes", "no", "blocked"]),
+        (None, _) => Verdicts::Only(&["yes"]),
     };
     let Verdicts::Only(possible) = possible else {
         return;

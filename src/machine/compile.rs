@@ -8,13 +8,14 @@ use indexmap::IndexMap;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
+use crate::base::template::Template;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, ExitCode, Verdicts};
 
 use super::{
-    Action, Cap, End, EndId, Fallback, Limits, Machine, Maintain, Meaning, Retry, Routes, ShellAction, Step,
-    StepId, Target,
+    Action, Binding, Cap, End, EndId, Fallback, Limits, Machine, Maintain, Meaning, Retry, Routes,
+    ShellAction, Step, StepId, SubLoopAction, SubLoopInput, Target,
 };
 
 /// Compiles a definition. The machine is there when no problem is an error.
@@ -158,6 +159,7 @@ impl<'d> Compiler<'d> {
 
     fn end(&mut self, name: &StateName, state: &State, path: &DocPath) -> End {
         for (key, given) in [
+            ("loop", state.r#loop.is_some()),
             ("next", state.next.is_some()),
             ("route", !state.route.is_empty()),
             ("evaluate", state.evaluate.is_some()),
@@ -179,7 +181,7 @@ impl<'d> Compiler<'d> {
             name: name.clone(),
             description: state.description.clone(),
             meaning: self.meaning(name, state, path),
-            closing: self.action(state, path),
+            closing: self.action(state, path).filter(|action| matches!(action, Action::Shell(_))),
             on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
         }
     }
@@ -259,11 +261,73 @@ impl<'d> Compiler<'d> {
                 }
                 None
             }
+            // The end of a sub-loop is its verdict.
+            _ if matches!(action, Some(Action::SubLoop(_))) => None,
             _ => explicit.cloned().or_else(|| action.map(|_| Evaluate::ExitCode(ExitCode::unix()))),
         }
     }
 
+    fn sub_loop(&mut self, name: &Template, state: &State, path: &DocPath) -> Action {
+        for (key, given) in [("action", state.action.is_some()), ("evaluate", state.evaluate.is_some())] {
+            if given {
+                let message = format!("`{key}` and `loop` exclude each other");
+                let help = "a state runs a command or another loop; use two states for both";
+                self.problems
+                    .push(Diagnostic::error("sub-loop", Place::Key(path.key(key)), message).help(help));
+            }
+        }
+        let given = match (state.context_passthrough, state.with.is_empty()) {
+            (true, true) => SubLoopInput::Everything,
+            (false, true) => SubLoopInput::Nothing,
+            (passthrough, false) => {
+                if passthrough {
+                    let message = "`with` and `context_passthrough` exclude each other";
+                    let help = "`with` gives single values, `context_passthrough` everything; keep one";
+                    let place = Place::Key(path.key("with"));
+                    self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
+                }
+                let bindings = state.with.iter();
+                SubLoopInput::Parameters(
+                    bindings
+                        .map(|(name, value)| {
+                            (name.clone(), self.binding(value, &path.key("with").key(name.as_str())))
+                        })
+                        .collect(),
+                )
+            }
+        };
+        Action::SubLoop(SubLoopAction { name: name.clone(), given, timeout: state.timeout })
+    }
+
+    fn binding(&mut self, value: &serde_json::Value, path: &DocPath) -> Binding {
+        let Some(text) = value.as_str() else {
+            return Binding::Value(value.clone());
+        };
+        match Template::parse(text) {
+            Ok(template) => Binding::Text(template),
+            Err(errors) => {
+                for error in errors {
+                    let place = Place::Within(path.clone(), error.span.clone());
+                    let message = error.kind.to_string();
+                    self.problems.push(Diagnostic::error("template", place, message).help(error.kind.help()));
+                }
+                Binding::Value(value.clone())
+            }
+        }
+    }
+
     fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
+        if let Some(name) = &state.r#loop {
+            return Some(self.sub_loop(name, state, path));
+        }
+        for (key, given) in
+            [("with", !state.with.is_empty()), ("context_passthrough", state.context_passthrough)]
+        {
+            if given {
+                let message = format!("`{key}` has no effect without `loop`");
+                self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
+            }
+        }
         let text = state.action.clone()?;
         let kind = state.action_type.unwrap_or_else(|| inferred_kind(text.source()));
         match kind {

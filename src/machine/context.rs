@@ -20,8 +20,10 @@ pub struct Given {
     pub input: Option<String>,
     /// `--context` values.
     pub context: Vec<(String, String)>,
-    /// `--param` values, checked against the declared parameters.
-    pub params: Vec<(String, String)>,
+    /// Values for the declared parameters.
+    pub params: Vec<(String, Value)>,
+    /// Resolved values of a loop around this one, before which the file's own are defaults.
+    pub inherited: Map<String, Value>,
 }
 
 /// Why the variables of a run cannot be made.
@@ -88,28 +90,27 @@ pub fn resolve(
             raw.entry(name.to_string()).or_insert_with(|| default.clone());
         }
     }
+    raw.extend(given.inherited.clone());
     raw.extend(given.input.iter().map(|input| (machine.input_key.to_string(), json!(input))));
     raw.extend(given.context.iter().map(|(name, value)| (name.clone(), json!(value))));
     for (name, value) in &given.params {
-        match machine.parameters.iter().find(|(known, _)| known.as_str() == name) {
-            Some((_, parameter)) if parameter.kind == ParameterType::String => {
-                raw.insert(name.clone(), json!(value));
-            }
-            Some((known, parameter)) => match convert(known, parameter, &json!(value)) {
+        if let Some((known, parameter)) = machine.parameters.iter().find(|(known, _)| known.as_str() == name)
+        {
+            match convert(known, parameter, value) {
                 Ok(value) => {
                     raw.insert(name.clone(), value);
                 }
                 Err(why) => errors.push(ContextError::Type(why)),
-            },
-            None => {
-                let known = machine.parameters.keys().map(VarName::as_str);
-                let nearest = nearest(name, known).map(str::to_owned);
-                errors.push(ContextError::UnknownParameter { name: name.clone(), nearest });
             }
+        } else {
+            let known = machine.parameters.keys().map(VarName::as_str);
+            let nearest = nearest(name, known).map(str::to_owned);
+            errors.push(ContextError::UnknownParameter { name: name.clone(), nearest });
         }
     }
     // What a user gave on the command line is data; only the file's own texts are templates.
-    let literal: Vec<&String> = given.context.iter().chain(&given.params).map(|(name, _)| name).collect();
+    let names = given.context.iter().map(|(name, _)| name).chain(given.params.iter().map(|(name, _)| name));
+    let literal: Vec<&String> = names.chain(given.inherited.keys()).collect();
     let is_literal = |name: &str| {
         literal.iter().any(|given| *given == name)
             || (given.input.is_some() && name == machine.input_key.as_str())

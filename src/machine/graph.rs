@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{Machine, Meaning, Target};
+use super::{Machine, Meaning, StepId, Target};
 
 /// A way from one state to another, with the words for which it is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,17 @@ pub fn can_end(machine: &Machine) -> BTreeSet<Target> {
     spread(machine.ends().map(|(id, _)| Target::End(id)).collect(), |target| {
         edges.iter().filter(move |edge| edge.to == target).map(|edge| edge.from).collect()
     })
+}
+
+/// Tells whether some run can end without entering any of these steps.
+pub fn can_end_without(machine: &Machine, avoided: &BTreeSet<StepId>) -> bool {
+    let edges = edges(machine);
+    let is_avoided = |target: Target| matches!(target, Target::Step(id) if avoided.contains(&id));
+    let reached = spread(vec![machine.initial], |target| {
+        let from = edges.iter().filter(move |edge| edge.from == target && !is_avoided(target));
+        from.map(|edge| edge.to).collect()
+    });
+    reached.iter().any(|target| matches!(target, Target::End(_)))
 }
 
 fn spread(start: Vec<Target>, next: impl Fn(Target) -> Vec<Target>) -> BTreeSet<Target> {

@@ -144,6 +144,8 @@ pub struct Retry {
 pub enum Action {
     /// A command line.
     Shell(ShellAction),
+    /// Another loop.
+    SubLoop(SubLoopAction),
 }
 
 impl Action {
@@ -151,8 +153,40 @@ impl Action {
     pub fn text(&self) -> &Template {
         match self {
             Self::Shell(shell) => &shell.text,
+            Self::SubLoop(sub) => &sub.name,
         }
     }
+}
+
+/// Another loop as the work of a state.
+#[derive(Clone, Debug)]
+pub struct SubLoopAction {
+    /// Its name.
+    pub name: Template,
+    /// What it is given.
+    pub given: SubLoopInput,
+    /// The longest time.
+    pub timeout: Option<Duration>,
+}
+
+/// What a sub-loop is given.
+#[derive(Clone, Debug)]
+pub enum SubLoopInput {
+    /// Nothing: it is on its own.
+    Nothing,
+    /// The context and the captures of the loop around it, which also takes its captures back.
+    Everything,
+    /// Values for its parameters.
+    Parameters(IndexMap<VarName, Binding>),
+}
+
+/// A value for a parameter.
+#[derive(Clone, Debug)]
+pub enum Binding {
+    /// A text, resolved when the sub-loop starts.
+    Text(Template),
+    /// Anything else.
+    Value(Value),
 }
 
 /// A command line and how it runs.
@@ -312,6 +346,17 @@ impl Action {
                 let env = shell.env.iter().map(|(name, template)| (format!("env.{name}"), template));
                 let cwd = shell.cwd.iter().map(|cwd| ("cwd".to_owned(), cwd));
                 std::iter::once(("action".to_owned(), &shell.text)).chain(env).chain(cwd).collect()
+            }
+            Self::SubLoop(sub) => {
+                let bindings = match &sub.given {
+                    SubLoopInput::Parameters(bindings) => Some(bindings),
+                    SubLoopInput::Nothing | SubLoopInput::Everything => None,
+                };
+                let texts = bindings.into_iter().flatten().filter_map(|(name, binding)| match binding {
+                    Binding::Text(text) => Some((format!("with.{name}"), text)),
+                    Binding::Value(_) => None,
+                });
+                std::iter::once(("loop".to_owned(), &sub.name)).chain(texts).collect()
             }
         }
     }

@@ -7,13 +7,12 @@ use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
-use super::digest::Digest;
-use super::recent::Recent;
+use super::level::Levels;
 use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{Event, LoopStart, Stamped};
+use crate::engine::event::{ActionKind, Event, LoopStart, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -28,11 +27,8 @@ pub struct CiLog {
     out: Box<dyn Write>,
     dialect: Box<dyn Dialect>,
     colour: bool,
-    digest: Digest,
-    recent: Recent,
-    max_iterations: u32,
+    levels: Levels,
     open: Open,
-    verdict_due: bool,
     live: u64,
     held: u64,
 }
@@ -47,32 +43,22 @@ struct Open {
 impl CiLog {
     /// Makes a log that speaks `dialect` on `out`.
     pub fn new(out: Box<dyn Write>, dialect: Box<dyn Dialect>, colour: bool) -> Self {
-        Self {
-            out,
-            dialect,
-            colour,
-            digest: Digest::without_steps(),
-            recent: Recent::default(),
-            max_iterations: 0,
-            open: Open::default(),
-            verdict_due: false,
-            live: 0,
-            held: 0,
-        }
+        Self { out, dialect, colour, levels: Levels::new(), open: Open::default(), live: 0, held: 0 }
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::LoopStart(start) => self.loop_start(start),
-            Event::StateEnter { .. } | Event::Message { .. } => Ok(()),
+            Event::StateEnter { .. } | Event::SubLoopComplete(_) | Event::Message { .. } => Ok(()),
+            Event::SubLoopStart { .. } => self.sub_loop(),
             Event::ActionStart { .. } => self.open_group(),
             Event::ActionComplete(_) => self.close_group(),
             Event::Evaluate { .. } => {
-                self.verdict_due = true;
+                self.levels.verdict_due = true;
                 self.close_group()
             }
             Event::Route { to, .. } => {
-                self.verdict_due = false;
+                self.levels.verdict_due = false;
                 self.verdict(Some(to.as_str()))
             }
             Event::Retry { state, attempt, max_retries } => {
@@ -98,19 +84,31 @@ impl CiLog {
                 let elapsed = human(std::time::Duration::from_millis(*elapsed_ms));
                 self.line("✗", &format!("timeout of the loop in {state} after {elapsed}"))
             }
+            Event::LoopComplete(_) if self.levels.is_nested() => self.close_group(),
             Event::LoopComplete(_) => self.finish(),
         }
     }
 
+    /// Says that another loop begins. Its steps are groups like any others: groups do not nest.
+    fn sub_loop(&mut self) -> io::Result<()> {
+        match self.levels.digest.unfinished().map(|step| self.title(step)) {
+            Some(title) => self.line("▸", &title),
+            None => Ok(()),
+        }
+    }
+
     fn loop_start(&mut self, start: &LoopStart) -> io::Result<()> {
-        self.max_iterations = start.max_iterations;
+        self.levels.max_iterations = start.max_iterations;
+        if self.levels.is_nested() {
+            return Ok(());
+        }
         let cap = plural(start.max_iterations, "iteration");
         self.line("▶", &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id))
     }
 
     /// Returns `[2/20] fix`.
     fn place(&self, step: &Step) -> String {
-        format!("[{}/{}] {}", step.iteration, self.max_iterations, step.state)
+        format!("[{}/{}] {}{}", step.iteration, self.levels.max_iterations, self.levels.prefix, step.state)
     }
 
     fn title(&self, step: &Step) -> String {
@@ -124,11 +122,12 @@ impl CiLog {
     fn open_group(&mut self) -> io::Result<()> {
         self.close_group()?;
         (self.live, self.held) = (0, 0);
-        let Some(step) = self.digest.unfinished() else {
+        let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
         let title = self.title(step);
-        self.recent.begin(step.number);
+        let number = step.number;
+        self.levels.recent.begin(number);
         let title = self.dialect.group_start(&self.dialect.untrusted(&title));
         self.raw(&title)?;
         self.open.group = true;
@@ -171,15 +170,16 @@ impl CiLog {
     }
 
     fn pending_verdict(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.verdict_due) { self.verdict(None) } else { Ok(()) }
+        if std::mem::take(&mut self.levels.verdict_due) { self.verdict(None) } else { Ok(()) }
     }
 
     fn verdict(&mut self, to: Option<&str>) -> io::Result<()> {
         self.close_group()?;
-        let Some(step) = self.digest.unfinished() else {
+        let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
-        let place = if step.action.is_some() { String::new() } else { format!("{}: ", self.place(step)) };
+        let has_group = step.action.as_ref().is_some_and(|action| action.kind != ActionKind::SubLoop);
+        let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
         let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
         let (mark, line) = (step.mark(), format!("{place}{}{arrow}", step.verdict_line()));
         self.line(mark, &line)
@@ -187,8 +187,8 @@ impl CiLog {
 
     fn finish(&mut self) -> io::Result<()> {
         self.close_group()?;
-        if let Some(step) = self.digest.deciding_step() {
-            let lines = self.recent.of(step, SHOWN_AT_END);
+        if let Some(step) = self.levels.digest.deciding_step() {
+            let lines = self.levels.recent.of(step, SHOWN_AT_END);
             let (title, verdict) = (self.title(step), format!("{} {}", step.mark(), step.verdict_line()));
             self.line("──", &format!("the step that decided: {title}"))?;
             for line in &lines {
@@ -197,14 +197,14 @@ impl CiLog {
             self.close_block()?;
             self.line("──", &verdict)?;
         }
-        let Some(end) = self.digest.end() else {
+        let Some(end) = self.levels.digest.end() else {
             return Ok(());
         };
-        let (headline, sentence) = (headline(end), self.digest.sentence());
-        let mark = if self.digest.is_success() { "✓" } else { "✗" };
+        let (headline, sentence) = (headline(end), self.levels.digest.sentence());
+        let mark = if self.levels.digest.is_success() { "✓" } else { "✗" };
         self.line(mark, &headline)?;
         self.line(" ".repeat(2).as_str(), &sentence)?;
-        match advice(&self.digest) {
+        match advice(&self.levels.digest) {
             Some(advice) => self.line("  ", &advice),
             None => Ok(()),
         }
@@ -251,14 +251,13 @@ impl Sink for CiLog {
         if matches!(stamped.event, Event::LoopComplete(_)) {
             self.pending_verdict()?;
         }
-        self.digest.event(stamped);
-        self.recent.settle(&self.digest);
+        self.levels.event(stamped);
         self.show(&stamped.event)?;
         self.out.flush()
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
-        self.recent.push(line.text);
+        self.levels.recent.push(line.text);
         let bytes = line.text.len() as u64 + 1;
         if self.live + bytes > MAX_LIVE {
             self.held += bytes;

@@ -9,8 +9,7 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::closing::{advice, headline};
-use super::digest::Digest;
-use super::recent::Recent;
+use super::level::Levels;
 use super::step::{Standing, Step};
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
@@ -45,11 +44,7 @@ pub struct Look {
 pub struct Console {
     out: Shared,
     look: Look,
-    digest: Digest,
-    recent: Recent,
-    max_iterations: u32,
-    headed: bool,
-    verdict_due: bool,
+    levels: Levels,
     spinner: Option<ProgressBar>,
 }
 
@@ -65,48 +60,43 @@ const MAX_ACTION: usize = 1000;
 impl Console {
     /// Makes a console that writes to `out`.
     pub fn new(out: Box<dyn Write + Send>, look: Look) -> Self {
-        Self {
-            out: Shared::new(out),
-            look,
-            digest: Digest::without_steps(),
-            recent: Recent::default(),
-            max_iterations: 0,
-            headed: false,
-            verdict_due: false,
-            spinner: None,
-        }
+        Self { out: Shared::new(out), look, levels: Levels::new(), spinner: None }
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
         if self.look.verbosity == Verbosity::Quiet {
-            return if matches!(event, Event::LoopComplete(_)) { self.finish() } else { Ok(()) };
+            let is_end = matches!(event, Event::LoopComplete(_)) && !self.levels.is_nested();
+            return if is_end { self.finish() } else { Ok(()) };
         }
         match event {
             Event::LoopStart(start) => {
-                self.max_iterations = start.max_iterations;
+                self.levels.max_iterations = start.max_iterations;
                 Ok(())
             }
+            Event::SubLoopStart { .. } => self.head(),
             Event::StateEnter { .. }
+            | Event::SubLoopComplete(_)
             | Event::Message { .. }
             | Event::Handoff { .. }
             | Event::LoopTimeout { .. } => Ok(()),
             Event::ActionStart { .. } => {
-                self.recent.begin(self.digest.unfinished().map_or(0, |step| step.number));
+                let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
+                self.levels.recent.begin(number);
                 self.head()?;
                 self.spin();
                 Ok(())
             }
             Event::ActionComplete(_) => {
                 self.stop_spinner();
-                let closing = self.digest.unfinished().is_some_and(|step| step.closing);
+                let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
                 if closing { self.verdict() } else { Ok(()) }
             }
             Event::Evaluate { .. } => {
-                self.verdict_due = false;
+                self.levels.verdict_due = false;
                 self.verdict()
             }
             Event::Route { to, .. } => {
-                if std::mem::take(&mut self.verdict_due) {
+                if std::mem::take(&mut self.levels.verdict_due) {
                     self.verdict()?;
                 }
                 self.note("→", to.as_str())
@@ -122,37 +112,38 @@ impl Console {
                 self.note("!", &format!("{place}{message}"))
             }
             Event::LoopError { error, .. } => {
-                if !self.headed {
+                if !self.levels.headed {
                     self.head()?;
                 }
                 self.note("✗", error)
             }
+            Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
             Event::LoopComplete(_) => self.finish(),
         }
     }
 
-    /// Writes `[1/20] check → mypy src/`.
+    /// Writes `[1/20] check → mypy src/`, in a sub-loop with the loops on the way there.
     fn head(&mut self) -> io::Result<()> {
-        self.headed = true;
-        let Some(step) = self.digest.unfinished() else {
+        self.levels.headed = true;
+        let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
         let count = if step.closing {
             "[end]".to_owned()
         } else {
-            format!("[{}/{}]", step.iteration, self.max_iterations)
+            format!("[{}/{}]", step.iteration, self.levels.max_iterations)
         };
-        let state = one_line(step.state.as_str(), 120);
+        let state = format!("{}{}", self.levels.prefix, one_line(step.state.as_str(), 120));
         let action = step.action_line(MAX_ACTION).map(|action| format!(" → {action}")).unwrap_or_default();
         let (count, state) = (self.style().dim().apply_to(count), self.style().bold().apply_to(state));
         self.line(&format!("{count} {state}{action}"))
     }
 
     fn verdict(&mut self) -> io::Result<()> {
-        if !self.headed {
+        if !self.levels.headed {
             self.head()?;
         }
-        let Some(step) = self.digest.unfinished() else {
+        let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
         let line = format!("{} {}", step.mark(), step.verdict_line());
@@ -166,12 +157,12 @@ impl Console {
 
     fn finish(&mut self) -> io::Result<()> {
         self.stop_spinner();
-        let Some(end) = self.digest.end() else {
+        let Some(end) = self.levels.digest.end() else {
             return Ok(());
         };
-        let good = self.digest.is_success() && end.verified;
+        let good = self.levels.digest.is_success() && end.verified;
         let style = if good { self.style().green() } else { self.style().yellow() };
-        let style = if self.digest.is_success() { style } else { self.style().red() };
+        let style = if self.levels.digest.is_success() { style } else { self.style().red() };
         let mut lines = Vec::new();
         if self.look.verbosity == Verbosity::Normal {
             lines.extend(self.deciding_output());
@@ -181,18 +172,18 @@ impl Console {
         }
         lines.push(style.bold().apply_to(headline(end)).to_string());
         if !good {
-            lines.push(self.digest.sentence());
-            lines.extend(advice(&self.digest));
+            lines.push(self.levels.digest.sentence());
+            lines.extend(advice(&self.levels.digest));
         }
         lines.iter().try_for_each(|line| self.out.line(line))
     }
 
     fn deciding_output(&self) -> Vec<String> {
         // Without a result there is nothing but the error, which stands above.
-        let Some(step) = self.digest.deciding_step().filter(|step| step.result.is_some()) else {
+        let Some(step) = self.levels.digest.deciding_step().filter(|step| step.result.is_some()) else {
             return Vec::new();
         };
-        let lines = self.recent.of(step, SHOWN_AT_END);
+        let lines = self.levels.recent.of(step, SHOWN_AT_END);
         if lines.is_empty() {
             return Vec::new();
         }
@@ -252,17 +243,16 @@ impl Sink for Console {
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        self.levels.event(stamped);
         if matches!(stamped.event, Event::StateEnter { .. }) {
-            (self.headed, self.verdict_due) = (false, true);
+            (self.levels.headed, self.levels.verdict_due) = (false, true);
         }
-        self.digest.event(stamped);
-        self.recent.settle(&self.digest);
         self.show(&stamped.event)?;
         self.out.flush()
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
-        self.recent.push(line.text);
+        self.levels.recent.push(line.text);
         if self.look.verbosity < Verbosity::Verbose {
             return Ok(());
         }

@@ -117,9 +117,10 @@ impl Digest {
         digest
     }
 
-    /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks.
-    pub fn without_steps() -> Self {
-        Self { without_steps: true, ..Self::default() }
+    /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
+    /// that of the loop it is about, 0 for the run itself.
+    pub fn without_steps(depth: u32) -> Self {
+        Self { without_steps: true, tracker: Tracker::at(depth), ..Self::default() }
     }
 
     /// Takes the next event.
@@ -128,6 +129,10 @@ impl Digest {
         self.seen_until = Some(stamped.ts);
         if let Some(step) = self.tracker.event(stamped) {
             self.keep(&step);
+        }
+        if stamped.depth > self.tracker.depth() {
+            // What happens inside of a sub-loop is the business of the step that runs it.
+            return;
         }
         match &stamped.event {
             Event::LoopStart(start) => self.start = Some(start.clone()),
@@ -146,6 +151,8 @@ impl Digest {
             | Event::Message { .. }
             | Event::Retry { .. }
             | Event::Backoff { .. }
+            | Event::SubLoopStart { .. }
+            | Event::SubLoopComplete(_)
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }

@@ -60,6 +60,8 @@ impl Sink for LogFile {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Handoff { .. }
+            | Event::SubLoopStart { .. }
+            | Event::SubLoopComplete(_)
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => Ok(()),
         }

@@ -7,6 +7,7 @@ pub mod console;
 pub mod dialect;
 pub mod digest;
 pub mod formats;
+mod level;
 pub mod log_file;
 mod recent;
 pub mod step;

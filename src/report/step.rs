@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, human};
-use crate::engine::event::{ActionKind, Event, LoopComplete, RouteReason, Stamped, TAIL};
+use crate::engine::event::{ActionKind, Event, LoopComplete, RouteReason, Stamped, SubLoopComplete, TAIL};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::verdict::Verdict;
@@ -78,6 +78,18 @@ impl ActionResult {
             stdout: Tail::of(&seen.stdout),
             stderr: Tail::of(&seen.stderr),
         }
+    }
+
+    /// A sub-loop stands for the action: its end is the result, what decided it is the output.
+    fn of_sub_loop(complete: &SubLoopComplete, decided: Option<&Step>) -> Self {
+        let seen = Observation {
+            duration: Duration::from_millis(complete.duration_ms),
+            failure: complete.error.clone(),
+            ..Observation::exited(complete.exit_code, "")
+        };
+        let inner = decided.and_then(|step| step.result.clone());
+        let (stdout, stderr) = inner.map(|result| (result.stdout, result.stderr)).unwrap_or_default();
+        Self { stdout, stderr, ..Self::of(&seen) }
     }
 
     /// Tells whether the action took longer than it may.
@@ -324,11 +336,29 @@ pub struct Tracker {
     trouble: Option<(StateName, String)>,
     steps: u64,
     iteration: u32,
+    depth: u32,
+    inner: Option<Box<Self>>,
 }
 
 impl Tracker {
+    /// Makes the fold of a loop at this depth.
+    pub fn at(depth: u32) -> Self {
+        Self { depth, ..Self::default() }
+    }
+
+    /// Returns how deep the loop is that this is about, 0 for the run itself.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// Takes the next event; returns the step that it finished, if it finished one.
     pub fn event(&mut self, stamped: &Stamped) -> Option<Step> {
+        if stamped.depth > self.depth {
+            let depth = self.depth + 1;
+            self.inner.get_or_insert_with(|| Box::new(Self::at(depth))).event(stamped);
+            return None;
+        }
+        let inner = self.inner.take();
         match &stamped.event {
             Event::StateEnter { state, iteration, step, attempt } => {
                 let finished = self.finish();
@@ -351,6 +381,14 @@ impl Tracker {
             Event::Evaluate { r#type, verdict, details } => self.with_current(|step| {
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
                 step.judged = Some(Judged { evaluator, verdict, details: short(details) });
+            }),
+            Event::SubLoopStart { r#loop, .. } => self.with_current(|step| {
+                let text = format!("loop {}", text::head(r#loop, MAX_ACTION));
+                step.action = Some(Action { text, kind: ActionKind::SubLoop });
+            }),
+            Event::SubLoopComplete(complete) => self.with_current(|step| {
+                step.result =
+                    Some(ActionResult::of_sub_loop(complete, inner.as_deref().and_then(Self::failing)));
             }),
             Event::Route { to, verdict, reason, .. } => self.with_current(|step| {
                 step.route = Some(Routed { to: to.clone(), verdict: verdict.clone(), reason: *reason });

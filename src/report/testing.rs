@@ -58,7 +58,7 @@ impl Journal {
     pub(crate) fn push(&mut self, event: Event) -> &mut Self {
         self.now += 5;
         let seq = self.events.len() as u64 + 1;
-        self.events.push(Stamped { ts: Timestamp::from_millis(self.now), seq, event });
+        self.events.push(Stamped::new(Timestamp::from_millis(self.now), seq, event));
         self
     }
 

@@ -4,21 +4,25 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::base::name::LoopName;
 use crate::engine::event::{Event, LoopComplete};
 use crate::engine::outcome::Signal;
-use crate::engine::request::{Input, Next};
+use crate::engine::request::{Input, Next, SubLoopRequest};
+use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::{self, Surroundings};
 use crate::journal::writer::Journal;
+use crate::machine::Machine;
 use crate::process::signal::{Cancel, EndSignal, Request};
 use crate::report::Sinks;
 
 mod action;
 pub mod clock;
 mod lines;
+mod sub_loop;
 
 use clock::Clock;
 
@@ -45,6 +49,21 @@ pub struct World {
     pub redactor: crate::base::redact::Redactor,
     /// What `state.json` says beyond the engine.
     pub surroundings: Surroundings,
+    /// The loops that are running, the outermost first.
+    pub path: Vec<LoopName>,
+    /// Finds and prepares sub-loops: loop files are not the business of this layer.
+    pub sub_loops: SubLoops,
+}
+
+/// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.
+pub type SubLoops = Box<dyn FnMut(&SubLoopRequest, &Start) -> Result<SubLoop, String>>;
+
+/// A sub-loop that is ready.
+pub struct SubLoop {
+    /// What is run.
+    pub machine: Rc<Machine>,
+    /// How it begins.
+    pub start: Start,
 }
 
 /// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
@@ -54,6 +73,7 @@ pub struct JournalError(#[from] io::Error);
 
 /// Runs to the end, and returns how the run ended.
 pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
+    let begun = world.clock.elapsed();
     loop {
         let input = match engine.next() {
             Next::Done(complete) => {
@@ -63,11 +83,16 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
             }
             Next::Begin => Input::Begin,
             Next::Wait(wait) => world.wait(wait).await,
+            Next::SubLoop(request) => {
+                Input::SubLoopDone(sub_loop::perform(request, engine.start(), world).await?)
+            }
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
         };
-        let now = world.clock.elapsed();
+        let now = world.clock.elapsed().saturating_sub(begun);
         let mut events = match (world.cancel.signal(), &input) {
-            (Some(signal), Input::ActionDone(_)) => engine.handle(Input::Cancel(named(signal)), now),
+            (Some(signal), Input::ActionDone(_) | Input::SubLoopDone(_)) => {
+                engine.handle(Input::Cancel(named(signal)), now)
+            }
             _ => Vec::new(),
         };
         events.extend(engine.handle(input, now));
@@ -82,10 +107,13 @@ impl World {
             return Ok(());
         }
         let now = self.clock.now();
-        let written = self.journal.append(events, now)?;
-        let mut content = snapshot::snapshot(engine, &self.surroundings, now, self.journal.last_seq());
-        self.journal.redact(&mut content);
-        snapshot::write(&self.files, &content)?;
+        let written = self.journal.append(events, now, &self.path)?;
+        if self.path.len() == 1 {
+            // A sub-loop is work of a state of the run; where the run stands does not change with it.
+            let mut content = snapshot::snapshot(engine, &self.surroundings, now, self.journal.last_seq());
+            self.journal.redact(&mut content);
+            snapshot::write(&self.files, &content)?;
+        }
         for event in &written {
             self.sinks.event(event);
         }

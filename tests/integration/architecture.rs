@@ -16,7 +16,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("journal", &["base", "evaluate", "engine"]),
         ("report", &["base", "evaluate", "engine"]),
         ("ci", &["base", "report"]),
-        ("run", &["base", "evaluate", "engine", "process", "journal", "report"]),
+        ("run", &["base", "evaluate", "machine", "engine", "process", "journal", "report"]),
     ])
 }
 

@@ -228,7 +228,7 @@ fn usage_errors_exit_with_2() {
 fn what_this_version_cannot_do_is_said_and_not_skipped() {
     for (state, message) in [
         ("a: {action: '/ll:fix bugs', next: done}", "only shell actions"),
-        ("a: {loop: other, on_yes: done}", "`loop` is not supported by this version"),
+        ("a: {action: x, agent: fixer, next: done}", "`agent` is not supported by this version"),
         ("a: {action: x, evaluate: {type: llm_structured}, on_yes: done}", "llm_structured"),
     ] {
         let text = format!("name: main\ninitial: a\nstates:\n  {state}\n  done: {{terminal: true}}\n");

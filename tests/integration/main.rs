@@ -13,4 +13,5 @@ mod processes;
 mod reports;
 mod run;
 mod show_and_schema;
+mod sub_loops;
 mod validate;

@@ -11,3 +11,4 @@ pub(super) mod version;
 
 mod prepare;
 mod publish;
+mod sub_loops;

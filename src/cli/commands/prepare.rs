@@ -1,6 +1,10 @@
 //! From a name on the command line to a checked machine, with everything that was found on the way.
 
-use crate::base::diagnostic::{Diagnostics, Severity};
+use indexmap::IndexMap;
+
+use crate::base::diagnostic::{Diagnostics, Place, Severity};
+use crate::base::name::StateName;
+use crate::base::path::DocPath;
 use crate::base::text::plural;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -8,6 +12,8 @@ use crate::cli::output::Output;
 use crate::definition::load::{self, LoadError, Loaded, Located, Rejected};
 use crate::definition::{render, schema::Loop};
 use crate::machine::{Machine, check, compile};
+
+use super::sub_loops::Library;
 
 /// A loop that can run.
 pub(super) struct Prepared {
@@ -49,6 +55,11 @@ pub(super) fn prepare(
     match machine {
         Some(machine) if !findings.has_errors() => {
             findings.extend(check::check(&machine, &loaded.definition));
+            findings.extend(Library::new(&located.root).check(&machine));
+            if findings.has_errors() {
+                output.talk(&drawn(&findings, &loaded, output));
+                return Err(unusable(&located.shown, &findings));
+            }
             Ok(Prepared { located, loaded, machine, findings })
         }
         _ => {
@@ -89,4 +100,15 @@ pub(super) fn refused(error: &LoadError) -> CliError {
         Some(help) => refused.help(help),
         None => refused,
     }
+}
+
+/// Returns the line of each state, for reports.
+pub(super) fn lines(loaded: &Loaded) -> IndexMap<StateName, u32> {
+    let states = DocPath::root().key("states");
+    let line = |name: &StateName| {
+        let span = loaded.sources.locate(&Place::Key(states.key(name.as_str())), Some(&loaded.tree))?;
+        let line = loaded.sources.get(span.file)?.position(span.range.start).line;
+        u32::try_from(line).ok()
+    };
+    loaded.definition.states.keys().filter_map(|name| Some((name.clone(), line(name)?))).collect()
 }

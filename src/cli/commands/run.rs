@@ -8,7 +8,6 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
-use crate::base::name::StateName;
 use crate::base::path::{DocPath, Segment};
 use crate::base::redact::Redactor;
 use crate::base::template::{Fallback, Namespace, walk};
@@ -18,7 +17,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::definition::load::{DIRECTORY, Loaded};
+use crate::definition::load::DIRECTORY;
 use crate::definition::schema::Count;
 use crate::engine::event::{Llm, LoopComplete, LoopStart, Source};
 use crate::engine::{Engine, Start};
@@ -35,8 +34,9 @@ use crate::report::log_file::LogFile;
 use crate::run::clock::Clock;
 use crate::run::{World, drive};
 
-use super::prepare::{Prepared, drawn, find, prepare, unusable};
+use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::{Publication, Published};
+use super::sub_loops::Library;
 
 /// Where a run shows itself.
 enum Face {
@@ -93,8 +93,9 @@ fn resolve(
     env: &Env,
     output: &Output,
 ) -> Result<Map<String, Value>, CliError> {
+    let params = args.param.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let given =
-        Given { input: args.input.clone(), context: args.context.clone(), params: args.param.clone() };
+        Given { input: args.input.clone(), context: args.context.clone(), params, ..Given::default() };
     let context = context::resolve(&prepared.machine, &given, env.all()).map_err(|errors| {
         let (last, before) =
             errors.split_last().map_or((None, &[][..]), |(last, before)| (Some(last), before));
@@ -186,6 +187,7 @@ async fn started(
     if let Some(publication) = &publication {
         publication.announce(output);
     }
+    let mut library = Library::new(&prepared.located.root);
     let surroundings = surroundings(args, &prepared);
     let sinks = sinks(args, output, &face, &files);
     let start = start(args, &face, &prepared, &files, context, env, &clock);
@@ -199,6 +201,8 @@ async fn started(
         redactor,
         surroundings,
         files: files.clone(),
+        path: vec![prepared.machine.name.clone()],
+        sub_loops: Box::new(move |request, around| library.start(request, around)),
     };
     let mut engine = Engine::new(&prepared.machine, start);
     let ended = drive(&mut engine, &mut world).await;
@@ -313,6 +317,8 @@ fn start(
         env: env.all().clone(),
         run_dir: absolute(&files.scratch()).to_string_lossy().into_owned(),
         deadline: args.deadline.map(before_the_end),
+        timeout: None,
+        captured: IndexMap::new(),
     }
 }
 
@@ -320,16 +326,6 @@ fn start(
 fn before_the_end(deadline: Duration) -> Duration {
     const ROOM: Duration = Duration::from_secs(15);
     if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
-}
-
-fn lines(loaded: &Loaded) -> IndexMap<StateName, u32> {
-    let states = DocPath::root().key("states");
-    let line = |name: &StateName| {
-        let span = loaded.sources.locate(&Place::Key(states.key(name.as_str())), Some(&loaded.tree))?;
-        let line = loaded.sources.get(span.file)?.position(span.range.start).line;
-        u32::try_from(line).ok()
-    };
-    loaded.definition.states.keys().filter_map(|name| Some((name.clone(), line(name)?))).collect()
 }
 
 fn surroundings(args: &RunArgs, prepared: &Prepared) -> Surroundings {

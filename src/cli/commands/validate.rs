@@ -16,6 +16,7 @@ use crate::definition::source::Sources;
 use crate::machine::{check, compile};
 
 use super::prepare::{all_findings, find, refused};
+use super::sub_loops::Library;
 
 /// A file and what was found in it.
 struct Report {
@@ -75,6 +76,7 @@ fn report(located: &Located) -> Result<Report, CliError> {
     findings.extend(problems);
     if let Some(machine) = machine {
         findings.extend(check::check(&machine, &loaded.definition));
+        findings.extend(Library::new(&located.root).check(&machine));
     }
     Ok(Report { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
 }

@@ -1,0 +1,224 @@
+//! The loops that a loop runs: found by name, compiled once, checked when the loop around them is loaded.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::name::VarName;
+use crate::base::path::DocPath;
+use crate::base::text::plural;
+use crate::base::time::Timestamp;
+use crate::definition::load;
+use crate::engine::Start;
+use crate::engine::event::{LoopStart, Source};
+use crate::engine::request::SubLoopRequest;
+use crate::machine::compile;
+use crate::machine::context::{self, Given};
+use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
+use crate::run::SubLoop;
+
+use super::prepare::lines;
+
+/// A loop that was looked up.
+pub(super) struct Known {
+    machine: Rc<Machine>,
+    digest: String,
+    source: Source,
+}
+
+/// The loops that can be run by name from one place.
+pub(super) struct Library {
+    root: PathBuf,
+    known: HashMap<String, Result<Rc<Known>, String>>,
+}
+
+impl Library {
+    /// Makes the library of a loop that is at home in `root`.
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), known: HashMap::new() }
+    }
+
+    /// Finds and compiles a loop, or says why it cannot be run.
+    fn get(&mut self, name: &str) -> Result<Rc<Known>, String> {
+        if let Some(known) = self.known.get(name) {
+            return known.clone();
+        }
+        let known = self.load(name).map(Rc::new);
+        self.known.insert(name.to_owned(), known.clone());
+        known
+    }
+
+    fn load(&self, name: &str) -> Result<Known, String> {
+        let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
+        let loaded = load::load(&located).map_err(|error| error.to_string())?;
+        let (machine, problems) = compile::compile(&loaded.definition);
+        let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
+        let errors =
+            problems.iter().filter(|problem| problem.severity == crate::base::diagnostic::Severity::Error);
+        let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
+        match machine {
+            Some(machine) => Ok(Known { machine: Rc::new(machine), digest: loaded.digest, source }),
+            None => Err(format!(
+                "{} has {}: {}",
+                located.shown,
+                plural(errors.len() as u64, "error"),
+                errors.join("; ")
+            )),
+        }
+    }
+
+    /// Makes a sub-loop ready to run inside of the run that began like `around`.
+    pub(super) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
+        let known = self.get(&request.name)?;
+        let inherited = request.around.as_ref().map(|around| around.context.clone()).unwrap_or_default();
+        let params = request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let given = Given { params, inherited, ..Given::default() };
+        let context = context::resolve(&known.machine, &given, &around.env)
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
+        Ok(SubLoop {
+            machine: Rc::clone(&known.machine),
+            start: Start {
+                event: LoopStart {
+                    r#loop: known.machine.name.clone(),
+                    definition_sha256: known.digest.clone(),
+                    max_iterations: known.machine.limits.iterations.limit,
+                    inputs: request.params.keys().cloned().collect(),
+                    source: known.source.clone(),
+                    ..around.event.clone()
+                },
+                at: Timestamp::from_millis(0),
+                context,
+                env: around.env.clone(),
+                run_dir: around.run_dir.clone(),
+                deadline: request.deadline,
+                timeout: request.timeout,
+                captured,
+            },
+        })
+    }
+
+    /// Checks every sub-loop of a machine whose name is known before the run.
+    pub(super) fn check(&mut self, machine: &Machine) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        for (step, sub) in sub_loops(machine) {
+            let path = DocPath::root().key("states").key(step.name.as_str());
+            let Some(name) = sub.name.as_literal() else { continue };
+            match self.get(&name) {
+                Err(why) => {
+                    let place = Place::Value(path.key("loop"));
+                    let message = format!("the loop `{name}` cannot be run: {why}");
+                    let help = "sub-loops are found like loops: `.loops/NAME.yaml`, or a path";
+                    findings.push(Diagnostic::error("sub-loop", place, message).help(help));
+                }
+                Ok(known) => check_bindings(&known.machine, &sub.given, &path, &mut findings),
+            }
+        }
+        self.check_recursion(machine, &mut findings);
+        findings
+    }
+
+    /// Looks for a loop that cannot end without running itself again.
+    fn check_recursion(&mut self, machine: &Machine, findings: &mut Diagnostics) {
+        let mut recursive = BTreeSet::new();
+        let mut shown = None;
+        for (id, step) in machine.steps() {
+            let Some(Action::SubLoop(sub)) = &step.action else { continue };
+            let Some(name) = sub.name.as_literal() else { continue };
+            let mut path = vec![machine.name.to_string()];
+            if self.leads_back(&name, machine.name.as_str(), &mut path) {
+                recursive.insert(id);
+                shown.get_or_insert((step.name.clone(), path.join(" → ")));
+            }
+        }
+        if let Some((state, path)) = shown.filter(|_| !graph::can_end_without(machine, &recursive)) {
+            let place = Place::Value(DocPath::root().key("states").key(state.as_str()).key("loop"));
+            let message = format!("the loop runs itself without a way to its end: {path}");
+            let help = "add a route to a terminal that does not pass this state";
+            findings.push(Diagnostic::warning("recursion", place, message).help(help));
+        }
+    }
+
+    fn leads_back(&mut self, name: &str, to: &str, path: &mut Vec<String>) -> bool {
+        let Ok(known) = self.get(name) else { return false };
+        let found = known.machine.name.to_string();
+        path.push(found.clone());
+        if found == to {
+            return true;
+        }
+        // Loops that were passed already lead nowhere new.
+        let fresh = !path[..path.len() - 1].contains(&found);
+        let names: Vec<_> = sub_loops(&known.machine)
+            .filter_map(|(_, sub)| sub.name.as_literal().map(std::borrow::Cow::into_owned))
+            .collect();
+        if fresh && names.iter().any(|name| self.leads_back(name, to, path)) {
+            return true;
+        }
+        path.pop();
+        false
+    }
+}
+
+fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
+    machine.steps().filter_map(|(_, step)| match &step.action {
+        Some(Action::SubLoop(sub)) => Some((step, sub)),
+        Some(Action::Shell(_)) | None => None,
+    })
+}
+
+/// Compares the values that a state gives with the parameters that the sub-loop declares.
+fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, findings: &mut Diagnostics) {
+    let bindings = match given {
+        SubLoopInput::Everything => return,
+        SubLoopInput::Nothing => None,
+        SubLoopInput::Parameters(bindings) => Some(bindings),
+    };
+    let declared = || child.parameters.keys().map(VarName::as_str);
+    for name in bindings.into_iter().flatten().map(|(name, _)| name) {
+        if !child.parameters.contains_key(name) {
+            let message = format!("the loop `{}` has no parameter `{name}`", child.name);
+            let help = match nearest(name.as_str(), declared()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`with` gives values to the `parameters` that the loop declares".to_owned(),
+            };
+            let place = Place::Key(path.key("with").key(name.as_str()));
+            findings.push(Diagnostic::error("binding", place, message).help(help));
+        }
+    }
+    for (name, _) in child.parameters.iter().filter(|(_, parameter)| parameter.required) {
+        if bindings.is_none_or(|bindings| !bindings.contains_key(name)) {
+            let message = format!("the loop `{}` needs the parameter `{name}`", child.name);
+            let help = format!("add `with: {{{name}: …}}`");
+            findings.push(Diagnostic::error("binding", Place::Value(path.key("loop")), message).help(help));
+        }
+    }
+    if let Some(bindings) = bindings {
+        check_types(child, bindings, path, findings);
+    }
+}
+
+/// Checks the values that hold no template; the others are checked when the sub-loop starts.
+fn check_types(
+    child: &Machine,
+    bindings: &indexmap::IndexMap<VarName, crate::machine::Binding>,
+    path: &DocPath,
+    findings: &mut Diagnostics,
+) {
+    for (name, binding) in bindings {
+        let value = match binding {
+            crate::machine::Binding::Text(text) => {
+                text.as_literal().map(|text| Value::from(text.into_owned()))
+            }
+            crate::machine::Binding::Value(value) => Some(value.clone()),
+        };
+        if let (Some(value), Some(parameter)) = (value, child.parameters.get(name))
+            && let Err(why) = context::convert(name, parameter, &value)
+        {
+            let place = Place::Value(path.key("with").key(name.as_str()));
+            findings.push(Diagnostic::error("binding", place, why));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a live sink knows about one loop, and the stack of them while loops run inside of steps.
+
+use super::digest::Digest;
+use super::recent::Recent;
+use crate::engine::event::{Event, Stamped};
+
+/// What a live sink knows about one loop.
+#[derive(Debug)]
+pub(super) struct Level {
+    /// The events so far.
+    pub(super) digest: Digest,
+    /// The last lines of the step that may decide.
+    pub(super) recent: Recent,
+    /// The cap on passes.
+    pub(super) max_iterations: u32,
+    /// Whether the line that begins the current step was written.
+    pub(super) headed: bool,
+    /// Whether the verdict of the current step is still to be written.
+    pub(super) verdict_due: bool,
+    /// The loops on the way here, for titles: `kid › `, empty for the run itself.
+    pub(super) prefix: String,
+}
+
+impl Level {
+    fn new(depth: u32, prefix: String) -> Self {
+        Self {
+            digest: Digest::without_steps(depth),
+            recent: Recent::default(),
+            max_iterations: 0,
+            headed: false,
+            verdict_due: false,
+            prefix,
+        }
+    }
+}
+
+/// The loops that are running, the innermost in front.
+#[derive(Debug)]
+pub(super) struct Levels {
+    inner: Level,
+    outer: Vec<Level>,
+}
+
+impl Levels {
+    /// Makes the level of the run itself.
+    pub(super) fn new() -> Self {
+        Self { inner: Level::new(0, String::new()), outer: Vec::new() }
+    }
+
+    /// Goes up or down to the loop that an event belongs to, and gives the event to its digest. The levels above see
+    /// it, too, because what decides a sub-loop may decide them.
+    pub(super) fn event(&mut self, stamped: &Stamped) {
+        if let (Event::LoopStart(start), true) = (&stamped.event, stamped.depth as usize > self.outer.len()) {
+            let prefix = format!("{}{} › ", self.inner.prefix, start.r#loop);
+            let level = Level::new(stamped.depth, prefix);
+            self.outer.push(std::mem::replace(&mut self.inner, level));
+        }
+        while (stamped.depth as usize) < self.outer.len()
+            && let Some(level) = self.outer.pop()
+        {
+            self.inner = level;
+        }
+        for level in self.outer.iter_mut().chain([&mut self.inner]) {
+            level.digest.event(stamped);
+            level.recent.settle(&level.digest);
+        }
+    }
+
+    /// Tells whether the innermost loop is a sub-loop.
+    pub(super) fn is_nested(&self) -> bool {
+        !self.outer.is_empty()
+    }
+}
+
+impl std::ops::Deref for Levels {
+    type Target = Level;
+
+    fn deref(&self) -> &Level {
+        &self.inner
+    }
+}
+
+impl std::ops::DerefMut for Levels {
+    fn deref_mut(&mut self) -> &mut Level {
+        &mut self.inner
+    }
+}

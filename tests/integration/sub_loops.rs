@@ -1,0 +1,108 @@
+//! Loops that run loops.
+
+use rustix::process::Signal;
+
+use crate::common::{Project, Ran, signal};
+
+const KID: &str = "\
+name: kid
+parameters:
+  n: {type: integer, required: true}
+  word: {type: enum, values: [a, b], default: a}
+initial: c1
+states:
+  c1: {action: 'echo ${context.n} ${context.word} > kid.txt', capture: said, next: done}
+  done: {terminal: true}
+";
+
+fn project(state: &str) -> Project {
+    let text = format!(
+        "name: main\ndescription: x\ninitial: pre\nstates:\n  pre: {{action: echo 7, capture: seven, next: p}}\n  p: {{{state}, on_success: good, on_failure: bad}}\n  good: {{terminal: true}}\n  bad: {{terminal: true}}\n"
+    );
+    Project::with_loop(&text).file(".loops/kid.yaml", KID)
+}
+
+fn ends_in(project: &Project, state: &str) {
+    project.run(&["run", "main"]).code(0);
+    assert_eq!(project.end()["final_state"], state);
+}
+
+#[test]
+fn values_are_bound_converted_and_checked() {
+    let bound = project("loop: kid, with: {n: '${captured.seven.output}', word: b}");
+    ends_in(&bound, "good");
+    assert_eq!(bound.read("kid.txt"), "7 b\n");
+    let wrong = project("loop: kid, with: {n: 'x${captured.seven.output}'}");
+    ends_in(&wrong, "bad");
+    assert!(!wrong.exists("kid.txt"));
+    let complete = wrong.events().into_iter().find(|event| event["event"] == "sub_loop_complete").unwrap();
+    assert!(
+        complete["error"].as_str().unwrap().contains("the parameter `n` must be an integer"),
+        "{complete}"
+    );
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    for (state, message) in [
+        ("loop: kdi, with: {n: 1}", "there is no loop named `kdi`"),
+        ("loop: kid, with: {n: 1, m: 2}", "the loop `kid` has no parameter `m`"),
+        ("loop: kid", "the loop `kid` needs the parameter `n`"),
+        ("loop: kid, with: {n: many}", "must be an integer"),
+        ("loop: kid, with: {n: 1}, context_passthrough: true", "exclude each other"),
+        ("loop: kid, with: {n: 1}, action: 'true'", "exclude each other"),
+        ("loop: kid, with: {n: '${contxt.x}'}", "unknown namespace `contxt`"),
+    ] {
+        let project = project(state);
+        project.run(&["validate", "main"]).code(2).says(message);
+        project.run(&["run", "main"]).code(2).says(message);
+        assert!(!project.exists(".loops/.running"));
+    }
+}
+
+#[test]
+fn the_events_of_a_sub_loop_say_how_deep_and_where() {
+    let project = project("loop: kid, with: {n: 1}");
+    ends_in(&project, "good");
+    let events = project.events();
+    let inner: Vec<_> = events.iter().filter(|event| event["depth"] == 1).collect();
+    assert_eq!(inner[0]["event"], "loop_start");
+    assert_eq!(inner[0]["loop"], "kid");
+    assert_eq!(inner.last().unwrap()["event"], "loop_complete");
+    assert!(inner.iter().all(|event| event["path"] == serde_json::json!(["main", "kid"])));
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let begin = names.iter().position(|name| *name == "sub_loop_start").unwrap();
+    let end = names.iter().position(|name| *name == "sub_loop_complete").unwrap();
+    assert_eq!(end - begin - 1, inner.len());
+    assert_eq!(project.state()["loop"], "main");
+}
+
+#[test]
+fn a_loop_that_runs_itself_is_warned_about_and_stopped() {
+    let text = "name: main\ndescription: x\ninitial: a\nstates:\n  a: {loop: main, on_success: done, on_failure: done}\n  done: {terminal: true}\n";
+    let project = Project::with_loop(text);
+    project.run(&["validate", "main"]).code(0).says("runs itself without a way to its end: main → main");
+    project.run(&["run", "main"]).code(0);
+    let events = project.events();
+    assert_eq!(events.iter().filter(|event| event["event"] == "loop_start").count(), 16 + 1);
+    let deepest = events.iter().find(|event| event["error"].is_string()).unwrap();
+    assert!(deepest["error"].as_str().unwrap().contains("nested deeper than 16"), "{deepest}");
+}
+
+#[test]
+fn a_request_to_end_reaches_the_sub_loop() {
+    let project = Project::with_loop("name: main\ndescription: x\ninitial: p\nstates:\n  p: {loop: kid, next: done}\n  done: {terminal: true}\n")
+        .file(".loops/kid.yaml", "name: kid\ninitial: a\nstates:\n  a: {action: touch begun; sleep 60, next: done}\n  done: {terminal: true}\n");
+    let child = project.start_until(&["run", "main"], "begun");
+    signal(&child, Signal::TERM);
+    Ran::of(&child.wait_with_output().unwrap()).code(143);
+    let state = project.state();
+    assert_eq!((&state["status"], &state["current_state"]), (&"interrupted".into(), &"p".into()));
+}
+
+#[test]
+fn the_timeout_of_the_state_ends_the_sub_loop_alone() {
+    let project = Project::with_loop("name: main\ndescription: x\ninitial: p\nstates:\n  p: {loop: kid, timeout: 0.5, on_success: bad, on_failure: bad, on_timeout: good}\n  good: {terminal: true}\n  bad: {terminal: true}\n")
+        .file(".loops/kid.yaml", "name: kid\ninitial: a\nstates:\n  a: {action: sleep 60, next: done}\n  done: {terminal: true}\n");
+    ends_in(&project, "good");
+}
