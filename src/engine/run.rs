@@ -11,7 +11,7 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, Routes, Step, StepId, Target};
 
-use super::event::{Event, LoopComplete, RouteReason, SubLoopComplete};
+use super::event::{Event, LoopComplete, RouteReason, SubLoopComplete, TAIL};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
 /// Either the world owes us something, or we owe a decision, or it is over.
@@ -382,7 +382,7 @@ impl Run {
             Phase::Waiting(Waiting::Action(id)) => {
                 let step = machine.step(id);
                 let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
-                self.store(step, &result);
+                self.store(machine, step, &result);
                 self.seen = Some(result);
                 self.phase = Phase::Deciding(Deciding::Judge(id));
             }
@@ -408,17 +408,24 @@ impl Run {
         };
         let step = machine.step(id);
         let result = StateResult { state: step.name.clone(), seen, verdict: None };
-        self.store(step, &result);
+        self.store(machine, step, &result);
         self.seen = Some(result);
         self.sub_loop = Some(complete.clone());
         self.phase = Phase::Deciding(Deciding::Judge(id));
     }
 
-    fn store(&mut self, step: &Step, result: &StateResult) {
+    /// Keeps a result under the names by which later states can ask for it. What nobody asks for is kept in short:
+    /// a hundred states that print much must not add up.
+    fn store(&mut self, machine: &Machine, step: &Step, result: &StateResult) {
         if let Some(name) = &step.capture {
             self.captured.insert(name.to_string(), result.clone());
         }
-        self.results.insert(step.name.clone(), result.clone());
+        let kept = if machine.refers_to(step.name.as_str()) {
+            result.clone()
+        } else {
+            StateResult { seen: result.seen.shortened(TAIL), ..result.clone() }
+        };
+        self.results.insert(step.name.clone(), kept);
     }
 
     fn evaluate(&mut self, verdict: &Verdict, details: &Map<String, Value>) {
@@ -494,7 +501,7 @@ impl Run {
             let step = machine.step(id);
             self.judge_unevaluated(step, &result.seen, verdict);
             result.verdict = verdict.cloned();
-            self.store(step, &result);
+            self.store(machine, step, &result);
             self.prev = Some(result);
         }
     }

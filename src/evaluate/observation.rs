@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::text;
+
 /// Which stream something was printed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -42,6 +44,15 @@ impl Text {
     /// Returns what was kept without the line ends at its end, as `${captured.x.output}` shows it.
     pub fn without_line_end(&self) -> &str {
         self.kept.trim_end_matches(['\n', '\r'])
+    }
+
+    /// Returns the text without what stands before its last `limit` bytes.
+    #[must_use]
+    pub fn shortened(&self, limit: usize) -> Self {
+        if self.kept.len() <= limit {
+            return self.clone();
+        }
+        Self::end_of(text::tail(&self.kept, limit).to_owned(), self.bytes)
     }
 
     /// Returns how many bytes were printed in all.
@@ -117,6 +128,12 @@ impl Observation {
     /// Makes the observation of an action that could not be started.
     pub fn not_started(why: impl Into<String>) -> Self {
         Self { failure: Some(why.into()), ..Self::exited(127, "") }
+    }
+
+    /// Returns the same with shorter streams.
+    #[must_use]
+    pub fn shortened(&self, limit: usize) -> Self {
+        Self { stdout: self.stdout.shortened(limit), stderr: self.stderr.shortened(limit), ..self.clone() }
     }
 
     /// Tells whether the action took longer than it may.

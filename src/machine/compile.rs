@@ -1,14 +1,14 @@
 //! Definition → machine: names become targets, keys become types, and every problem is reported at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indexmap::IndexMap;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::StateName;
-use crate::base::path::DocPath;
-use crate::base::template::Template;
+use crate::base::path::{DocPath, Segment};
+use crate::base::template::{Namespace, Template};
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, ExitCode, Verdicts};
@@ -94,7 +94,7 @@ impl<'d> Compiler<'d> {
         if self.problems.has_errors() {
             return None;
         }
-        Some(Machine {
+        let mut machine = Machine {
             name: definition.name.clone(),
             description: definition.description.clone(),
             initial: initial?,
@@ -110,7 +110,10 @@ impl<'d> Compiler<'d> {
             fallback,
             steps,
             ends,
-        })
+            referred: BTreeSet::new(),
+        };
+        machine.referred = referred(&machine);
+        Some(machine)
     }
 
     fn limits(&mut self) -> Limits {
@@ -499,6 +502,19 @@ impl<'d> Compiler<'d> {
         }
         found
     }
+}
+
+/// Returns every name that a template reads from `captured`.
+fn referred(machine: &Machine) -> BTreeSet<String> {
+    let templates = machine.templates();
+    let expressions = templates.iter().flat_map(|(_, _, template)| template.expressions());
+    let captured = expressions.filter(|expression| expression.namespace == Namespace::Captured);
+    captured
+        .filter_map(|expression| match expression.path.first()? {
+            Segment::Key(name) => Some(name.clone()),
+            Segment::Index(index) => Some(index.to_string()),
+        })
+        .collect()
 }
 
 /// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a mistake

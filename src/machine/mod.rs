@@ -2,7 +2,7 @@
 //!
 //! Nothing downstream knows which dialect a file was written in, and nothing downstream meets a dangling name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -63,6 +63,7 @@ pub struct Machine {
     pub fallback: Fallback,
     steps: Vec<Step>,
     ends: Vec<End>,
+    referred: BTreeSet<String>,
 }
 
 /// Starting again after an end.
@@ -312,6 +313,11 @@ impl Machine {
     pub fn find(&self, name: &StateName) -> Option<Target> {
         let step = self.steps().find(|(_, step)| step.name == *name).map(|(id, _)| Target::Step(id));
         step.or_else(|| self.ends().find(|(_, end)| end.name == *name).map(|(id, _)| Target::End(id)))
+    }
+
+    /// Tells whether some template of the loop names this capture or state under `captured`.
+    pub fn refers_to(&self, name: &str) -> bool {
+        self.referred.contains(name)
     }
 
     /// Returns every template of the loop, with the state and the key it stands under; loop-wide ones have no state.
