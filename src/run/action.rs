@@ -1,11 +1,13 @@
 //! Performs an action: the engine's request becomes a process, the process an observation.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
+use tempfile::TempPath;
+
 use crate::engine::request::ActionRequest;
-use crate::evaluate::observation::{Observation, Stream};
+use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::process::spawn::{self, Limits, Program};
 use crate::report::{OutputLine, Sinks};
 
@@ -17,8 +19,12 @@ const ARGUMENT: usize = 96 * 1024;
 
 /// Runs an action to its end and shows its output.
 pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Observation {
-    let program = match program(request, world) {
-        Ok(program) => program,
+    if world.cancel.signal().is_some() {
+        // The request came between two steps; nothing is started any more.
+        return Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
+    }
+    let (program, script) = match program(request, world) {
+        Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
     let limits = Limits { end: request.end, idle: request.idle };
@@ -30,8 +36,9 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
     };
     let seen = tokio::select! {
         seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
-        () = tick(&sinks) => Observation::not_started("the clock stopped"),
+        never = tick(&sinks) => match never {},
     };
+    drop(script);
     for stream in [Stream::Stdout, Stream::Stderr] {
         streams[index(stream)].finish(redactor, &mut |text| show(&sinks, stream, text));
     }
@@ -49,26 +56,31 @@ fn index(stream: Stream) -> usize {
     }
 }
 
-fn program(request: &ActionRequest, world: &World) -> Result<Program, String> {
+/// Prepares the process, with the file that holds its text where the text is too long for an argument.
+fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), String> {
     let mut env = world.env.clone();
     env.extend(request.env.iter().cloned());
-    let argv =
-        arguments(request, world).map_err(|error| format!("cannot write the command to a file: {error}"))?;
+    let mut argv = request.shell.clone();
+    let script = if request.text.len() > ARGUMENT && argv.last().is_some_and(|word| word == "-c") {
+        argv.pop();
+        let script = script(&request.text, world);
+        Some(script.map_err(|error| format!("cannot write the command to a file: {error}"))?)
+    } else {
+        None
+    };
+    argv.push(
+        script.as_ref().map_or_else(|| request.text.clone(), |path| path.to_string_lossy().into_owned()),
+    );
     let cwd = request.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
-    Ok(Program { argv, env: env.into_iter().collect(), cwd })
+    Ok((Program { argv, env: env.into_iter().collect(), cwd }, script))
 }
 
-fn arguments(request: &ActionRequest, world: &World) -> io::Result<Vec<String>> {
-    let mut argv = request.shell.clone();
-    if request.text.len() <= ARGUMENT || argv.last().is_none_or(|word| word != "-c") {
-        argv.push(request.text.clone());
-        return Ok(argv);
-    }
-    let script = world.files.scratch().join("action.sh");
-    fs_err::write(&script, &request.text)?;
-    argv.pop();
-    argv.push(script.to_string_lossy().into_owned());
-    Ok(argv)
+/// Writes a text to a file that only we can read and that goes when the action has ended.
+fn script(text: &str, world: &World) -> io::Result<TempPath> {
+    let mut file =
+        tempfile::Builder::new().prefix("action-").suffix(".sh").tempfile_in(world.files.scratch())?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.into_temp_path())
 }
 
 /// Finds the directory of an action, which stays inside the working tree.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -132,13 +133,13 @@ impl World {
                 Some(signal) => Input::Cancel(named(signal)),
                 None => Input::WaitDone,
             },
-            () = tick(&sinks) => Input::WaitDone,
+            never = tick(&sinks) => match never {},
         }
     }
 }
 
 /// Tells the sinks that time passes, for ever.
-async fn tick(sinks: &RefCell<&mut Sinks>) {
+async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
     let mut interval = tokio::time::interval(TICK);
     loop {
         interval.tick().await;

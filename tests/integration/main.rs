@@ -7,6 +7,7 @@ mod action_inputs;
 mod architecture;
 mod bad_input;
 mod ci_mode;
+mod docs;
 mod files;
 mod limits;
 mod processes;

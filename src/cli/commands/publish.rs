@@ -27,12 +27,6 @@ pub(super) struct Publication {
     running: RunFiles,
 }
 
-/// What came of it.
-pub(super) struct Published {
-    /// What could not be published.
-    pub(super) warnings: Vec<String>,
-}
-
 impl Publication {
     pub(super) fn new(
         args: &RunArgs,
@@ -65,8 +59,8 @@ impl Publication {
         }
     }
 
-    /// Writes every format and tells the CI system.
-    pub(super) fn publish(&self, files: &RunFiles) -> Published {
+    /// Writes every format and tells the CI system. Returns what could not be published.
+    pub(super) fn publish(&self, files: &RunFiles) -> Vec<String> {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         let mut digest = Digest::default();
@@ -83,7 +77,7 @@ impl Publication {
         for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
             warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
         }
-        Published { warnings }
+        warnings
     }
 
     fn directory(&self, files: &RunFiles) -> PathBuf {

@@ -35,7 +35,7 @@ use crate::run::clock::Clock;
 use crate::run::{World, drive};
 
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
-use super::publish::{Publication, Published};
+use super::publish::Publication;
 use super::sub_loops::Library;
 
 /// Where a run shows itself.
@@ -211,15 +211,15 @@ async fn started(
     }
     drop(world);
     files.release();
-    let complete = ended.map_err(|error| journal_lost(&error, &files))?;
-    let files = archived(&files, &complete, output);
-    if let Some(publication) = publication {
-        let Published { warnings } = publication.publish(&files);
-        for warning in &warnings {
-            output.warning(warning);
-        }
+    let files = match &ended {
+        Ok(complete) => archived(&files, complete, output),
+        Err(_) => files,
+    };
+    // Also when the journal was lost: what is in it is reported, as far as the run got.
+    for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
+        output.warning(&warning);
     }
-    Ok(complete.exit_code)
+    ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
 }
 
 /// Moves to the directory where the loop is at home, so that actions start there; paths of the command line stay what
