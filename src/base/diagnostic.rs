@@ -1,5 +1,6 @@
 //! What is wrong with a file, as data: a code, a place, a sentence and an advice. Drawing it is another layer's work.
 
+use super::node::Span;
 use super::path::DocPath;
 
 /// How bad a finding is.
@@ -25,6 +26,8 @@ pub enum Place {
     Within(DocPath, std::ops::Range<usize>),
     /// A byte range of the file itself, for texts that are no YAML.
     Bytes(std::ops::Range<usize>),
+    /// A place in any file of a definition, for what is not in the tree that came of them.
+    At(Span),
     /// The file as a whole.
     File,
 }

@@ -49,6 +49,8 @@ pub(super) enum Command {
     Validate(ValidateArgs),
     /// Show a loop as a graph
     Show(ShowArgs),
+    /// Print a loop as a plain state machine, with everything worked in that it takes from elsewhere
+    Compile(CompileArgs),
     /// List the loops of this repository
     List,
     /// Print the JSON Schema of loop files
@@ -149,6 +151,17 @@ pub(super) struct ShowArgs {
     /// How the graph is drawn
     #[arg(long, value_enum, default_value_t = Graph::Text)]
     pub(super) format: Graph,
+}
+
+/// What is compiled, and where to.
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompileArgs {
+    /// The name of a loop in `.loops/`, or the path of a loop file
+    #[arg(value_name = "LOOP")]
+    pub(super) name: String,
+    /// Write the loop here instead of printing it
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 /// How a graph is drawn.

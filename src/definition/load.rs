@@ -3,17 +3,18 @@
 //! A name is looked up in `.loops` of the working directory and of its parents up to the root of the repository, and
 //! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::schema::{Loop, Paradigm};
+use super::resolve::{self, Fetch, Fetched, Kind, Reference, Resolved};
+use super::schema::Loop;
 use super::source::Sources;
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
-use crate::base::diagnostic::{Diagnostics, nearest};
+use crate::base::diagnostic::{Diagnostics, Place, nearest};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 
@@ -51,7 +52,7 @@ pub struct Loaded {
     pub tree: Node,
     /// The texts, to draw findings.
     pub sources: Sources,
-    /// SHA-256 of the bytes of the file, in hexadecimal digits.
+    /// SHA-256 of the bytes of the file, or of the digests of all files, in hexadecimal digits.
     pub digest: String,
     /// Warnings and notes.
     pub findings: Diagnostics,
@@ -276,46 +277,132 @@ fn loops_in(directory: &Path) -> BTreeMap<String, PathBuf> {
     loops
 }
 
-/// Reads a loop file.
+/// Reads a loop file and every file it takes over.
 pub fn load(located: &Located) -> Result<Loaded, LoadError> {
     let bytes = read(&located.path)?;
-    let digest = hex(&Sha256::digest(&bytes));
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let root = Sha256::digest(&bytes);
+    let text = utf8(bytes, &located.path)?;
+    let here = located.path.ancestors().find(|above| above.join(&located.shown) == located.path);
+    let here = here.unwrap_or(&located.root).to_owned();
+    let mut fetch = |reference: &Reference<'_>| fetch(reference, &located.root, &here);
+    let path = resolved(&located.path);
+    let mut loaded = decode_with(&located.shown, &text, &path, &mut fetch)
+        .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })?;
+    loaded.digest = digest(&root, &loaded.sources);
+    Ok(loaded)
+}
+
+/// Returns the digest of a definition: of the bytes of its file, or of the digests of all its files in the order in
+/// which they are asked for.
+fn digest(root: &[u8], sources: &Sources) -> String {
+    let mut others = sources.iter().skip(1).peekable();
+    if others.peek().is_none() {
+        return hex(root);
+    }
+    let mut all = Sha256::new();
+    all.update(root);
+    others.for_each(|source| all.update(Sha256::digest(source.text())));
+    hex(&all.finalize())
+}
+
+fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String, LoadError> {
+    String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let line = before.split(|byte| *byte == b'\n').count();
-        LoadError::NotUtf8 { path: located.path.clone(), line, column: before.len() - start + 1 }
-    })?;
-    decode(&located.shown, &text, digest)
-        .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })
+        LoadError::NotUtf8 { path: path.to_owned(), line, column: before.len() - start + 1 }
+    })
 }
 
-/// Decodes the text of a loop file; `shown` is its name in findings.
+/// Reads a file that another one names: relative to that one, and a loop also by its name.
+fn fetch(reference: &Reference<'_>, root: &Path, cwd: &Path) -> Result<Fetched, String> {
+    let name = Path::new(reference.name);
+    let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
+    let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
+    let places: Vec<PathBuf> = match reference.kind {
+        _ if name.as_os_str().is_empty() => Vec::new(),
+        Kind::Parent => std::iter::once(beside).chain(named).collect(),
+        Kind::Library => vec![beside],
+    };
+    let with = |place: &PathBuf, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
+    let candidates = places.iter().flat_map(|place| {
+        let [yaml, yml] = EXTENSIONS.map(|extension| with(place, extension));
+        [place.clone(), yaml, yml]
+    });
+    let found = candidates.into_iter().find(|path| path.exists() && !path.is_dir());
+    let Some(path) = found else {
+        return Err(match places.first() {
+            Some(place) => format!("there is no `{}`", shown(place, cwd)),
+            None => "it has no name".to_owned(),
+        });
+    };
+    let text = read(&path).and_then(|bytes| utf8(bytes, &path)).map_err(|error| error.to_string())?;
+    Ok(Fetched { shown: shown(&path, cwd), path: resolved(&path), text })
+}
+
+fn shown(path: &Path, cwd: &Path) -> String {
+    let relative_to = |path: &Path| relative(path, cwd).display().to_string();
+    match path.strip_prefix(resolved(cwd)) {
+        Ok(below) => below.display().to_string(),
+        Err(_) => relative_to(path),
+    }
+}
+
+/// Decodes the text of a loop file that takes over no other file; `shown` is its name in findings.
 pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rejected>> {
+    let mut fetch = |_: &Reference<'_>| Err("no other file can be read here".to_owned());
+    let mut loaded = decode_with(shown, text, Path::new(shown), &mut fetch)?;
+    loaded.digest = digest;
+    Ok(loaded)
+}
+
+fn decode_with(shown: &str, text: &str, path: &Path, fetch: &mut Fetch<'_>) -> Result<Loaded, Box<Rejected>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sources = Sources::default();
     let file = sources.add(shown, text);
     let mut findings = Diagnostics::default();
     let tree = yaml::parse(text, file, &mut findings);
-    let definition = tree.as_ref().and_then(|tree| decode_tree(tree, &mut findings));
+    let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
+    let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
+    if let Some(resolved) = resolved.as_ref().filter(|resolved| resolved.composed) {
+        findings = once_each(&findings, &sources, &resolved.tree);
+    }
+    let tree = resolved.map(|resolved| resolved.tree);
     match (definition, tree) {
         (Some(definition), Some(tree)) if !findings.has_errors() => {
-            Ok(Loaded { definition, tree, sources, digest, findings })
+            Ok(Loaded { definition, tree, sources, digest: String::new(), findings })
         }
         (remains, tree) => Err(Box::new(Rejected { findings, sources, tree, remains })),
     }
 }
 
-/// Decodes a loop. In another authoring form nearly every key is unknown, which would hide the one thing to know.
-fn decode_tree(tree: &Node, findings: &mut Diagnostics) -> Option<Loop> {
-    if let Some(form) = tree.get("paradigm").filter(|form| !form.is_null()) {
-        let mut found = Diagnostics::default();
-        if Paradigm::decode(form, &DocPath::root().key("paradigm"), &mut found).is_none() {
-            findings.extend(found);
-            return None;
+/// Decodes a loop. What an incomplete one lacks is not its fault; that it is incomplete was said already.
+fn decode_tree(resolved: &Resolved, findings: &mut Diagnostics) -> Option<Loop> {
+    if resolved.complete {
+        return Loop::decode(&resolved.tree, &DocPath::root(), findings);
+    }
+    let mut found = Diagnostics::default();
+    let remains = Loop::decode(&resolved.tree, &DocPath::root(), &mut found);
+    for finding in
+        found.iter().filter(|finding| finding.code != "missing-key" || finding.place != Place::File)
+    {
+        findings.push(finding.clone());
+    }
+    remains
+}
+
+/// What several states take over is wrong once, however many they are.
+fn once_each(findings: &Diagnostics, sources: &Sources, tree: &Node) -> Diagnostics {
+    let mut seen = HashSet::new();
+    let mut rest = Diagnostics::default();
+    for finding in findings.iter() {
+        let span = sources.locate(&finding.place, Some(tree));
+        let span = span.map(|span| (span.file, span.range.start, span.range.end));
+        if seen.insert((finding.code, finding.message.clone(), span)) {
+            rest.push(finding.clone());
         }
     }
-    Loop::decode(tree, &DocPath::root(), findings)
+    rest
 }
 
 /// Reads a regular file of bounded size. What it is is asked before it is opened, for a pipe would block.
@@ -361,6 +448,14 @@ mod tests {
 
     /// Loops as people write them, in both dialects.
     const GOOD: &[&str] = &[
+        "paradigm: goal\ngoal: Tidy\ntools:\n  - make check\n  - {tool: make fix, timeout: 5}\nmax_iterations: 3\n",
+        "paradigm: convergence\nname: c\ncheck: count\ntoward: 0\nusing: fix\ntolerance: 1.5\n",
+        "paradigm: invariants\nname: i\nconstraints:\n  - name: tests-pass\n    check: pytest\n    fix: repair\n  - {name: lint, check: ruff, fix: ruff --fix}\nmaintain: true\n",
+        "paradigm: imperative\nname: i\nsteps: [a, b]\ncondition: {type: exit_code, target: 0}\nbackoff: 2\n",
+        "paradigm: imperative\nname: i\nsteps: [a, b]\nuntil: {check: c, evaluator: {type: output_contains, pattern: ok}}\n",
+        "name: f\nfragments:\n  run:\n    action: echo ${param.what}\n    on_error: done\n    parameters: {what: {type: string, required: true}, n: {type: integer, default: 3}}\n\
+         flow: [a, 'b?done:a', done]\nstate_defs:\n  a: {fragment: run, with: {what: '${context.x}'}}\n  b: {action: test}\ncontext: {x: 1}\ncircuit: {repeated_failure: {window: 3}}\n",
+        "name: m\ninitial: measure\ncontext: {target: 0}\nstates:\n  measure: {action: m, on_target: done, on_progress: apply, on_stall: done}\n  apply: {action: a, next: judge}\n  judge: {check_condition: {type: exit_code, source: apply, target: 0}, on_met: measure, on_unmet: done}\n  done: {terminal: true}\n",
         "name: main\ninitial: a\nstates:\n  a: {action: 'touch ran', next: done}\n  done: {terminal: true}\n",
         "name: main\ndescription: d\ninitial: a\ncategory: code-quality\nlabels: [x, y]\nscope: [src/]\nmax_iterations: 5\n\
          backoff: 0.1\ntimeout: 100\ndefault_timeout: 20\nmaintain: false\non_handoff: pause\ncontext: {k: v}\n\
@@ -478,7 +573,7 @@ mod tests {
     #[test]
     fn keys_that_are_no_keys_are_told_apart() {
         check(&with("max_iteration: 3", ""), &["3:1 unknown-key: unknown key `max_iteration`"]);
-        check(&with("import: [x]", ""), &["3:1 not-yet: `import` is not supported by this version"]);
+        check(&with("budget: {}", ""), &["3:1 not-yet: `budget` is not supported by this version"]);
         check(&with("", ", loop: x"), &["5:33 not-yet: `loop` is not supported by this version"]);
         check(
             &with("singleton: true", ", shared_ok: 1"),
@@ -496,10 +591,8 @@ mod tests {
             &["3:9 wrong-type: `states` must be a mapping, not a list"],
         );
         check("name: m\ninitial: a\n", &["1:1 missing-key: the key `states` is missing"]);
-        check(
-            "paradigm: goal\ngoal: x\ntools: [a]\n",
-            &["1:11 not-yet: `goal` is not supported by this version"],
-        );
+        check("paradigm: goal\ngoal: x\ntools: [a]\n", &[]);
+        check("paradigm: agents\ngoal: x\n", &["1:11 not-yet: `agents` is not supported by this version"]);
         check("paradigm: gaol\ngoal: x\n", &["1:11 unknown-word: `paradigm` cannot be `gaol`"]);
     }
 

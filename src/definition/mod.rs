@@ -1,8 +1,13 @@
 //! The file as written: found, read, decoded, and shown again when something is wrong with it.
 
+mod classic;
+pub mod emit;
 pub mod load;
+pub mod paradigm;
 pub mod publish;
 pub mod render;
+pub mod resolve;
 pub mod schema;
 pub mod source;
+mod tree;
 pub mod yaml;

@@ -1,8 +1,9 @@
 //! The JSON Schema of loop files, made from the records that the loader reads with.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::schema::Loop;
+use super::paradigm;
+use super::schema::{Composition, Loop, Shorthand};
 use crate::base::decode::{Definitions, Record as _};
 
 /// Where the schema is published.
@@ -16,12 +17,66 @@ pub fn json_schema() -> Value {
         "$id": SCHEMA_ID,
         "title": "Loop of ll-loop",
     });
-    let record = Loop::object_schema(&mut definitions);
-    if let (Value::Object(schema), Value::Object(record)) = (&mut schema, record) {
+    let mut record = Loop::object_schema(&mut definitions);
+    extend(&mut record, &Composition::object_schema(&mut definitions));
+    let shorthand = Shorthand::object_schema(&mut definitions);
+    if let Some(state) = definitions.get_mut("State") {
+        extend(state, &shorthand);
+    }
+    let forms = forms(&mut record, paradigm::schemas(&mut definitions));
+    if let (Value::Object(schema), Value::Object(record), Value::Object(forms)) = (&mut schema, record, forms)
+    {
         schema.extend(record);
+        schema.extend(forms);
         schema.insert("$defs".into(), definitions.into());
     }
     schema
+}
+
+/// Returns what a loop needs in each authoring form, and takes its own keys up in the record of all.
+fn forms(record: &mut Value, forms: Vec<(&'static str, Value)>) -> Value {
+    let keys = |form: &Value| {
+        form["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    let all: Vec<String> = keys(record);
+    let own = |form: &Value| -> Map<String, Value> {
+        let keys: Vec<String> = keys(form);
+        keys.into_iter()
+            .filter(|key| !all.contains(key))
+            .map(|key| (key.clone(), form["properties"][&key].clone()))
+            .collect()
+    };
+    // A parent can give everything, and states in a line each give the first one.
+    let needs = |keys: &Value, more: &Value| json!({"anyOf": [{"required": ["from"]}, {"required": keys, "anyOf": more}]});
+    let foreign: Map<String, Value> =
+        forms.iter().flat_map(|(_, form)| own(form)).map(|(key, _)| (key, json!(false))).collect();
+    let mut tree =
+        needs(&json!(["name"]), &json!([{"required": ["initial", "states"]}, {"required": ["flow"]}]));
+    tree["properties"] = foreign.clone().into();
+    for (word, form) in &forms {
+        let mut then = needs(&form["required"], &form.get("anyOf").cloned().unwrap_or(json!([{}])));
+        let mut properties = foreign.clone();
+        properties.extend(own(form));
+        then["properties"] = properties.into();
+        let is_form = json!({"properties": {"paradigm": {"const": word}}, "required": ["paradigm"]});
+        tree = json!({"if": is_form, "then": then, "else": tree});
+    }
+    if let Some(properties) = record["properties"].as_object_mut() {
+        properties.extend(foreign.into_iter().map(|(key, _)| (key, json!({}))));
+    }
+    if let Some(record) = record.as_object_mut() {
+        record.remove("required");
+    }
+    tree
+}
+
+/// Adds the keys of a record to those of another.
+fn extend(record: &mut Value, other: &Value) {
+    if let (Some(properties), Some(more)) =
+        (record["properties"].as_object_mut(), other["properties"].as_object())
+    {
+        properties.extend(more.clone());
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +124,36 @@ mod tests {
         check(&with("", ", condition: {type: output_numeric, target: '${context.x}'}"), true);
         check(&with("", ", route: {'yes': done, _: $current}"), true);
         check(&with("parameters: {p: {type: enum, values: [a, 1]}}\ncontext: {a: [1, {b: c}]}", ""), true);
+        check("paradigm: goal\ngoal: g\ntools: [a, {tool: b, timeout: 5}]\nmax_iterations: 5\n", true);
+        check("paradigm: convergence\nname: n\ncheck: c\ntoward: 0\nusing: u\ntolerance: 1\n", true);
+        check(
+            "paradigm: invariants\nname: n\nmaintain: true\nconstraints: [{name: a, check: b, fix: c}]\n",
+            true,
+        );
+        check("paradigm: imperative\nname: n\nsteps: [a]\ncondition: {type: exit_code, target: 0}\n", true);
+        check("paradigm: imperative\nname: n\nsteps: [a]\nuntil: {check: b}\n", true);
+        check("name: n\nflow: [a, 'b?c:a', c]\nstate_defs: {a: {action: x}, b: {action: y}}\n", true);
+        check(
+            &with(
+                "fragments: {f: {action: x, parameters: {p: {type: string}}}}",
+                ", fragment: f, with: {p: 1}",
+            ),
+            true,
+        );
+        check(
+            &with(
+                "",
+                "}\n  b: {check_condition: {type: exit_code, source: a, target: 0}, on_met: done, on_unmet: a",
+            ),
+            true,
+        );
+        check(
+            &with(
+                "circuit: {repeated_failure: {window: 3}}",
+                ", param: {x: '${context.input}'}, context: {k: v}",
+            ),
+            true,
+        );
         check(&with("idle_timeout: 3\nparadigm: fsm\non_handoff: spawn\nmax_steps: 3", ""), true);
     }
 
@@ -86,8 +171,16 @@ mod tests {
         check(&with("shell: zsh", ""), false);
         check(&with("shell: []", ""), false);
         check(&with("labels: x", ""), false);
-        check(&with("import: [x]", ""), false);
+        check(&with("import: x", ""), false);
         check(&with("paradigm: goal", ""), false);
+        check(&with("tools: [a]", ""), false);
+        check("paradigm: goal\ngoal: g\n", false);
+        check("paradigm: goal\ngoal: g\ntools: [a]\ncheck: b\n", false);
+        check("paradigm: convergence\ncheck: c\ntoward: 0\nusing: u\n", false);
+        check("paradigm: convergence\nname: n\ncheck: c\ntoward: x\nusing: u\n", false);
+        check("paradigm: invariants\nname: n\nconstraints: [{name: a, check: b}]\n", false);
+        check("paradigm: imperative\nname: n\nsteps: [a]\n", false);
+        check(&with("", ", with: [a]"), false);
         check(&with("on_handoff: explode", ""), false);
         check(&with("unheard_of: 1", ""), false);
         check(&with("", ", loop: x"), false);

@@ -7,13 +7,16 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::base::decode::{self, Decode, DecodeKey as _, Definitions, choice, record, subject, wrong_type};
+use crate::base::decode::{
+    self, Decode, DecodeKey as _, Definitions, Record as _, choice, record, subject, wrong_type,
+};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue, ScalarValue};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::evaluate::Evaluate;
+use crate::evaluate::field::Field;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
@@ -84,6 +87,7 @@ record! {
         config: Option<Value>,
     }
     ignored [
+        "circuit",
         "visibility",
         "targets",
         "host_guard",
@@ -106,16 +110,10 @@ record! {
         "*_ok",
     ]
     later {
-        "import" = "fragments come with a later version; write the keys into the states that share them",
-        "fragments" = "fragments come with a later version; write the keys into the states that share them",
-        "from" = "inheritance comes with a later version; copy the states of the parent into this file",
         "stall" = "stall detection comes with a later version; `max_edge_revisits` and `max_steps` bound a run",
         "signals" = "the choice of signals comes with a later version; every signal is obeyed",
         "budget" = "budgets come with a later version; `max_steps` and `timeout` bound a run",
         "max_handoffs" = "hand-offs to a new session come with a later version",
-        "circuit" = "stall detection comes with a later version; `max_edge_revisits` and `max_steps` bound a run",
-        "flow" = "the short form comes with a later version; write the states under `states`",
-        "state_defs" = "the short form comes with a later version; write the states under `states`",
     }
 }
 
@@ -172,6 +170,10 @@ record! {
         description: Option<String>,
         /// Where a maintain loop starts again after this terminal.
         on_maintain: Option<StateName>,
+        /// Values for `${param.…}`, as a fragment gets them through `with`.
+        param: IndexMap<VarName, Field<Value>> = IndexMap::new(),
+        /// Extra values that a prompt is shown.
+        context: IndexMap<VarName, Template> = IndexMap::new(),
     }
     ignored [
         "host_guard",
@@ -192,24 +194,72 @@ record! {
         "*_ok",
     ]
     later {
-        "fragment" = "fragments come with a later version; write its keys into the state",
         "agent" = "the choice of an agent comes with a later version",
         "tools" = "the choice of tools comes with a later version",
         "model" = "the choice of a model comes with a later version",
         "params" = "calls of MCP tools come with a later version",
-        "context" = "extra values for a prompt come with a later version; name them in the text, as `${context.NAME}`",
-        "check_condition" = "write `evaluate` with `source: ${captured.STATE.output}`",
+    }
+}
+
+record! {
+    /// The keys by which a loop takes over what is written elsewhere. They are worked in before a [`Loop`] is read.
+    pub struct Composition {
+        /// The loop to inherit from: a name, or a path relative to this file.
+        from: Option<String>,
+        /// Libraries of fragments, relative to this file.
+        import: Vec<String> = Vec::new(),
+        /// Partial states that states can inherit from.
+        fragments: Option<Fragments>,
+        /// States in a line each: `name`, or `name?yes:no`.
+        flow: Vec<String> = Vec::new(),
+        /// The bodies of the states in `flow`.
+        state_defs: IndexMap<StateName, State> = IndexMap::new(),
+    }
+}
+
+record! {
+    /// The keys of a state that are worked in before a [`State`] is read.
+    pub struct Shorthand {
+        /// The fragment to inherit from.
+        fragment: Option<String>,
+        /// Values for the parameters of the fragment.
+        with: IndexMap<VarName, Value> = IndexMap::new(),
+        /// A decision on the result of an earlier state, which `source` names.
+        check_condition: Option<Evaluate>,
+    }
+}
+
+/// Partial states by name; they are only ever read as parts of states.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fragments;
+
+impl Decode for Fragments {
+    fn decode(_: &Node, _: &DocPath, _: &mut Diagnostics) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let mut fragment = State::object_schema(definitions);
+        fragment["description"] = "A partial state.".into();
+        let shorthand = Shorthand::object_schema(definitions);
+        for key in ["with", "check_condition"] {
+            fragment["properties"][key] = shorthand["properties"][key].clone();
+        }
+        fragment["properties"]["parameters"] = IndexMap::<VarName, Parameter>::schema(definitions);
+        json!({"type": ["object", "null"], "additionalProperties": fragment})
     }
 }
 
 choice! {
     /// The authoring form of a loop.
-    pub enum Paradigm { Fsm = "fsm" }
+    pub enum Paradigm {
+        Fsm = "fsm",
+        Goal = "goal",
+        Convergence = "convergence",
+        Invariants = "invariants",
+        Imperative = "imperative",
+    }
     later {
-        "goal" = "the other paradigms come with a later version; write the states under `states`",
-        "convergence" = "the other paradigms come with a later version; write the states under `states`",
-        "invariants" = "the other paradigms come with a later version; write the states under `states`",
-        "imperative" = "the other paradigms come with a later version; write the states under `states`",
         "agents" = "the other paradigms come with a later version; write the states under `states`",
         "criteria" = "the other paradigms come with a later version; write the states under `states`",
     }
@@ -265,6 +315,42 @@ record! {
         description: Option<String>,
         /// The values of an `enum`.
         values: Vec<String> = Vec::new(),
+    }
+}
+
+impl Parameter {
+    /// Checks a value against a parameter's type and converts texts to it.
+    pub fn convert(&self, name: &VarName, value: &Value) -> Result<Value, String> {
+        let wrong =
+            |expected: &str| Err(format!("the parameter `{name}` must be {expected}, and `{value}` is not"));
+        let text = value.as_str().map(str::trim);
+        match self.kind {
+            ParameterType::String | ParameterType::Path => match value {
+                Value::String(_) => Ok(value.clone()),
+                Value::Number(_) | Value::Bool(_) => Ok(json!(value.to_string())),
+                Value::Null | Value::Array(_) | Value::Object(_) => wrong("a text"),
+            },
+            ParameterType::Integer => match text.map(str::parse::<i64>) {
+                Some(Ok(number)) => Ok(json!(number)),
+                None if value.is_i64() || value.is_u64() => Ok(value.clone()),
+                _ => wrong("an integer"),
+            },
+            ParameterType::Number => match text.map(str::parse::<f64>) {
+                Some(Ok(number)) if number.is_finite() => Ok(json!(number)),
+                None if value.is_number() => Ok(value.clone()),
+                _ => wrong("a number"),
+            },
+            ParameterType::Boolean => match (text, value) {
+                (Some("true" | "yes" | "1"), _) => Ok(json!(true)),
+                (Some("false" | "no" | "0"), _) => Ok(json!(false)),
+                (None, Value::Bool(_)) => Ok(value.clone()),
+                _ => wrong("`true` or `false`"),
+            },
+            ParameterType::Enum => match text {
+                Some(text) if self.values.iter().any(|allowed| allowed == text) => Ok(json!(text)),
+                _ => wrong(&format!("one of {}", self.values.join(", "))),
+            },
+        }
     }
 }
 

@@ -47,11 +47,17 @@ impl Sources {
         self.0.get(usize::from(file.0))
     }
 
+    /// Returns every file, the loop file first.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.0.iter()
+    }
+
     /// Finds the bytes that a finding is about. A value that takes several lines is found by its first one, a value
     /// that is not there by what it is missing in; `None` means the file as a whole.
     pub fn locate(&self, place: &Place, tree: Option<&Node>) -> Option<Span> {
         let span = match (place, tree) {
             (Place::Bytes(range), _) => Some(Span { file: FileId(0), range: range.clone() }),
+            (Place::At(span), _) => Some(span.clone()),
             (Place::Value(path), Some(tree)) => value(path, tree),
             (Place::Key(path), Some(tree)) => key(path, tree),
             (Place::Within(path, range), Some(tree)) => {

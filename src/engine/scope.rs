@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::base::diagnostic::nearest;
+use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 use crate::base::time::{human, millis};
-use crate::machine::context;
+use crate::evaluate::field::Field;
+use crate::machine::{Target, context};
 
 use super::Engine;
 use super::run::StateResult;
@@ -45,10 +47,7 @@ impl Scope for RunScope<'_, '_> {
                 wanted => Err(among("state", wanted, &["name", "iteration", "step", "attempt"])),
             },
             Namespace::Loop => self.r#loop(path),
-            Namespace::Param => Err(Missing {
-                nearest: None,
-                why: Some("parameters of fragments exist in fragments only".to_owned()),
-            }),
+            Namespace::Param => self.param(path),
             Namespace::Messages => self.messages(path),
         }
     }
@@ -69,6 +68,42 @@ impl RunScope<'_, '_> {
             why: None,
         })?;
         walk(&format!("context.{name}"), value, rest).map(|value| Found::Json(Cow::Borrowed(value)))
+    }
+
+    /// A parameter is worked out where it is used; it cannot refer to another one.
+    fn param(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let machine = self.0.machine();
+        let current = self.0.run().current().and_then(|name| machine.find(name));
+        let params = match current {
+            Some(Target::Step(id)) => Some(&machine.step(id).params),
+            Some(Target::End(_)) | None => None,
+        };
+        let params = params.filter(|params| !params.is_empty()).ok_or_else(|| Missing {
+            nearest: None,
+            why: Some("parameters exist in states with a fragment that declares them".to_owned()),
+        })?;
+        let name = match path.first() {
+            Some(Segment::Key(name)) => name.clone(),
+            Some(Segment::Index(index)) => index.to_string(),
+            None => return Err(Missing::default()),
+        };
+        let known = || params.keys().map(VarName::as_str);
+        let value = params.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value);
+        let value = value.ok_or_else(|| Missing {
+            nearest: nearest(&name, known()).map(|near| format!("param.{near}")),
+            why: None,
+        })?;
+        match value {
+            Field::Literal(value) => walk(&format!("param.{name}"), value, &path[1..])
+                .map(|value| Found::Json(Cow::Borrowed(value))),
+            Field::Template(template) if path.len() == 1 => template
+                .render(self)
+                .map(text)
+                .map_err(|error| Missing { nearest: None, why: Some(error.to_string()) }),
+            Field::Template(_) => {
+                Err(Missing { nearest: Some(format!("param.{name}")), why: Some("it is a text".to_owned()) })
+            }
+        }
     }
 
     fn captured(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {

@@ -7,26 +7,37 @@ use crate::base::template::Template;
 
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts};
+use super::{Evaluator, Judged, Judging, Verdicts, excerpt};
 
 record! {
     /// Judges the exit code of the action.
     pub struct ExitCode {
         /// The code that means yes; every other one is no.
         target: Option<Field<i32>>,
+        /// The code to judge instead of the one of the action.
+        source: Option<Template>,
     }
 }
 
 impl ExitCode {
     /// Makes the evaluator that shell actions get when they name none.
     pub fn unix() -> Self {
-        Self { target: None }
+        Self { target: None, source: None }
     }
 }
 
 impl Evaluator for ExitCode {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let code = judging.seen.map_or(0, |seen| seen.exit_code);
+        let code = match &self.source {
+            Some(source) => {
+                let text = source.render(judging.scope)?;
+                let Ok(code) = text.trim().parse() else {
+                    return Ok(Judged::error(format!("`{}` is not an exit code", excerpt(&text))));
+                };
+                code
+            }
+            None => judging.seen.map_or(0, |seen| seen.exit_code),
+        };
         let verdict = match (&self.target, code) {
             (Some(target), code) => Verdict::yes_if(code == target.resolve(judging.scope)?),
             (None, 0 | 1) => Verdict::yes_if(code == 0),
@@ -40,7 +51,9 @@ impl Evaluator for ExitCode {
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {
-        self.target.iter().filter_map(|target| Some(("target", target.as_template()?))).collect()
+        let target = self.target.as_ref().and_then(Field::as_template).map(|target| ("target", target));
+        let source = self.source.as_ref().map(|source| ("source", source));
+        target.into_iter().chain(source).collect()
     }
 }
 
@@ -61,5 +74,12 @@ mod tests {
             assert_eq!(judge("{type: exit_code, target: 3}", "", code), expected, "{code}");
         }
         assert_eq!(judge("{type: exit_code, target: '${context.n}'}", "", 5), "yes");
+    }
+
+    #[test]
+    fn a_source_replaces_the_code() {
+        assert_eq!(judge("{type: exit_code, source: '${context.n}'}", "", 0), "error");
+        assert_eq!(judge("{type: exit_code, source: '${context.n}', target: 5}", "", 0), "yes");
+        assert_eq!(judge("{type: exit_code, source: '${context.word}'}", "", 0), "error");
     }
 }

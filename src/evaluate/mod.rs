@@ -23,7 +23,7 @@ mod output_json;
 mod output_numeric;
 
 pub use classify::Classify;
-pub use convergence::Convergence;
+pub use convergence::{Convergence, Direction};
 pub use exit_code::ExitCode;
 pub use output_contains::OutputContains;
 pub use output_json::OutputJson;

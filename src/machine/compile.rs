@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::StateName;
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Namespace, Template};
+use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, ExitCode, Verdicts};
@@ -35,7 +35,7 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
     for problem in problems.iter() {
         let is_certain = match problem.code {
             "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
-            "unknown-key" | "duplicate-route" | "retry" | "parameter" => true,
+            "unknown-key" | "duplicate-route" | "retry" | "parameter" | "nested-param" => true,
             _ => false,
         };
         if is_certain {
@@ -225,7 +225,15 @@ impl<'d> Compiler<'d> {
                     .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
             }
         }
-        Some(Step {
+        if let Some(Action::Shell(_)) = action
+            && !state.context.is_empty()
+        {
+            let place = Place::Key(path.key("context"));
+            let message = "`context` has no effect beside a shell action";
+            let help = "it is shown to prompts; name the values in the action, or put them under `env`";
+            self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
+        }
+        let step = Step {
             name: name.clone(),
             description: state.description.clone(),
             action,
@@ -238,7 +246,44 @@ impl<'d> Compiler<'d> {
             },
             message: state.append_to_messages.clone(),
             retry: self.retry(name, state, path),
-        })
+            params: state.param.clone(),
+        };
+        self.params(&step, path);
+        Some(step)
+    }
+
+    /// A parameter that was not given has no value in any run.
+    fn params(&mut self, step: &Step, path: &DocPath) {
+        for (key, template) in step.templates() {
+            let at = key.split('.').fold(path.clone(), |path, key| path.key(key));
+            for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
+                let place = Place::Within(at.clone(), expression.span.clone());
+                let wanted = match expression.path.first() {
+                    Some(Segment::Key(wanted)) => wanted.clone(),
+                    Some(Segment::Index(index)) => index.to_string(),
+                    None => continue,
+                };
+                if key.starts_with("param.") {
+                    let message = "a parameter cannot refer to parameters";
+                    let help = "name where its value comes from, such as `${context.…}`";
+                    self.problems.push(Diagnostic::error("nested-param", place, message).help(help));
+                    continue;
+                }
+                let is_known = step.params.keys().any(|known| known.as_str() == wanted);
+                if is_known || expression.fallback != WithoutValue::Required {
+                    continue;
+                }
+                let message = format!("`${{{expression}}}` has no value in `{}`", step.name);
+                let near = nearest(&wanted, step.params.keys().map(|known| known.as_str()));
+                let help = match near {
+                    Some(near) => format!("did you mean `param.{near}`?"),
+                    None => format!(
+                        "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
+                    ),
+                };
+                self.problems.push(Diagnostic::error("unknown-param", place, message).help(help));
+            }
+        }
     }
 
     fn evaluator(

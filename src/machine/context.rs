@@ -9,7 +9,7 @@ use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Template, walk};
-use crate::definition::schema::{Parameter, ParameterType};
+use crate::definition::schema::Parameter;
 
 use super::Machine;
 
@@ -143,36 +143,7 @@ fn missing_inputs(machine: &Machine, context: &Map<String, Value>) -> Vec<Contex
 
 /// Checks a value against a parameter's type and converts texts to it.
 pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<Value, String> {
-    let wrong =
-        |expected: &str| Err(format!("the parameter `{name}` must be {expected}, and `{value}` is not"));
-    let text = value.as_str().map(str::trim);
-    match parameter.kind {
-        ParameterType::String | ParameterType::Path => match value {
-            Value::String(_) => Ok(value.clone()),
-            Value::Number(_) | Value::Bool(_) => Ok(json!(value.to_string())),
-            Value::Null | Value::Array(_) | Value::Object(_) => wrong("a text"),
-        },
-        ParameterType::Integer => match text.map(str::parse::<i64>) {
-            Some(Ok(number)) => Ok(json!(number)),
-            None if value.is_i64() || value.is_u64() => Ok(value.clone()),
-            _ => wrong("an integer"),
-        },
-        ParameterType::Number => match text.map(str::parse::<f64>) {
-            Some(Ok(number)) if number.is_finite() => Ok(json!(number)),
-            None if value.is_number() => Ok(value.clone()),
-            _ => wrong("a number"),
-        },
-        ParameterType::Boolean => match (text, value) {
-            (Some("true" | "yes" | "1"), _) => Ok(json!(true)),
-            (Some("false" | "no" | "0"), _) => Ok(json!(false)),
-            (None, Value::Bool(_)) => Ok(value.clone()),
-            _ => wrong("`true` or `false`"),
-        },
-        ParameterType::Enum => match text {
-            Some(text) if parameter.values.iter().any(|allowed| allowed == text) => Ok(json!(text)),
-            _ => wrong(&format!("one of {}", parameter.values.join(", "))),
-        },
-    }
+    parameter.convert(name, value)
 }
 
 struct Resolver<'a> {

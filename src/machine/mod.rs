@@ -12,6 +12,7 @@ use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
 use crate::definition::schema::Parameter;
 use crate::evaluate::Evaluate;
+use crate::evaluate::field::Field;
 use crate::evaluate::verdict::Verdict;
 
 pub mod check;
@@ -37,7 +38,7 @@ pub enum Target {
 }
 
 /// A loop, ready to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// The loop's name.
     pub name: LoopName,
@@ -67,14 +68,14 @@ pub struct Machine {
 }
 
 /// Starting again after an end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Maintain {
     /// The wait before it.
     pub delay: Duration,
 }
 
 /// What a run may take at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Passes.
     pub iterations: Cap,
@@ -89,7 +90,7 @@ pub struct Limits {
 }
 
 /// A number that may not be exceeded, and where to go once when it would be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cap {
     /// The number.
     pub limit: u32,
@@ -98,7 +99,7 @@ pub struct Cap {
 }
 
 /// Loop-level routes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fallback {
     /// For errors.
     pub on_error: Option<Target>,
@@ -109,7 +110,7 @@ pub struct Fallback {
 }
 
 /// A state that does something.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// Its name.
     pub name: StateName,
@@ -127,10 +128,12 @@ pub struct Step {
     pub message: Option<Template>,
     /// How often it may be entered again in a row.
     pub retry: Option<Retry>,
+    /// What `${param.…}` stands for in its texts.
+    pub params: IndexMap<VarName, Field<Value>>,
 }
 
 /// A bound on consecutive entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     /// Entries after the first one.
     pub max: u32,
@@ -141,7 +144,7 @@ pub struct Retry {
 }
 
 /// What a state runs: data only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A command line.
     Shell(ShellAction),
@@ -160,7 +163,7 @@ impl Action {
 }
 
 /// Another loop as the work of a state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SubLoopAction {
     /// Its name.
     pub name: Template,
@@ -171,7 +174,7 @@ pub struct SubLoopAction {
 }
 
 /// What a sub-loop is given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SubLoopInput {
     /// Nothing: it is on its own.
     Nothing,
@@ -182,7 +185,7 @@ pub enum SubLoopInput {
 }
 
 /// A value for a parameter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A text, resolved when the sub-loop starts.
     Text(Template),
@@ -191,7 +194,7 @@ pub enum Binding {
 }
 
 /// A command line and how it runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShellAction {
     /// The text.
     pub text: Template,
@@ -208,7 +211,7 @@ pub struct ShellAction {
 }
 
 /// Where the verdicts of a state lead. Never empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Routes {
     /// The same way whatever happened, but for an action that failed.
     Always {
@@ -253,7 +256,7 @@ impl Routes {
 }
 
 /// A state in which a run ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// Its name.
     pub name: StateName,
@@ -341,7 +344,10 @@ impl Step {
         let evaluate = self.evaluate.iter().flat_map(|evaluate| evaluate.templates());
         let evaluate = evaluate.map(|(key, template)| (format!("evaluate.{key}"), template));
         let message = self.message.iter().map(|message| ("append_to_messages".to_owned(), message));
-        action.chain(evaluate).chain(message).collect()
+        let params = self.params.iter().filter_map(|(name, value)| {
+            value.as_template().map(|template| (format!("param.{name}"), template))
+        });
+        action.chain(evaluate).chain(message).chain(params).collect()
     }
 }
 

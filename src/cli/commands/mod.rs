@@ -1,6 +1,7 @@
 //! One file a command: what it is asked, and what it does.
 
 pub(super) mod action;
+pub(super) mod compile;
 pub(super) mod init;
 pub(super) mod list;
 pub(super) mod run;

@@ -1,0 +1,232 @@
+//! The authoring forms beside the plain state machine: each is a few keys that stand for states.
+//!
+//! A form is one file and one row of the table. It turns its own keys into states whose values keep the places of what
+//! they came from; every other key of the file stays as it is, and states of the file are laid over those of the form.
+
+use serde_json::{Value, json};
+
+use super::schema::{Loop, Paradigm};
+use super::tree::{Level, entries, entry, map, merge, take};
+use crate::base::decode::{Decode, Definitions, Record, subject, wrong_type};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::node::{Entry, Node, NodeValue};
+use crate::base::path::DocPath;
+
+pub mod convergence;
+pub mod goal;
+pub mod imperative;
+pub mod invariants;
+
+/// A form: what it is called, its own keys, and what they stand for.
+struct Row {
+    paradigm: Paradigm,
+    keys: &'static [&'static str],
+    /// Turns the keys into a loop of their own, or says why it cannot.
+    expand: fn(&Node, &mut Diagnostics) -> Option<Node>,
+    schema: fn(&mut Definitions) -> Value,
+    /// Whether the loop has to be given a name.
+    named: bool,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        paradigm: Paradigm::Goal,
+        keys: goal::Goal::KEYS,
+        expand: goal::expand,
+        schema: goal::Goal::object_schema,
+        named: false,
+    },
+    Row {
+        paradigm: Paradigm::Convergence,
+        keys: convergence::Convergence::KEYS,
+        expand: convergence::expand,
+        schema: convergence::Convergence::object_schema,
+        named: true,
+    },
+    Row {
+        paradigm: Paradigm::Invariants,
+        keys: invariants::Invariants::KEYS,
+        expand: invariants::expand,
+        schema: invariants::Invariants::object_schema,
+        named: true,
+    },
+    Row {
+        paradigm: Paradigm::Imperative,
+        keys: imperative::Imperative::KEYS,
+        expand: imperative::expand,
+        schema: imperative::schema,
+        named: true,
+    },
+];
+
+/// What became of a loop.
+pub(super) enum Expanded {
+    /// It is a plain state machine.
+    Plain,
+    /// It was written out.
+    Loop(Node),
+    /// It could not be; this is what remains of it.
+    Rest(Node),
+}
+
+/// Returns the keys of a form beyond those of every loop.
+pub(super) fn keys(word: &str) -> &'static [&'static str] {
+    TABLE.iter().find(|row| row.paradigm.word() == word).map_or(&[], |row| row.keys)
+}
+
+/// Returns each form with the schema of its keys, except those that every loop has.
+pub(super) fn schemas(definitions: &mut Definitions) -> Vec<(&'static str, Value)> {
+    let schema = |row: &Row| {
+        let mut schema = (row.schema)(definitions);
+        if let Some(required) = schema["required"].as_array_mut().filter(|_| row.named) {
+            required.push("name".into());
+        }
+        (row.paradigm.word(), schema)
+    };
+    TABLE.iter().map(schema).collect()
+}
+
+/// Writes out what a form stands for. Findings are about the tree that is given.
+pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
+    let at = DocPath::root().key("paradigm");
+    let Some(word) = tree.get("paradigm").filter(|word| !word.is_null()) else {
+        return Expanded::Plain;
+    };
+    let Some(paradigm) = Paradigm::decode(word, &at, out) else {
+        return Expanded::Rest(map(&tree.span, Vec::new()));
+    };
+    let Some(row) = TABLE.iter().find(|row| row.paradigm == paradigm) else {
+        return Expanded::Plain;
+    };
+    let (own, mut rest): (Vec<_>, Vec<_>) =
+        entries(tree).iter().cloned().partition(|entry| row.keys.contains(&entry.key.as_str()));
+    rest.retain(|entry| entry.key != "paradigm");
+    // What every loop has is read with the loop, even where a form uses it.
+    rest.extend(own.iter().filter(|entry| Loop::KEYS.contains(&entry.key.as_str())).cloned());
+    let rest = map(&tree.span, rest);
+    let mut found = Diagnostics::default();
+    let expanded = (row.expand)(&map(&tree.span, own), &mut found);
+    let failed = found.has_errors();
+    for finding in found.iter() {
+        let mut finding = finding.clone();
+        if finding.place == Place::File {
+            finding.place = Place::Value(at.clone());
+            finding = finding.label(format!("a loop of this form needs {}", needed(row)));
+        }
+        out.push(finding);
+    }
+    match expanded.filter(|_| !failed) {
+        Some(expanded) => Expanded::Loop(merge(expanded, rest, Level::Loop)),
+        None => Expanded::Rest(rest),
+    }
+}
+
+fn needed(row: &Row) -> String {
+    let schema = (row.schema)(&mut Definitions::new());
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let names: Vec<_> = required.iter().filter_map(Value::as_str).map(|key| format!("`{key}`")).collect();
+    names.join(" and ")
+}
+
+/// Something to do: the text of an action, or the keys of a state with the action under `action` or `tool`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work(Vec<Entry>);
+
+impl Work {
+    /// Returns a state that does it and has these keys besides.
+    fn state(&self, name: &str, at: &Node, routes: Vec<Entry>) -> Entry {
+        let keys = self.0.iter().cloned().chain(routes).collect();
+        entry(name, map(&at.span, keys))
+    }
+
+    /// Takes the keys apart: whatever a state can have.
+    fn of(node: &Node) -> Vec<Entry> {
+        let mut node = node.clone();
+        if !matches!(node.value, NodeValue::Map(_)) {
+            return vec![entry("action", node)];
+        }
+        if let Some(tool) = take(&mut node, "tool") {
+            let action = Entry { key: "action".to_owned(), ..tool };
+            return std::iter::once(action).chain(entries(&node).iter().cloned()).collect();
+        }
+        entries(&node).to_vec()
+    }
+}
+
+impl Decode for Work {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        let is_action = match &node.value {
+            NodeValue::Scalar(_) => !node.is_null(),
+            NodeValue::Map(_) => node.get("tool").or_else(|| node.get("action")).is_some(),
+            NodeValue::List(_) => false,
+        };
+        if !is_action {
+            wrong_type(node, path, "a command, or a mapping with `action`", out);
+            return None;
+        }
+        Some(Self(Self::of(node)))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let text = String::schema(definitions);
+        json!({"anyOf": [text, {"type": "object", "anyOf": [{"required": ["tool"]}, {"required": ["action"]}]}]})
+    }
+}
+
+/// An evaluator that is read with the state it comes to stand in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judge(Node);
+
+impl Decode for Judge {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        if !matches!(node.value, NodeValue::Map(_)) {
+            wrong_type(node, path, "a mapping with a `type`", out);
+            return None;
+        }
+        Some(Self(node.clone()))
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]})
+    }
+}
+
+impl Judge {
+    fn entry(&self, key: &str) -> Entry {
+        entry(key, self.0.clone())
+    }
+}
+
+/// Makes the state in which the form ends.
+fn done(name: &str, at: &Node) -> Entry {
+    entry(name, map(&at.span, vec![entry("terminal", super::tree::plain(&at.span, "true"))]))
+}
+
+/// Makes a route.
+fn to(key: &str, state: &str, at: &Node) -> Entry {
+    entry(key, super::tree::text(&at.span, state))
+}
+
+/// Reports an empty list.
+fn empty(path: &DocPath, of: &str, out: &mut Diagnostics) {
+    let message = format!("{} needs at least one {of}", subject(path));
+    out.push(Diagnostic::error("missing-value", Place::Value(path.clone()), message));
+}
+
+/// Makes a name that can stand in a template: letters, digits and `_`.
+fn identifier(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_an_identifier() {
+        for (name, expected) in [("tests-pass", "tests_pass"), ("  A b.c ", "A_b_c"), ("-", "")] {
+            assert_eq!(identifier(name), expected);
+        }
+    }
+}
