@@ -8,11 +8,12 @@ use crate::base::decode::Record as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::node::{Entry, Node};
 use crate::base::path::DocPath;
+use crate::evaluate::verdict::Verdict;
 
 /// Translates a plain loop in place. Findings are about the tree as it was.
 pub(super) fn translate(tree: &mut Node, out: &mut Diagnostics) {
     circuit(tree, out);
-    config(tree);
+    config(tree, out);
     let Some(states) = tree.get("states") else { return };
     let sources: HashSet<String> = entries(states)
         .iter()
@@ -66,9 +67,14 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, path: &DocPath, 
     put(state, Entry { key: "evaluate".to_owned(), ..condition });
 }
 
-/// `on_target`, `on_progress` and `on_stall` alone say that a number is driven towards `context.target`.
+/// `on_target`, `on_progress` and `on_stall` alone say that a number is driven towards `context.target`. Beside a way
+/// for `yes` or `no` they are a mistake.
 fn convergence(state: &mut Node) {
-    if ["evaluate", "condition", "next", "loop"].into_iter().any(|key| state.get(key).is_some()) {
+    let decides_otherwise = |entry: &Entry| match entry.key.strip_prefix("on_").map(Verdict::canonical) {
+        Some(verdict) => matches!(verdict.as_str(), "yes" | "no"),
+        None => matches!(entry.key.as_str(), "evaluate" | "condition" | "next" | "loop" | "route"),
+    };
+    if entries(state).iter().any(decides_otherwise) {
         return;
     }
     let way = |entry: &&Entry| matches!(entry.key.as_str(), "on_target" | "on_progress" | "on_stall");
@@ -108,12 +114,92 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
 }
 
 /// The part of the predecessor's settings that a loop has a key for.
-fn config(tree: &mut Node) {
-    let config = tree.get("config");
+fn config(tree: &mut Node, out: &mut Diagnostics) {
+    let Some(written) = entries(tree).iter().find(|entry| entry.key == "config") else { return };
+    let place = Place::At(written.key_span.clone());
+    let config = Some(&written.value);
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));
-    let Some(found) = found.cloned() else { return };
-    if Loop::KEYS.contains(&"max_handoffs") && tree.get("max_handoffs").is_none() {
-        put(tree, entry("max_handoffs", found));
+    let known = Loop::KEYS.contains(&"max_handoffs") && tree.get("max_handoffs").is_none();
+    let (message, help) = match found.cloned().filter(|_| known) {
+        Some(found) => {
+            put(tree, entry("max_handoffs", found));
+            ("`config` is taken as `max_handoffs`", "write `max_handoffs: 10`")
+        }
+        None => ("`config` has no effect here", "remove it; its parts are keys of the loop"),
+    };
+    out.push(Diagnostic::note("no-effect", place, message).help(help));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::node::FileId;
+    use crate::definition::{emit, yaml};
+
+    /// Translates the states of a loop and returns the given one with its keys, or what was found.
+    fn state(text: &str) -> String {
+        let text = format!("states:\n  first: {{action: x, capture: out, next: it}}\n  it: {text}\n");
+        let mut tree = yaml::parse(&text, FileId(0), &mut Diagnostics::default()).unwrap();
+        let mut found = Diagnostics::default();
+        translate(&mut tree, &mut found);
+        let found: String =
+            found.iter().map(|finding| format!("{}: {}\n", finding.code, finding.message)).collect();
+        if found.is_empty() {
+            emit::to_yaml(&tree).split("  it:\n").nth(1).unwrap().to_owned()
+        } else {
+            found
+        }
+    }
+
+    #[test]
+    fn a_condition_is_about_the_result_of_a_state() {
+        insta::assert_snapshot!(state("{check_condition: {type: exit_code, source: first}, on_met: a}"), @"
+        evaluate:
+          type: exit_code
+          source: '${captured.first.exit_code}'
+        on_met: a
+        ");
+        insta::assert_snapshot!(state("{check_condition: {type: output_contains, source: out, pattern: p}, on_met: a}"), @"
+        evaluate:
+          type: output_contains
+          source: '${captured.out.output}'
+          pattern: p
+        on_met: a
+        ");
+        insta::assert_snapshot!(state("{check_condition: {type: output_numeric, source: '${context.n}', target: 1}, on_met: a}"), @"
+        evaluate:
+          type: output_numeric
+          source: '${context.n}'
+          target: 1
+        on_met: a
+        ");
+        insta::assert_snapshot!(state("{check_condition: {type: exit_code, source: frist}, on_met: a}"), @"unknown-state: the state `frist` is not defined");
+        insta::assert_snapshot!(state("{check_condition: {type: exit_code}, condition: {type: exit_code}, on_met: a}"), @"duplicate-key: `check_condition` and `condition` both say how the state decides");
+    }
+
+    #[test]
+    fn ways_of_a_number_alone_make_it_converge() {
+        insta::assert_snapshot!(state("{action: x, on_target: a, on_progress: b, on_stall: c}"), @"
+        action: x
+        evaluate:
+          type: convergence
+          target: '${context.target}'
+          tolerance: '${context.tolerance:-0}'
+        on_target: a
+        on_progress: b
+        on_stall: c
+        ");
+        insta::assert_snapshot!(state("{action: x, on_yes: a, on_progress: b}"), @"
+        action: x
+        on_yes: a
+        on_progress: b
+        ");
+        insta::assert_snapshot!(state("{action: x, evaluate: {type: diff_stall}, on_stall: b}"), @"
+        action: x
+        evaluate:
+          type: diff_stall
+        on_stall: b
+        ");
     }
 }

@@ -356,7 +356,12 @@ pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rej
     Ok(loaded)
 }
 
-fn decode_with(shown: &str, text: &str, path: &Path, fetch: &mut Fetch<'_>) -> Result<Loaded, Box<Rejected>> {
+pub(super) fn decode_with(
+    shown: &str,
+    text: &str,
+    path: &Path,
+    fetch: &mut Fetch<'_>,
+) -> Result<Loaded, Box<Rejected>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sources = Sources::default();
     let file = sources.add(shown, text);

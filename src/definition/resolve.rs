@@ -127,7 +127,7 @@ impl Resolver<'_, '_> {
         let name = self.sources.iter().next().map(|source| source.name().to_owned()).unwrap_or_default();
         let mut chain = vec![(self.paths[0].clone(), name)];
         let mut tree = self.inherit(tree, &mut chain);
-        self.misspelt(&tree);
+        self.misspelt(&mut tree);
         self.flow(&mut tree);
         let mut tree = self.paradigm(tree);
         let library = self.library(&mut tree);
@@ -239,7 +239,11 @@ impl Resolver<'_, '_> {
         };
         let way = |last: &str| {
             let names = chain.iter().map(|(_, name)| name.as_str()).chain([last]);
-            names.collect::<Vec<_>>().join(" → ")
+            let mut names: Vec<_> = names.collect();
+            if names.len() > 8 {
+                names.splice(4..names.len() - 3, ["…"]);
+            }
+            names.join(" → ")
         };
         match self.file(Kind::Parent, &name, &span) {
             Err(why) => {
@@ -274,20 +278,23 @@ impl Resolver<'_, '_> {
     }
 
     /// The keys that are worked in here are no keys of a plain loop, so nobody else could tell what was meant.
-    fn misspelt(&mut self, tree: &Node) {
+    fn misspelt(&mut self, tree: &mut Node) {
         let form = tree.get("paradigm").and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
         let ours: Vec<&str> =
             Composition::KEYS.iter().chain(form.map_or(&[][..], paradigm::keys)).copied().collect();
-        for entry in entries(tree) {
-            let key = entry.key.as_str();
-            if ours.contains(&key) || Loop::KEYS.contains(&key) {
-                continue;
-            }
-            let near = nearest(key, ours.iter().chain(Loop::KEYS).copied());
-            if let Some(near) = near.filter(|near| ours.contains(near)) {
-                let finding = self.error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
-                self.push(finding.help(format!("did you mean `{near}`?")));
-            }
+        let known = |key: &str| ours.contains(&key) || Loop::KEYS.contains(&key);
+        let meant = |key: &str| {
+            nearest(key, ours.iter().chain(Loop::KEYS).copied()).filter(|near| ours.contains(near))
+        };
+        let wrong: Vec<_> = entries(tree)
+            .iter()
+            .filter(|entry| !known(&entry.key))
+            .filter_map(|entry| Some((entry.key.clone(), meant(&entry.key)?)))
+            .collect();
+        for (key, near) in wrong {
+            let Some(entry) = take(tree, &key) else { continue };
+            let finding = self.error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
+            self.push(finding.help(format!("did you mean `{near}`?")));
         }
     }
 
@@ -424,7 +431,7 @@ impl Resolver<'_, '_> {
     /// Lays a state over its fragment.
     fn fragment(&mut self, state: &mut Entry, library: &IndexMap<String, Fragment>) {
         let Some(wanted) = take(&mut state.value, "fragment").filter(|wanted| !wanted.value.is_null()) else {
-            self.stray_with(&state.value);
+            self.stray_with(&mut state.value);
             return;
         };
         self.composed = true;
@@ -453,10 +460,11 @@ impl Resolver<'_, '_> {
         state.value = merged;
     }
 
-    fn stray_with(&mut self, state: &Node) {
-        if let Some(with) = entries(state).iter().find(|entry| entry.key == "with")
-            && state.get("loop").is_none()
-        {
+    fn stray_with(&mut self, state: &mut Node) {
+        if state.get("loop").is_some() {
+            return;
+        }
+        if let Some(with) = take(state, "with") {
             let finding = self.error("unknown-key", &with.key_span, "`with` needs a `fragment` or a `loop`");
             self.push(
                 finding.help("it gives values to their parameters; remove it, or name what takes them"),
@@ -547,5 +555,361 @@ impl Resolver<'_, '_> {
             }
         };
         self.push(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::definition::{emit, load, render};
+
+    /// Resolves the first file; the others are found by their whole names. Returns the plain loop and what was found.
+    fn resolved(files: &[(&str, &str)]) -> (String, String) {
+        let mut fetch = |reference: &Reference<'_>| {
+            let found = files.iter().find(|(name, _)| *name == reference.name);
+            let (name, text) = found.ok_or_else(|| format!("there is no `{}`", reference.name))?;
+            Ok(Fetched { path: PathBuf::from(name), shown: (*name).to_owned(), text: (*text).to_owned() })
+        };
+        let (name, text) = files[0];
+        let (tree, sources, findings) = match load::decode_with(name, text, Path::new(name), &mut fetch) {
+            Ok(loaded) => (Some(loaded.tree), loaded.sources, loaded.findings),
+            Err(rejected) => (rejected.tree, rejected.sources, rejected.findings),
+        };
+        let shown = |object: &serde_json::Value| {
+            let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+            let help = object["help"].as_str().map(|help| format!(" ({help})")).unwrap_or_default();
+            let place = format!("{}:{}:{}", word("file"), object["line"], object["column"]);
+            format!("{place} {}: {}{help}\n", word("code"), word("message"))
+        };
+        let findings = render::to_json(&findings, &sources, tree.as_ref()).iter().map(shown).collect();
+        (tree.as_ref().map(emit::to_yaml).unwrap_or_default(), findings)
+    }
+
+    fn plain(files: &[(&str, &str)]) -> String {
+        let (text, findings) = resolved(files);
+        assert!(!findings.contains("error"), "{findings}");
+        text
+    }
+
+    fn findings(files: &[(&str, &str)]) -> String {
+        resolved(files).1
+    }
+
+    const BASE: &str = "name: base\ninitial: a\ncontext: {x: 1, y: [1, 2]}\ntimeout: 5\nstates:\n  a: {action: one, on_pass: done, on_no: done}\n  done: {terminal: true}\n";
+
+    #[test]
+    fn a_loop_is_laid_over_its_parent() {
+        let child = "name: main\nfrom: base\ntimeout: null\ncontext: {y: [3]}\nstates:\n  a: {on_yes: b}\n  b: {action: two, next: done}\n";
+        assert_snapshot!(plain(&[("main", child), ("base", BASE)]), @"
+        name: main
+        initial: a
+        context:
+          x: 1
+          'y':
+            - 3
+        states:
+          a:
+            action: one
+            on_yes: b
+            on_no: done
+          done:
+            terminal: true
+          b:
+            action: two
+            next: done
+        ");
+    }
+
+    #[test]
+    fn several_levels_are_laid_over_each_other() {
+        let files = [
+            ("main", "from: mid\nname: main\n"),
+            ("mid", "from: base\nname: mid\ncontext: {z: 3, x: ~}\n"),
+            ("base", BASE),
+        ];
+        assert_snapshot!(plain(&files), @"
+        name: main
+        initial: a
+        context:
+          'y':
+            - 1
+            - 2
+          z: 3
+        timeout: 5
+        states:
+          a:
+            action: one
+            on_pass: done
+            on_no: done
+          done:
+            terminal: true
+        ");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_parent_is_drawn_there() {
+        let files = [
+            ("main", "from: mid\nname: main\n"),
+            ("mid", "from: base\ntimout: 5\n"),
+            ("base", "initial: a\nstates:\n  a: {action: '${contxt.x}', next: b}\n"),
+        ];
+        assert_snapshot!(findings(&files), @"
+        mid:2:1 unknown-key: unknown key `timout` (did you mean `timeout`?)
+        base:3:16 template: unknown namespace `contxt` (did you mean `context`?)
+        ");
+        assert_snapshot!(findings(&[("main", "from: base\nname: main\n"), ("base", "a: [1\n")]), @"base:1:5 yaml-syntax: a `,` or `]` is expected here (close every `[`; a text that holds `,` or `]` needs quotes)");
+        assert_snapshot!(findings(&[("main", "from: base\nname: main\n"), ("base", "- a\n")]), @"base:1:1 wrong-type: a loop file must be a mapping, not a list (begin with `name:`, `initial:` and `states:`)");
+    }
+
+    #[test]
+    fn parents_that_are_missing_or_go_in_circles_are_named_with_the_way_to_them() {
+        assert_snapshot!(findings(&[("main", "from: mid\nname: main\n"), ("mid", "from: gone\n")]), @"mid:1:7 no-parent: the loop `gone` to inherit from cannot be read: there is no `gone` (it is asked for by main → mid → gone)");
+        assert_snapshot!(findings(&[("main", "from: mid\nname: main\n"), ("mid", "from: main\n")]), @"mid:1:7 from-cycle: the loop inherits from itself: main → mid → main (remove one of the `from` lines)");
+        assert_snapshot!(findings(&[("main", "from: [a]\nname: main\n")]), @"main:1:7 wrong-type: `from` must be a text, not a list");
+        let deep: Vec<(String, String)> =
+            (0..60).map(|n| (format!("l{n}"), format!("from: l{}\n", n + 1))).collect();
+        let deep: Vec<(&str, &str)> =
+            deep.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        assert_snapshot!(findings(&deep), @"l49:1:7 no-parent: the loop `l50` to inherit from cannot be read: it is one file too many; a loop is made of at most 50 (it is asked for by l0 → l1 → l2 → l3 → … → l48 → l49 → l50)");
+    }
+
+    const LIBRARY: &str = "fragments:\n  hello:\n    description: says hello\n    action: echo ${param.who}\n    evaluate: {type: exit_code, target: 0}\n    parameters:\n      who: {type: string, required: true}\n      n: {type: integer, default: 3}\n";
+
+    #[test]
+    fn a_state_is_laid_over_its_fragment() {
+        let main = "name: main\ninitial: a\nimport: [lib]\nfragments:\n  own: {next: done}\nstates:\n  a: {fragment: hello, with: {who: you, n: '4'}, evaluate: {target: 1}, on_yes: b, on_no: b}\n  b: {fragment: own, action: two}\n  done: {terminal: true}\n";
+        assert_snapshot!(plain(&[("main", main), ("lib", LIBRARY)]), @"
+        name: main
+        initial: a
+        states:
+          a:
+            action: 'echo ${param.who}'
+            evaluate:
+              type: exit_code
+              target: 1
+            on_yes: b
+            on_no: b
+            param:
+              who: you
+              'n': 4
+          b:
+            action: two
+            next: done
+          done:
+            terminal: true
+        ");
+    }
+
+    #[test]
+    fn later_libraries_and_then_the_loop_win() {
+        let main = "name: main\ninitial: a\nimport: [l1, l2]\nfragments: {c: {action: own}}\nstates:\n  a: {fragment: a, next: b}\n  b: {fragment: b, next: c}\n  c: {fragment: c, next: done}\n  done: {terminal: true}\n";
+        let files = [
+            ("main", main),
+            ("l1", "fragments: {a: {action: first}, b: {action: first}, c: {action: first}}"),
+            ("l2", "fragments: {b: {action: second}, c: {action: second}}"),
+        ];
+        assert_snapshot!(plain(&files), @"
+        name: main
+        initial: a
+        states:
+          a:
+            action: first
+            next: b
+          b:
+            action: second
+            next: c
+          c:
+            action: own
+            next: done
+          done:
+            terminal: true
+        ");
+    }
+
+    #[test]
+    fn bindings_are_checked_against_what_the_fragment_declares() {
+        let main = "name: main\ninitial: a\nimport: [lib]\nstates:\n  a: {fragment: hello, with: {whom: you, n: x}, next: b}\n  b: {fragment: helo, next: c}\n  c: {with: {a: b}, action: x, next: done}\n  done: {terminal: true}\n";
+        assert_snapshot!(findings(&[("main", main), ("lib", LIBRARY)]), @r#"
+        main:5:17 missing-parameter: the fragment `hello` needs the parameter `who` (add `with: {who: …}`)
+        main:5:31 unknown-parameter: the fragment `hello` has no parameter `whom` (did you mean `who`?)
+        main:5:45 parameter: the parameter `n` must be an integer, and `"x"` is not
+        main:6:17 unknown-fragment: there is no fragment `helo` (did you mean `hello`? The fragments are `hello`)
+        main:7:7 unknown-key: `with` needs a `fragment` or a `loop` (it gives values to their parameters; remove it, or name what takes them)
+        "#);
+    }
+
+    #[test]
+    fn a_fragment_that_is_wrong_is_wrong_once() {
+        let main = "name: main\ninitial: a\nimport: [lib, gone]\nstates:\n  a: {fragment: f, next: b}\n  b: {fragment: f, next: done}\n  done: {terminal: true}\n";
+        let library = "fragments:\n  f:\n    action: x\n    timout: 5\n    fragment: g\n";
+        assert_snapshot!(findings(&[("main", main), ("lib", library)]), @"
+        main:3:15 no-library: the library `gone` cannot be read: there is no `gone` (libraries are found relative to the file that imports them)
+        lib:4:5 unknown-key: unknown key `timout` (did you mean `timeout`?)
+        lib:5:5 nested-fragment: the fragment `f` inherits from another one (fragments cannot be nested; write the keys out here)
+        ");
+    }
+
+    #[test]
+    fn many_copies_of_a_large_fragment_are_refused() {
+        let large: String = (0..5_000).map(|n| format!("      V{n}: x\n")).collect();
+        let states: String = (0..100).map(|n| format!("  s{n}: {{fragment: f, next: done}}\n")).collect();
+        let main = format!(
+            "name: main\ninitial: s0\nfragments:\n  f:\n    action: x\n    env:\n{large}states:\n{states}  done: {{terminal: true}}\n"
+        );
+        assert_snapshot!(findings(&[("main", &main)]), @"main:5027:19 limit: the loop becomes too large with all that it takes from elsewhere (at most 200000 values are copied into a loop)");
+    }
+
+    #[test]
+    fn a_flow_is_written_out() {
+        let main = "name: main\nflow: [a, 'b?c:a', c]\nstate_defs:\n  a: {action: one}\n  b: {action: two, on_error: c}\n";
+        assert_snapshot!(plain(&[("main", main)]), @"
+        name: main
+        initial: a
+        states:
+          a:
+            action: one
+            next: b
+          b:
+            action: two
+            on_yes: c
+            on_no: a
+            on_error: c
+          c:
+            terminal: true
+        ");
+        assert_snapshot!(findings(&[("main", "name: main\nflow: [a, 'b?c']\n")]), @"
+        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
+        main:2:11 flow: `b?c` is no entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
+        ");
+        assert_snapshot!(findings(&[("main", "name: main\nflow: []\n")]), @"
+        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
+        main:2:7 flow: the flow is empty (name at least one state)
+        ");
+    }
+
+    #[test]
+    fn every_form_is_written_out() {
+        assert_snapshot!(plain(&[("main", "paradigm: goal\ngoal: No type errors in src/\ntools: [mypy src/, {tool: fix, timeout: 5}]\nmax_iterations: 20\n")]), @"
+        name: goal-no-type-errors-in-src
+        description: No type errors in src/
+        initial: evaluate
+        max_iterations: 20
+        states:
+          evaluate:
+            action: mypy src/
+            on_yes: done
+            on_no: fix
+          fix:
+            action: fix
+            next: evaluate
+            timeout: 5
+          done:
+            terminal: true
+        ");
+        assert_snapshot!(plain(&[("main", "paradigm: convergence\nname: n\ncheck: count | sum\ntoward: 0\nusing: fix\n")]), @"
+        name: 'n'
+        initial: measure
+        context:
+          metric_cmd: 'count | sum'
+          target: 0
+          tolerance: 0
+        states:
+          measure:
+            action: '${context.metric_cmd}'
+            evaluate:
+              type: convergence
+              target: '${context.target}'
+              tolerance: '${context.tolerance}'
+            on_target: done
+            on_progress: apply
+            on_stall: done
+            capture: current_value
+          apply:
+            action: fix
+            next: measure
+          done:
+            terminal: true
+        ");
+        assert_snapshot!(plain(&[("main", "paradigm: invariants\nname: n\nconstraints: [{name: tests-pass, check: t, fix: f}, {name: lint, check: l, fix: g}]\nmaintain: true\n")]), @"
+        name: 'n'
+        initial: check_tests_pass
+        maintain: true
+        states:
+          check_tests_pass:
+            action: t
+            on_yes: check_lint
+            on_no: fix_tests_pass
+          fix_tests_pass:
+            action: f
+            next: check_tests_pass
+          check_lint:
+            action: l
+            on_yes: all_valid
+            on_no: fix_lint
+          fix_lint:
+            action: g
+            next: check_lint
+          all_valid:
+            terminal: true
+            on_maintain: check_tests_pass
+        ");
+        assert_snapshot!(plain(&[("main", "paradigm: imperative\nname: n\nsteps: [one, two]\ncondition: {type: exit_code, target: 0}\nbackoff: 2\n")]), @"
+        name: 'n'
+        initial: step_0
+        backoff: 2
+        states:
+          step_0:
+            action: one
+            next: step_1
+            capture_exit: true
+          step_1:
+            action: two
+            next: evaluate
+          evaluate:
+            evaluate:
+              type: exit_code
+              target: 0
+              source: '${captured.step_0.exit_code}'
+            on_yes: done
+            on_no: step_0
+          done:
+            terminal: true
+        ");
+        assert_snapshot!(plain(&[("main", "paradigm: imperative\nname: n\nsteps: [one]\nuntil: {check: test, evaluator: {type: output_contains, pattern: ok}}\n")]), @"
+        name: 'n'
+        initial: step_0
+        states:
+          step_0:
+            action: one
+            next: evaluate
+          evaluate:
+            action: test
+            evaluate:
+              type: output_contains
+              pattern: ok
+            on_yes: done
+            on_no: step_0
+          done:
+            terminal: true
+        ");
+    }
+
+    #[test]
+    fn forms_are_wrong_at_their_own_keys() {
+        let check = |text: &str| findings(&[("main", text)]);
+        assert_snapshot!(check("paradigm: goal\ngoal: g\n"), @"main:1:11 missing-key: the key `tools` is missing");
+        assert_snapshot!(check("paradigm: goal\ngoal: g\ntool: [a]\nmax_iteration: 5\n"), @"
+        main:1:11 missing-key: the key `tools` is missing
+        main:3:1 unknown-key: unknown key `tool` (did you mean `tools`?)
+        main:4:1 unknown-key: unknown key `max_iteration` (did you mean `max_iterations`?)
+        ");
+        assert_snapshot!(check("paradigm: goal\ngoal: g\ntools: [a, '${contxt.x}']\n"), @"main:3:13 template: unknown namespace `contxt` (did you mean `context`?)");
+        assert_snapshot!(check("paradigm: convergence\ncheck: c\ntoward: low\nusing: u\n"), @"main:3:9 wrong-type: `toward` must be a number, not the text `low`");
+        assert_snapshot!(check("paradigm: invariants\nname: n\nconstraints: [{name: a-b, check: c, fix: d}, {name: a_b, check: c}]\n"), @"main:3:46 missing-key: the key `fix` is missing in `constraints[1]`");
+        assert_snapshot!(check("paradigm: invariants\nname: n\nconstraints: [{name: a-b, check: c, fix: d}, {name: a_b, check: c, fix: e}]\n"), @"main:3:53 name: two constraints are named `a_b`");
+        assert_snapshot!(check("paradigm: imperative\nname: n\nsteps: []\ncondition: {type: exit_code}\n"), @"main:3:8 missing-value: `steps` needs at least one step");
+        assert_snapshot!(check("paradigm: imperative\nname: n\nsteps: [a]\ncondition: {type: exit_cod}\n"), @"main:4:19 unknown-word: `type` cannot be `exit_cod` (did you mean `exit_code`?)");
     }
 }

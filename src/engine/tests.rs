@@ -795,3 +795,118 @@ proptest! {
         prop_assert!(was_over || expected.contains(&end.outcome), "{:?}", end);
     }
 }
+
+/// Loads and compiles a whole file, and writes it again as `ll-loop compile` does.
+fn compiled(text: &str) -> (Machine, String) {
+    let loaded = load::decode("demo.yaml", text, String::new())
+        .unwrap_or_else(|e| panic!("{text}\n{:#?}", e.findings));
+    let (machine, problems) = compile(&loaded.definition);
+    let machine = machine.unwrap_or_else(|| panic!("{text}\n{problems:#?}"));
+    (machine, crate::definition::emit::to_yaml(&loaded.tree))
+}
+
+/// Commands as people write them, and as nobody should.
+const COMMANDS: [&str; 8] = [
+    "make",
+    "grep -c 'a: b' x || echo 0 # none",
+    "one\n\n  two\nthree",
+    "say \"it's\" \\n",
+    "two\nlines\n",
+    "- 1.10",
+    "yes",
+    "\ttab {a, b} [c] & *d !e % @f `g`",
+];
+
+fn a_command() -> impl Strategy<Value = String> {
+    prop::sample::select(COMMANDS.as_slice()).prop_map(|command| Value::from(command).to_string())
+}
+
+fn a_classic_file() -> impl Strategy<Value = String> {
+    let c = a_command;
+    let goal = (c(), prop::option::of(c())).prop_map(|(a, b)| {
+        format!(
+            "paradigm: goal\ngoal: Be done\ntools: [{a}{}]\n",
+            b.map(|b| format!(", {b}")).unwrap_or_default()
+        )
+    });
+    let convergence = (c(), c(), 0..3, prop::option::of(0..3), any::<bool>()).prop_map(|(a, b, toward, tolerance, down)| {
+        let tolerance = tolerance.map(|tolerance| format!("tolerance: {tolerance}.50\n")).unwrap_or_default();
+        let direction = if down { "" } else { "direction: maximize\n" };
+        format!("paradigm: convergence\nname: n\ncheck: {a}\ntoward: {toward}\nusing: {b}\n{tolerance}{direction}")
+    });
+    let invariants = prop::collection::vec((c(), c()), 1..4).prop_map(|all| {
+        let items = all.iter().enumerate();
+        let items = items.map(|(n, (a, b))| format!("  - {{name: its-{n}, check: {a}, fix: {b}}}\n"));
+        format!("paradigm: invariants\nname: n\nconstraints:\n{}", items.collect::<String>())
+    });
+    let imperative =
+        (prop::collection::vec(c(), 1..4), c(), any::<bool>()).prop_map(|(steps, check, until)| {
+            let condition = match until {
+                true => {
+                    format!("until: {{check: {check}, evaluator: {{type: output_numeric, target: 1.0}}}}")
+                }
+                false => "condition: {type: exit_code, target: 0}".to_owned(),
+            };
+            format!("paradigm: imperative\nname: n\nsteps: [{}]\n{condition}\n", steps.join(", "))
+        });
+    let form = prop_oneof![goal, convergence, invariants, imperative];
+    (form, c(), 1..6_u32, 0..3_u32).prop_map(|(form, words, passes, wait)| {
+        format!(
+            "{form}max_iterations: {passes}\nbackoff: {wait}\ncontext: {{words: {words}, tree: {{a: [1.10, null, {{b: {words}}}], e: {{}}}}}}\n\
+             description: {words}\nenv: {{A: {words}}}\n"
+        )
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_compiled_runs_as_what_it_was_compiled_from(
+        text in a_classic_file(),
+        answers in prop::collection::vec((0..3_i32, 0..5_u32), COMMANDS.len() * 3),
+    ) {
+        let (machine, plain) = compiled(&text);
+        let (again, plain_again) = compiled(&plain);
+        prop_assert_eq!(&machine, &again, "{}", plain);
+        prop_assert_eq!(&plain, &plain_again);
+        let run = |machine: &Machine| {
+            let script = COMMANDS.iter().zip(answers.chunks(3));
+            let answers = script.map(|(command, answers)| {
+                let answers = answers.iter().map(|(code, out)| Observation::exited(*code, format!("{out}\n")));
+                (*command, answers.collect())
+            });
+            let world = World { answers: RefCell::new(answers.collect()), seconds_per_action: 1 };
+            let given = crate::machine::context::Given::default();
+            let context = crate::machine::context::resolve(machine, &given, &BTreeMap::new()).unwrap();
+            format!("{:?}", events(machine, Start { context, ..start(false) }, &world))
+        };
+        prop_assert_eq!(run(&machine), run(&again));
+    }
+}
+
+#[test]
+fn parameters_are_worked_out_where_they_are_used() {
+    let text = "max_iterations: 2\nfragments:\n  say:\n    action: echo ${param.what} ${param.n}${param.none?}\n    \
+        parameters: {what: {type: string, required: true}, n: {type: integer, default: 3}, none: {type: string}}\nstates:\n  \
+        a: {fragment: say, with: {what: '${state.name}-${state.step}'}, next: b}\n  \
+        b: {fragment: say, with: {what: '${captured.a.verdict}${context.no}', n: 4}, next: done}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, ""), @"
+    1/1 a: echo a-1 3 (0) → b [Next]
+    1/2 b error: in `action`: `${param.what}` has no value: `${context.no}` has no value
+    = error (4) by Error in b after 1 iterations, 2 steps: in `action`: `${param.what}` has no value: `${context.no}` has no value
+    ");
+}
+
+#[test]
+fn classic_words_decide_on_an_earlier_state() {
+    let text = "max_iterations: 3\nstates:\n  probe: {action: p, capture_exit: true, next: work}\n  work: {action: w, next: judge}\n  \
+        judge: {check_condition: {type: exit_code, source: probe, target: 0}, on_met: done, on_unmet: probe}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace(text, "p: 1, 0\nw: 1"), @"
+    1/1 probe: p (1) → work [Next]
+    1/2 work: w (1) → judge [Next]
+    1/3 judge → no → probe [Verdict for no]
+    2/4 probe: p (0) → work [Next]
+    2/5 work: w (1) → judge [Next]
+    2/6 judge → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 2 iterations, 6 steps: ended in `done`
+    ");
+}
