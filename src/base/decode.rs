@@ -487,7 +487,7 @@ impl<'n, 'p> Fields<'n, 'p> {
             let Some(rest) = entry.key.strip_prefix(prefix).filter(|rest| !rest.is_empty()) else {
                 continue;
             };
-            if *taken || self.vocabulary.mentions(&entry.key) {
+            if *taken || self.vocabulary.mentions_below(prefix, &entry.key) {
                 continue;
             }
             *taken = true;
@@ -509,6 +509,16 @@ impl<'n, 'p> Fields<'n, 'p> {
 impl Vocabulary {
     fn mentions(&self, key: &str) -> bool {
         self.known.contains(&key) || self.ignores(key) || self.later.iter().any(|(later, _)| *later == key)
+    }
+
+    /// Tells whether a key with this prefix is spoken for by its name or by a narrower pattern. A pattern for ends of
+    /// keys is not narrower: `on_ok` is a key with the prefix `on_`, whatever `*_ok` means elsewhere.
+    fn mentions_below(&self, prefix: &str, key: &str) -> bool {
+        let narrower = self.ignored.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => start.starts_with(prefix) && key.starts_with(start),
+            None => *pattern == key,
+        });
+        narrower || self.known.contains(&key) || self.later.iter().any(|(later, _)| *later == key)
     }
 
     fn ignores(&self, key: &str) -> bool {

@@ -19,8 +19,12 @@ pub(super) struct Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success · 1 failure · 2 nothing was run: usage or loop file · 3 a limit was met · 4 error
-            5 a person is needed · 69 unavailable · 73 locked · 75 handed off · 124 timeout · 130, 143 interrupted";
+Exit codes:
+  0  success                   5    a person is needed
+  1  failure                   75   handed off, to be continued
+  2  nothing was run           124  timeout
+  3  a limit was met           130  interrupted (SIGINT)
+  4  error                     143  interrupted (SIGTERM)";
 
 /// What every command takes.
 #[derive(Debug, ClapArgs)]

@@ -467,9 +467,7 @@ impl Run {
 
     fn restart(&mut self) {
         self.cycle += 1;
-        self.iteration = 1;
         self.attempt = 0;
-        self.visited.clear();
         self.last_entered = None;
         self.trust = Trust::Verified;
         self.restarting = true;

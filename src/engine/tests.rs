@@ -504,17 +504,17 @@ fn an_action_gets_the_least_of_what_is_left() {
 #[test]
 fn a_maintain_loop_starts_again_and_counts_cycles_apart() {
     let text = "maintain: true\nmaintain_delay: 5\nmax_steps: 4\nstates:\n  a: {action: x, next: b}\n  b: {action: y, next: done}\n  done: {terminal: true, on_maintain: b}\n";
-    assert_snapshot!(trace(text, ""), @r"
+    assert_snapshot!(trace(text, ""), @"
     1/1 a: x (0) → b [Next]
     1/2 b: y (0) → done [Next]
      → b [Maintain]
     wait 5000ms
-    1/3 b: y (0) → done [Next]
+    2/3 b: y (0) → done [Next]
      → b [Maintain]
     wait 5000ms
-    1/4 b: y (0) → done [Next]
+    3/4 b: y (0) → done [Next]
      → b [Maintain]
-    = exhausted (3) by MaxSteps in b after 1 iterations, 4 steps: max_steps (4) reached before `b`
+    = exhausted (3) by MaxSteps in b after 3 iterations, 4 steps: max_steps (4) reached before `b`
     ");
 }
 

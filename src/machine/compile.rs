@@ -84,6 +84,10 @@ impl<'d> Compiler<'d> {
             }
         }
         self.parameters();
+        if definition.llm.is_some() {
+            let place = Place::Key(root.key("llm"));
+            self.problems.push(Diagnostic::note("no-effect", place, "`llm` has no effect in this version"));
+        }
         let initial = self.named(&definition.initial, &root.key("initial"));
         let fallback = Fallback {
             on_error: self.optional(definition.on_error.as_ref(), &root.key("on_error")),

@@ -1,6 +1,6 @@
 //! One child in a process group of its own: started, read, timed, and never left behind.
 //!
-//! The child is a session and group leader. It ends by itself, or by SIGTERM to the group, a grace, and SIGKILL to
+//! The child is the leader of its group. It ends by itself, or by SIGTERM to the group, a grace, and SIGKILL to
 //! the group. The last KILL always comes, so that nothing the child left in its group survives it. A grandchild that
 //! left the group may hold the pipes open; it is drained for a moment and then left alone.
 

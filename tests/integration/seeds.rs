@@ -32,6 +32,10 @@ fn missing(name: &str) -> &'static [&'static str] {
             "`context_passthrough` is not supported by this version",
             "`loop` is not supported by this version",
         ],
+        "current-06-quality-then-commit.yaml" => &[
+            "the loop `fix-quality-and-tests` cannot be run: there is no loop named `fix-quality-and-tests`",
+            "the loop `issue-refinement-git` cannot be run: there is no loop named `issue-refinement-git`",
+        ],
         "current-11-smart-fix.yaml" | "current-14-safe-refactor.yaml" => {
             &["`llm_structured` is not supported by this version"]
         }

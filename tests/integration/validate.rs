@@ -25,29 +25,21 @@ states:
     let project = Project::with_loop(text);
     let ran = project.run(&["validate", "main"]).code(0);
     assert_snapshot!(ran.stdout, @r#"
-    warning[impossible-verdict]: `b` never gives the verdict `yes` (convergence)
+    warning[impossible-verdict]: `b` never gives the verdict `progress` (exit_code)
      --> .loops/main.yaml:6:3
       |
     6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
       |   ^
       |
-      = help: it can give `target`, `progress`, `stall`, and `error` or `timeout` when the action fails
+      = help: it can give `yes`, `no`, and `error` or `timeout` when the action fails
 
-    warning[unhandled-verdict]: `b` has no route for the verdict `target`
+    warning[unhandled-verdict]: `b` has no route for the verdict `no`
      --> .loops/main.yaml:6:3
       |
     6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
       |   ^
       |
-      = help: add `on_target`, or `_` in `route` for any other; without it the run ends with an error
-
-    warning[unhandled-verdict]: `b` has no route for the verdict `stall`
-     --> .loops/main.yaml:6:3
-      |
-    6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
-      |   ^
-      |
-      = help: add `on_stall`, or `_` in `route` for any other; without it the run ends with an error
+      = help: add `on_no`, or `_` in `route` for any other; without it the run ends with an error
 
     warning[template-injection]: `${captured.out.output}` is pasted into a shell command unquoted
      --> .loops/main.yaml:6:21
@@ -57,14 +49,6 @@ states:
       |
       = help: write `${captured.out.output:shell}`, or read "$LL_CAPTURED_OUT" in the command
 
-    warning[undefined-context]: `${context.target}` is not defined in this file
-     --> .loops/main.yaml:6:60
-      |
-    6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
-      |                                                            ^^^^^^^^^^^
-      |
-      = help: add it to `context`, or give it with `--context target=…`
-
     warning[unreachable]: the state `island` is never reached
      --> .loops/main.yaml:7:3
       |
@@ -73,7 +57,7 @@ states:
       |
       = help: route to it from another state, or remove it
 
-    ✓ .loops/main.yaml: 6 warnings
+    ✓ .loops/main.yaml: 4 warnings
     "#);
     project.run(&["validate", "main", "--strict"]).code(2);
 }
