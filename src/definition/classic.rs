@@ -7,47 +7,47 @@ use super::tree::{entries, entries_mut, entry, map, put, take, text};
 use crate::base::decode::Record as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::node::{Entry, Node};
-use crate::base::path::DocPath;
 use crate::evaluate::verdict::Verdict;
 
-/// Translates a plain loop in place. Findings are about the tree as it was.
+/// Translates a plain loop in place.
 pub(super) fn translate(tree: &mut Node, out: &mut Diagnostics) {
     circuit(tree, out);
     config(tree, out);
     let Some(states) = tree.get("states") else { return };
-    let sources: HashSet<String> = entries(states)
-        .iter()
-        .flat_map(|state| {
-            let capture = state.value.get("capture").and_then(Node::as_scalar);
-            [Some(state.key.clone()), capture.map(|scalar| scalar.text.clone())]
-        })
-        .flatten()
-        .collect();
-    let path = DocPath::root().key("states");
+    let uses = entries(states).iter().any(|state| state.value.get("check_condition").is_some());
+    let sources: HashSet<String> = if uses { results(states) } else { HashSet::new() };
     if let Some(states) = entries_mut(tree).iter_mut().find(|entry| entry.key == "states") {
         for state in entries_mut(&mut states.value) {
-            let path = path.key(state.key.clone());
-            check_condition(&mut state.value, &sources, &path, out);
+            check_condition(&mut state.value, &sources, out);
             convergence(&mut state.value);
         }
     }
 }
 
+/// Returns every name under which a result can be found.
+fn results(states: &Node) -> HashSet<String> {
+    let names = entries(states).iter().flat_map(|state| {
+        let capture = state.value.get("capture").and_then(Node::as_scalar);
+        [Some(state.key.clone()), capture.map(|scalar| scalar.text.clone())]
+    });
+    names.flatten().collect()
+}
+
 /// `check_condition` decides on what an earlier state left: its output, or its exit code.
-fn check_condition(state: &mut Node, sources: &HashSet<String>, path: &DocPath, out: &mut Diagnostics) {
+fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagnostics) {
     let Some(mut condition) = take(state, "check_condition").filter(|entry| !entry.value.is_null()) else {
         return;
     };
-    let path = path.key("check_condition");
     if let Some(other) = ["evaluate", "condition"].into_iter().find(|key| state.get(key).is_some()) {
         let message = format!("`check_condition` and `{other}` both say how the state decides");
-        out.push(Diagnostic::error("duplicate-key", Place::Key(path), message).help("keep one"));
+        out.push(Diagnostic::error("duplicate-key", Place::At(condition.key_span), message).help("keep one"));
         return;
     }
     let word =
         |key: &str| condition.value.get(key).and_then(Node::as_scalar).map(|scalar| scalar.text.clone());
     let field = if word("type").as_deref() == Some("exit_code") { "exit_code" } else { "output" };
-    if let Some(source) = word("source").filter(|source| !source.contains("${")) {
+    let written = condition.value.get("source").map(|source| source.span.clone());
+    if let (Some(source), Some(span)) = (word("source").filter(|source| !source.contains("${")), written) {
         if !sources.contains(&source) {
             let message = format!("the state `{source}` is not defined");
             let near = nearest(&source, sources.iter().map(String::as_str));
@@ -55,9 +55,7 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, path: &DocPath, 
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "name the state whose result decides".to_owned(),
             };
-            out.push(
-                Diagnostic::error("unknown-state", Place::Value(path.key("source")), message).help(help),
-            );
+            out.push(Diagnostic::error("unknown-state", Place::At(span), message).help(help));
         }
         if let Some(entry) = entries_mut(&mut condition.value).iter_mut().find(|entry| entry.key == "source")
         {
@@ -143,8 +141,8 @@ mod tests {
         let mut tree = yaml::parse(&text, FileId(0), &mut Diagnostics::default()).unwrap();
         let mut found = Diagnostics::default();
         translate(&mut tree, &mut found);
-        let found: String =
-            found.iter().map(|finding| format!("{}: {}\n", finding.code, finding.message)).collect();
+        let said = |finding: &Diagnostic| format!("{}: {}", finding.code, finding.message);
+        let found = found.iter().map(said).collect::<Vec<_>>().join("\n");
         if found.is_empty() {
             emit::to_yaml(&tree).split("  it:\n").nth(1).unwrap().to_owned()
         } else {

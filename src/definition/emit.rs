@@ -2,6 +2,8 @@
 //!
 //! Values keep the text they were written with, for `1.10` is a number in one place and a version in another.
 
+use std::fmt::Write as _;
+
 use super::schema::{Loop, State};
 use super::tree::entries;
 use crate::base::decode::Record as _;
@@ -16,19 +18,19 @@ pub fn to_yaml(tree: &Node) -> String {
             continue;
         }
         if key != "states" {
-            write(key, value, 0, &mut out);
+            line(key, value, 0, &mut out);
             continue;
         }
         out.push_str("states:\n");
         for state in entries(value) {
             let keys = ordered(&state.value, State::KEYS);
             if keys.is_empty() {
-                write(&state.key, &state.value, 2, &mut out);
+                line(&state.key, &state.value, 2, &mut out);
                 continue;
             }
-            out.push_str(&format!("  {}:\n", quoted(&state.key)));
+            let _ = writeln!(out, "  {}:", quoted(&state.key));
             for (key, value) in keys {
-                write(key, value, 4, &mut out);
+                line(key, value, 4, &mut out);
             }
         }
     }
@@ -47,9 +49,9 @@ fn ordered<'n>(node: &'n Node, keys: &[&str]) -> Vec<(&'n str, &'n Node)> {
 }
 
 /// Writes a key with its value.
-fn write(key: &str, value: &Node, indent: usize, out: &mut String) {
+fn line(key: &str, value: &Node, indent: usize, out: &mut String) {
     let space = " ".repeat(indent);
-    out.push_str(&format!("{space}{}:", quoted(key)));
+    let _ = write!(out, "{space}{}:", quoted(key));
     below(value, indent, out);
 }
 
@@ -71,15 +73,13 @@ fn below(value: &Node, indent: usize, out: &mut String) {
                 below(item, indent + 4, out);
                 // A nested value starts on a line of its own; its first one can stand behind the mark.
                 let written = out.split_off(start);
-                let first = written.strip_prefix('\n').map_or(written.as_str(), str::trim_start);
-                let first = if written.starts_with('\n') { format!(" {first}") } else { first.to_owned() };
-                out.push_str(&format!("{space}- {}", first.trim_start()));
+                let _ = write!(out, "{space}- {}", written.trim_start());
             }
         }
         NodeValue::Map(entries) => {
             out.push('\n');
             for entry in entries {
-                write(&entry.key, &entry.value, indent + 2, out);
+                line(&entry.key, &entry.value, indent + 2, out);
             }
         }
     }

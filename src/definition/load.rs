@@ -324,12 +324,11 @@ fn fetch(reference: &Reference<'_>, root: &Path, cwd: &Path) -> Result<Fetched, 
         Kind::Parent => std::iter::once(beside).chain(named).collect(),
         Kind::Library => vec![beside],
     };
-    let with = |place: &PathBuf, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
-    let candidates = places.iter().flat_map(|place| {
-        let [yaml, yml] = EXTENSIONS.map(|extension| with(place, extension));
-        [place.clone(), yaml, yml]
+    let with = |place: &Path, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
+    let mut candidates = places.iter().flat_map(|place| {
+        std::iter::once(place.clone()).chain(EXTENSIONS.map(|extension| with(place, extension)))
     });
-    let found = candidates.into_iter().find(|path| path.exists() && !path.is_dir());
+    let found = candidates.find(|path| path.exists() && !path.is_dir());
     let Some(path) = found else {
         return Err(match places.first() {
             Some(place) => format!("there is no `{}`", shown(place, cwd)),

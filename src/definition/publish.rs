@@ -23,7 +23,7 @@ pub fn json_schema() -> Value {
     if let Some(state) = definitions.get_mut("State") {
         extend(state, &shorthand);
     }
-    let forms = forms(&mut record, paradigm::schemas(&mut definitions));
+    let forms = forms(&mut record, &paradigm::schemas(&mut definitions));
     if let (Value::Object(schema), Value::Object(record), Value::Object(forms)) = (&mut schema, record, forms)
     {
         schema.extend(record);
@@ -34,7 +34,7 @@ pub fn json_schema() -> Value {
 }
 
 /// Returns what a loop needs in each authoring form, and takes its own keys up in the record of all.
-fn forms(record: &mut Value, forms: Vec<(&'static str, Value)>) -> Value {
+fn forms(record: &mut Value, forms: &[(&'static str, Value)]) -> Value {
     let keys = |form: &Value| {
         form["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
     };
@@ -53,7 +53,7 @@ fn forms(record: &mut Value, forms: Vec<(&'static str, Value)>) -> Value {
     let mut tree =
         needs(&json!(["name"]), &json!([{"required": ["initial", "states"]}, {"required": ["flow"]}]));
     tree["properties"] = foreign.clone().into();
-    for (word, form) in &forms {
+    for (word, form) in forms {
         let mut then = needs(&form["required"], &form.get("anyOf").cloned().unwrap_or(json!([{}])));
         let mut properties = foreign.clone();
         properties.extend(own(form));

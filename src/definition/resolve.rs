@@ -107,6 +107,11 @@ struct Fragment {
     written: Option<Node>,
 }
 
+/// Makes a finding about a place in a file.
+fn error(code: &'static str, span: &Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(code, Place::At(span.clone()), message)
+}
+
 struct Resolver<'r, 'f> {
     sources: &'r mut Sources,
     fetch: &'r mut Fetch<'f>,
@@ -136,16 +141,8 @@ impl Resolver<'_, '_> {
                 self.fragment(state, &library);
             }
         }
-        let mut found = Diagnostics::default();
-        let before = tree.clone();
-        classic::translate(&mut tree, &mut found);
-        self.report(&before, found);
+        classic::translate(&mut tree, self.out);
         tree
-    }
-
-    /// Reports something about a place in a file.
-    fn error(&mut self, code: &'static str, span: &Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::error(code, Place::At(span.clone()), message)
     }
 
     fn push(&mut self, finding: Diagnostic) {
@@ -153,7 +150,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Reports findings about a tree that is not the one that comes of all this: their places are looked up now.
-    fn report(&mut self, tree: &Node, found: Diagnostics) {
+    fn report(&mut self, tree: &Node, found: &Diagnostics) {
         for finding in found.iter() {
             let mut finding = finding.clone();
             let at = |place: &Place| self.sources.locate(place, Some(tree)).map(Place::At);
@@ -169,7 +166,7 @@ impl Resolver<'_, '_> {
         let mut found = Diagnostics::default();
         let value = T::decode(node, path, &mut found);
         self.complete &= value.is_some();
-        self.report(tree, found);
+        self.report(tree, &found);
         value
     }
 
@@ -181,7 +178,7 @@ impl Resolver<'_, '_> {
         let within = |(values, bytes): (usize, usize)| values <= MAX_COPIED && bytes <= MAX_COPIED_TEXT;
         if !within(self.copied) && within(before) {
             let message = "the loop becomes too large with all that it takes from elsewhere";
-            let finding = self.error("limit", span, message);
+            let finding = error("limit", span, message);
             self.push(finding.help(format!("at most {MAX_COPIED} values are copied into a loop")));
         }
         self.complete &= within(self.copied);
@@ -212,7 +209,7 @@ impl Resolver<'_, '_> {
         let at = |place: Place| match place {
             Place::Bytes(range) => Place::At(Span { file, range }),
             Place::File => Place::At(Span { file, range: 0..0 }),
-            other => other,
+            Place::Value(_) | Place::Key(_) | Place::Within(..) | Place::At(_) => place,
         };
         for finding in found.iter() {
             let mut finding = finding.clone();
@@ -222,7 +219,7 @@ impl Resolver<'_, '_> {
         }
         let tree = tree.filter(|tree| self.pay(tree, span));
         if let Some(Node { value: NodeValue::List(_) | NodeValue::Scalar(_), span }) = &tree {
-            let finding = self.error("wrong-type", span, "this file must be a mapping");
+            let finding = error("wrong-type", span, "this file must be a mapping");
             self.push(finding);
         }
         let tree = tree.filter(|tree| matches!(tree.value, NodeValue::Map(_)));
@@ -248,7 +245,7 @@ impl Resolver<'_, '_> {
         match self.file(Kind::Parent, &name, &span) {
             Err(why) => {
                 let message = format!("the loop `{name}` to inherit from cannot be read: {why}");
-                let mut finding = self.error("no-parent", &span, message);
+                let mut finding = error("no-parent", &span, message);
                 if chain.len() > 1 {
                     finding = finding.help(format!("it is asked for by {}", way(&name)));
                 }
@@ -258,7 +255,7 @@ impl Resolver<'_, '_> {
             }
             Ok((path, _)) if chain.iter().any(|(open, _)| *open == path) => {
                 let message = format!("the loop inherits from itself: {}", way(&name));
-                let finding = self.error("from-cycle", &span, message);
+                let finding = error("from-cycle", &span, message);
                 self.push(finding.help("remove one of the `from` lines"));
                 self.complete = false;
                 tree
@@ -293,7 +290,7 @@ impl Resolver<'_, '_> {
             .collect();
         for (key, near) in wrong {
             let Some(entry) = take(tree, &key) else { continue };
-            let finding = self.error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
+            let finding = error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
             self.push(finding.help(format!("did you mean `{near}`?")));
         }
     }
@@ -327,7 +324,7 @@ impl Resolver<'_, '_> {
                     vec![entry("on_yes", text(span, yes.trim())), entry("on_no", text(span, no.trim()))]
                 }
                 Some(_) => {
-                    let finding = self.error("flow", span, format!("`{item}` is no entry of a flow"));
+                    let finding = error("flow", span, format!("`{item}` is no entry of a flow"));
                     self.push(
                         finding.help("write `STATE`, or `STATE?YES:NO` with the two states that follow"),
                     );
@@ -340,7 +337,7 @@ impl Resolver<'_, '_> {
         let span = written.value.span.clone();
         let (Some(first), true) = (states.first().map(|state| state.key.clone()), self.complete) else {
             if flow.is_empty() {
-                let finding = self.error("flow", &span, "the flow is empty");
+                let finding = error("flow", &span, "the flow is empty");
                 self.push(finding.help("name at least one state"));
             }
             self.complete = false;
@@ -360,7 +357,7 @@ impl Resolver<'_, '_> {
     fn paradigm(&mut self, tree: Node) -> Node {
         let mut found = Diagnostics::default();
         let expanded = paradigm::expand(&tree, &mut found);
-        self.report(&tree, found);
+        self.report(&tree, &found);
         match expanded {
             paradigm::Expanded::Plain => tree,
             paradigm::Expanded::Loop(expanded) => expanded,
@@ -389,7 +386,7 @@ impl Resolver<'_, '_> {
                 Ok((_, None)) => self.complete = false,
                 Err(why) => {
                     let message = format!("the library `{name}` cannot be read: {why}");
-                    let finding = self.error("no-library", &node.span, message);
+                    let finding = error("no-library", &node.span, message);
                     self.push(finding.help("libraries are found relative to the file that imports them"));
                     self.complete = false;
                 }
@@ -403,14 +400,14 @@ impl Resolver<'_, '_> {
     fn fragments(&mut self, file: &Node, library: &mut IndexMap<String, Fragment>) {
         let Some(fragments) = file.get("fragments") else { return };
         if !matches!(fragments.value, NodeValue::Map(_)) && !fragments.is_null() {
-            let finding = self.error("wrong-type", &fragments.span, "`fragments` must be a mapping");
+            let finding = error("wrong-type", &fragments.span, "`fragments` must be a mapping");
             self.push(finding);
         }
         for Entry { key, value, .. } in entries(fragments) {
             let path = DocPath::root().key("fragments").key(key.clone());
             if !matches!(value.value, NodeValue::Map(_)) {
                 let finding =
-                    self.error("wrong-type", &value.span, format!("the fragment `{key}` must be a mapping"));
+                    error("wrong-type", &value.span, format!("the fragment `{key}` must be a mapping"));
                 self.push(finding);
                 self.complete = false;
                 continue;
@@ -421,7 +418,7 @@ impl Resolver<'_, '_> {
             let written = take(&mut state, "parameters").map(|entry| entry.value);
             if let Some(nested) = take(&mut state, "fragment") {
                 let message = format!("the fragment `{key}` inherits from another one");
-                let finding = self.error("nested-fragment", &nested.key_span, message);
+                let finding = error("nested-fragment", &nested.key_span, message);
                 self.push(finding.help("fragments cannot be nested; write the keys out here"));
             }
             library.insert(key.clone(), Fragment { state, parameters, written });
@@ -439,7 +436,7 @@ impl Resolver<'_, '_> {
         let name = wanted.value.as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default();
         let Some(fragment) = library.get(&name) else {
             let known: Vec<_> = library.keys().map(String::as_str).collect();
-            let mut finding = self.error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
+            let mut finding = error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
             let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             finding = match (nearest(&name, known.iter().copied()), known.is_empty()) {
                 (Some(near), _) => finding.help(format!("did you mean `{near}`? The fragments are {list}")),
@@ -456,7 +453,7 @@ impl Resolver<'_, '_> {
         let given = take(&mut state.value, "with");
         let own = std::mem::replace(&mut state.value, plain(&span, ""));
         let mut merged = merge(fragment.state.clone(), own, Level::State);
-        self.bind(&mut merged, given, &name, fragment, &span);
+        self.bind(&mut merged, given.as_ref(), &name, fragment, &span);
         state.value = merged;
     }
 
@@ -465,7 +462,7 @@ impl Resolver<'_, '_> {
             return;
         }
         if let Some(with) = take(state, "with") {
-            let finding = self.error("unknown-key", &with.key_span, "`with` needs a `fragment` or a `loop`");
+            let finding = error("unknown-key", &with.key_span, "`with` needs a `fragment` or a `loop`");
             self.push(
                 finding.help("it gives values to their parameters; remove it, or name what takes them"),
             );
@@ -473,14 +470,13 @@ impl Resolver<'_, '_> {
     }
 
     /// Gives a fragment its parameters. What it does not declare is for the loop that the state runs, if it runs one.
-    fn bind(&mut self, state: &mut Node, given: Option<Entry>, name: &str, fragment: &Fragment, span: &Span) {
+    fn bind(&mut self, state: &mut Node, with: Option<&Entry>, name: &str, fragment: &Fragment, span: &Span) {
         let mut bound: Vec<Entry> = Vec::new();
         let mut rest = Vec::new();
-        let with = given.as_ref();
         if let Some(with) =
             with.filter(|with| !matches!(with.value.value, NodeValue::Map(_)) && !with.value.is_null())
         {
-            let finding = self.error("wrong-type", &with.value.span, "`with` must be a mapping");
+            let finding = error("wrong-type", &with.value.span, "`with` must be a mapping");
             self.push(finding);
         }
         for binding in with.map(|with| entries(&with.value)).unwrap_or_default() {
@@ -497,7 +493,7 @@ impl Resolver<'_, '_> {
                 Some(default) => bound.push(entry(known.as_str(), default.clone())),
                 None if parameter.required => {
                     let message = format!("the fragment `{name}` needs the parameter `{known}`");
-                    let finding = self.error("missing-parameter", span, message);
+                    let finding = error("missing-parameter", span, message);
                     self.push(finding.help(format!("add `with: {{{known}: …}}`")));
                 }
                 None => {}
@@ -535,7 +531,7 @@ impl Resolver<'_, '_> {
                 Some(binding)
             }
             Err(why) => {
-                let finding = self.error("parameter", &binding.value.span, why);
+                let finding = error("parameter", &binding.value.span, why);
                 self.push(finding);
                 None
             }
@@ -545,7 +541,7 @@ impl Resolver<'_, '_> {
     fn unknown_parameter(&mut self, binding: &Entry, name: &str, fragment: &Fragment) {
         let message = format!("the fragment `{name}` has no parameter `{}`", binding.key);
         let known: Vec<_> = fragment.parameters.keys().map(VarName::as_str).collect();
-        let finding = self.error("unknown-parameter", &binding.key_span, message);
+        let finding = error("unknown-parameter", &binding.key_span, message);
         let finding = match nearest(&binding.key, known.iter().copied()) {
             Some(near) => finding.help(format!("did you mean `{near}`?")),
             None if known.is_empty() => finding.help("it declares no `parameters`; remove the line"),
@@ -753,8 +749,9 @@ mod tests {
 
     #[test]
     fn many_copies_of_a_large_fragment_are_refused() {
-        let large: String = (0..5_000).map(|n| format!("      V{n}: x\n")).collect();
-        let states: String = (0..100).map(|n| format!("  s{n}: {{fragment: f, next: done}}\n")).collect();
+        let large = (0..5_000).map(|n| format!("      V{n}: x\n")).collect::<Vec<_>>().concat();
+        let states = (0..100).map(|n| format!("  s{n}: {{fragment: f, next: done}}\n"));
+        let states = states.collect::<Vec<_>>().concat();
         let main = format!(
             "name: main\ninitial: s0\nfragments:\n  f:\n    action: x\n    env:\n{large}states:\n{states}  done: {{terminal: true}}\n"
         );

@@ -841,11 +841,10 @@ fn a_classic_file() -> impl Strategy<Value = String> {
     });
     let imperative =
         (prop::collection::vec(c(), 1..4), c(), any::<bool>()).prop_map(|(steps, check, until)| {
-            let condition = match until {
-                true => {
-                    format!("until: {{check: {check}, evaluator: {{type: output_numeric, target: 1.0}}}}")
-                }
-                false => "condition: {type: exit_code, target: 0}".to_owned(),
+            let condition = if until {
+                format!("until: {{check: {check}, evaluator: {{type: output_numeric, target: 1.0}}}}")
+            } else {
+                "condition: {type: exit_code, target: 0}".to_owned()
             };
             format!("paradigm: imperative\nname: n\nsteps: [{}]\n{condition}\n", steps.join(", "))
         });
@@ -859,6 +858,8 @@ fn a_classic_file() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn what_is_compiled_runs_as_what_it_was_compiled_from(
         text in a_classic_file(),

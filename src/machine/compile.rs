@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
-use crate::base::name::StateName;
+use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
@@ -245,7 +245,7 @@ impl<'d> Compiler<'d> {
             routes: routes?,
             capture: match (&state.capture, state.capture_exit) {
                 (Some(name), _) => Some(name.clone()),
-                (None, true) => crate::base::name::VarName::parse(name.as_str()).ok(),
+                (None, true) => VarName::parse(name.as_str()).ok(),
                 (None, false) => None,
             },
             message: state.append_to_messages.clone(),
@@ -278,7 +278,7 @@ impl<'d> Compiler<'d> {
                     continue;
                 }
                 let message = format!("`${{{expression}}}` has no value in `{}`", step.name);
-                let near = nearest(&wanted, step.params.keys().map(|known| known.as_str()));
+                let near = nearest(&wanted, step.params.keys().map(VarName::as_str));
                 let help = match near {
                     Some(near) => format!("did you mean `param.{near}`?"),
                     None => format!(

@@ -21,8 +21,11 @@ fn read(name: &str) -> String {
 /// What an example needs that is not there yet; everything else loads.
 fn missing(name: &str) -> &'static [&'static str] {
     match name {
-        "classic-12-ci-aware-loop.yaml" | "classic-16-safe-deploy.yaml" => &[],
-        "current-08-apo-beam.yaml" | "current-09-test-until-pass.yaml" | "current-13-ci-checks.yaml" => &[],
+        "classic-12-ci-aware-loop.yaml"
+        | "classic-16-safe-deploy.yaml"
+        | "current-08-apo-beam.yaml"
+        | "current-09-test-until-pass.yaml"
+        | "current-13-ci-checks.yaml" => &[],
         // The document writes two keys twice.
         "current-04-fix-all-types.yaml" => &[
             "the key `backoff` stands twice in one mapping",
@@ -82,7 +85,7 @@ fn with_tools(example: &str, tools: &[(&str, &[i32])]) -> Project {
     for (tool, codes) in tools {
         let path = if tool.contains('/') { (*tool).to_owned() } else { format!("bin/{tool}") };
         let answers = format!("{path}.answers");
-        let lines: String = codes.iter().map(|code| format!("{code}\n")).collect();
+        let lines = codes.iter().map(|code| format!("{code}\n")).collect::<Vec<_>>().concat();
         project.write(&answers, &lines);
         let answers = project.at(&answers).display().to_string();
         let script = format!(
