@@ -32,10 +32,6 @@ fn missing(name: &str) -> &'static [&'static str] {
             "the key `max_iterations` stands twice in one mapping",
         ],
         "current-06-quality-then-commit.yaml" => &[
-            "`context_passthrough` is not supported by this version",
-            "`loop` is not supported by this version",
-        ],
-        "current-06-quality-then-commit.yaml" => &[
             "the loop `fix-quality-and-tests` cannot be run: there is no loop named `fix-quality-and-tests`",
             "the loop `issue-refinement-git` cannot be run: there is no loop named `issue-refinement-git`",
         ],
