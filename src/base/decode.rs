@@ -507,10 +507,6 @@ impl<'n, 'p> Fields<'n, 'p> {
 }
 
 impl Vocabulary {
-    fn mentions(&self, key: &str) -> bool {
-        self.known.contains(&key) || self.ignores(key) || self.later.iter().any(|(later, _)| *later == key)
-    }
-
     /// Tells whether a key with this prefix is spoken for by its name or by a narrower pattern. A pattern for ends of
     /// keys is not narrower: `on_ok` is a key with the prefix `on_`, whatever `*_ok` means elsewhere.
     fn mentions_below(&self, prefix: &str, key: &str) -> bool {

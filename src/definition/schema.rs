@@ -59,6 +59,8 @@ record! {
         default_idle_timeout or "idle_timeout": Option<Duration>,
         /// The wait before work is entered again; never before a terminal.
         backoff: Option<Delay>,
+        /// When a run is given up because nothing changes any more.
+        stall: Option<Stall>,
         /// Whether the loop starts again after a terminal.
         maintain: bool = false,
         /// The wait before it starts again.
@@ -110,7 +112,6 @@ record! {
         "*_ok",
     ]
     later {
-        "stall" = "stall detection comes with a later version; `max_edge_revisits` and `max_steps` bound a run",
         "signals" = "the choice of signals comes with a later version; every signal is obeyed",
         "budget" = "budgets come with a later version; `max_steps` and `timeout` bound a run",
         "max_handoffs" = "hand-offs to a new session come with a later version",
@@ -299,6 +300,39 @@ choice! {
         Boolean = "boolean",
         Enum = "enum",
         Path = "path",
+    }
+}
+
+record! {
+    /// When visits of a state that change nothing are a stall, and what is done about it.
+    pub struct Stall {
+        /// How many visits of one state in a row have to bring the same verdict, the same number and the same working
+        /// tree. At least 2.
+        window: Count = Count::of(3),
+        /// What is done: `stop` ends the run as exhausted; the name of a state leads there once.
+        action: StallAction = StallAction::Stop,
+    }
+}
+
+/// What is done about a stall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StallAction {
+    /// The run ends.
+    Stop,
+    /// The run goes on in this state.
+    Go(StateName),
+}
+
+impl Decode for StallAction {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        match node.as_scalar() {
+            Some(scalar) if scalar.text == "stop" => Some(Self::Stop),
+            _ => StateName::decode(node, path, out).map(Self::Go),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"anyOf": [{"const": "stop"}, StateName::schema(definitions)]})
     }
 }
 

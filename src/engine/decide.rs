@@ -11,6 +11,7 @@ use crate::base::text::plural;
 use crate::base::time::{human, millis};
 use crate::evaluate::field::FieldError;
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
 use crate::machine::{
@@ -18,14 +19,24 @@ use crate::machine::{
     Target,
 };
 
-use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason, SubLoopComplete};
+use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason, SubLoopComplete, Tree};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, Around, SubLoopEnd, SubLoopRequest};
+use super::request::{ActionRequest, Around, SubLoopEnd, SubLoopRequest, SurveyRequest};
 use super::run::{Deciding, Ending, Phase};
 use super::{Engine, Request, environment};
 
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
+
+/// Whether the working tree has been looked at, as far as a decision needs it.
+enum Look {
+    /// Everything that is needed is known.
+    Seen,
+    /// This scope has to be looked at first.
+    Due(Vec<String>),
+    /// It comes to something else.
+    Refused(Box<Event>),
+}
 
 impl Engine<'_> {
     /// Makes the decision that is due, or none when the world is to move or the run is over.
@@ -33,7 +44,18 @@ impl Engine<'_> {
         let Phase::Deciding(deciding) = self.run.phase() else {
             return None;
         };
-        Some(match deciding.clone() {
+        let deciding = deciding.clone();
+        if let Some(id) = self.judged_now(&deciding) {
+            match self.look(id) {
+                Look::Seen => {}
+                Look::Due(scope) => {
+                    self.survey = Some(SurveyRequest { scope });
+                    return None;
+                }
+                Look::Refused(event) => return Some(*event),
+            }
+        }
+        Some(match deciding {
             Deciding::Arrive { to, waited } => self.arrive(to, waited),
             Deciding::Act(id) => self.act(id),
             Deciding::Judge(id) => self.judge(id),
@@ -41,6 +63,73 @@ impl Engine<'_> {
             Deciding::Closed(id) => self.closed(id),
             Deciding::Finish(id) => self.finish(id),
             Deciding::End(ending) => self.complete(ending),
+        })
+    }
+
+    /// Returns the step that an evaluator is about to judge.
+    fn judged_now(&self, deciding: &Deciding) -> Option<StepId> {
+        let id = match deciding {
+            Deciding::Judge(id) => *id,
+            Deciding::Act(id) if self.machine.step(*id).action.is_none() => *id,
+            Deciding::Arrive { .. }
+            | Deciding::Act(_)
+            | Deciding::Leave(..)
+            | Deciding::Closed(_)
+            | Deciding::Finish(_)
+            | Deciding::End(_) => return None,
+        };
+        let step = self.machine.step(id);
+        let has_evaluator = step.evaluate.is_some()
+            && matches!(step.routes, Routes::ByVerdict { .. })
+            && self.run.seen().and_then(unjudged_verdict).is_none();
+        let is_judged = has_evaluator || self.run.sub_loop().is_some();
+        (is_judged && self.ended_around(step).is_none()).then_some(id)
+    }
+
+    /// Finds out whether a survey of the working tree is missing before a step can be judged.
+    fn look(&mut self, id: StepId) -> Look {
+        let step = self.machine.step(id);
+        let scopes = match self.scopes(step) {
+            Ok(scopes) => scopes,
+            Err(error) => {
+                return Look::Refused(Box::new(error_in(&step.name, "evaluate", &error.to_string())));
+            }
+        };
+        let missing = scopes.into_iter().find(|scope| self.surveyed(scope).is_none());
+        match (missing, self.interrupted(&step.name)) {
+            (None, _) => Look::Seen,
+            // Whoever wants the run to end does not wait for it.
+            (Some(_), Some(interrupted)) => {
+                self.survey = None;
+                Look::Refused(Box::new(interrupted))
+            }
+            (Some(scope), None) => Look::Due(scope),
+        }
+    }
+
+    /// Returns the scopes of the surveys that a step needs.
+    fn scopes(&self, step: &Step) -> Result<Vec<Vec<String>>, RenderError> {
+        let of_evaluator = self.scope_of(step)?;
+        let of_stall = self.machine.stall.map(|_| Vec::new());
+        Ok(of_evaluator.into_iter().chain(of_stall).collect())
+    }
+
+    /// Returns the scope of the survey that the evaluator of a step needs.
+    fn scope_of(&self, step: &Step) -> Result<Option<Vec<String>>, RenderError> {
+        let scope = step.evaluate.as_ref().and_then(|evaluate| evaluate.survey());
+        scope.map(|scope| scope.iter().map(|path| self.render(path)).collect()).transpose()
+    }
+
+    fn surveyed(&self, scope: &[String]) -> Option<&Surveyed> {
+        self.surveys.iter().find(|(of, _)| of == scope).map(|(_, surveyed)| surveyed)
+    }
+
+    /// Returns the working tree as an event keeps it, when the loop looks for stalls.
+    fn tree(&self) -> Option<Tree> {
+        self.machine.stall?;
+        Some(match self.surveyed(&[])? {
+            Ok(survey) => Tree::Seen(survey.clone()),
+            Err(why) => Tree::Unseen { unseen: why.clone() },
         })
     }
 
@@ -125,7 +214,8 @@ impl Engine<'_> {
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
-            | TerminatedBy::Interrupted => limits.iterations.handler,
+            | TerminatedBy::Interrupted
+            | TerminatedBy::Stall => limits.iterations.handler,
         };
         match (handler, self.run.current()) {
             (Some(handler), Some(from)) => Event::Route {
@@ -301,7 +391,9 @@ impl Engine<'_> {
             details.insert("final_state".to_owned(), sub.final_state.as_ref().map(StateName::as_str).into());
             details.insert("steps".to_owned(), sub.steps.into());
             details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
-            return Event::Evaluate { r#type: "sub_loop".to_owned(), verdict: sub.verdict.clone(), details };
+            let verdict = sub.verdict.clone();
+            let (r#type, tree) = ("sub_loop".to_owned(), self.tree());
+            return Event::Evaluate { r#type, verdict, details, memory: None, tree };
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
@@ -310,10 +402,16 @@ impl Engine<'_> {
                 self.noted(step).unwrap_or_else(|| self.route(step, &verdict))
             }
             (Routes::ByVerdict { .. }, Some(evaluate), None) => {
+                let scope = match self.scope_of(step) {
+                    Ok(scope) => scope,
+                    Err(error) => return error_in(&step.name, "evaluate", &error.to_string()),
+                };
                 let judging = Judging {
                     seen: self.run.seen(),
                     scope: &self.scope(),
-                    last_measure: self.run.measures().get(&id).copied(),
+                    action: self.run.action(),
+                    memory: self.run.memories().get(&id),
+                    survey: scope.and_then(|scope| self.surveyed(&scope)),
                 };
                 let judged = match evaluate.judge(judging) {
                     Ok(judged) => judged,
@@ -322,8 +420,14 @@ impl Engine<'_> {
                     }
                     Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
                 };
-                let (verdict, details) = (judged.verdict, judged.details);
-                Event::Evaluate { r#type: evaluate.name().to_owned(), verdict, details }
+                let Judged { verdict, details, memory } = judged;
+                Event::Evaluate {
+                    r#type: evaluate.name().to_owned(),
+                    verdict,
+                    details,
+                    memory,
+                    tree: self.tree(),
+                }
             }
             (Routes::ByVerdict { .. }, None, None) => {
                 let yes = Verdict::yes_if(true);
@@ -349,7 +453,31 @@ impl Engine<'_> {
 
     fn leave(&mut self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
-        self.noted(step).unwrap_or_else(|| self.route(step, verdict))
+        self.noted(step).unwrap_or_else(|| {
+            let route = self.route(step, verdict);
+            self.stall(id, &route).unwrap_or(route)
+        })
+    }
+
+    /// Returns what is done in place of going on in the same way once more. A terminal may always be entered.
+    fn stall(&self, id: StepId, route: &Event) -> Option<Event> {
+        let stall = self.machine.stall?;
+        let Event::Route { from, to, verdict, reason: RouteReason::Verdict | RouteReason::Error } = route
+        else {
+            return None;
+        };
+        let goes_on = matches!(self.machine.find(to), Some(Target::Step(_)));
+        let streak = self.run.streak(id).filter(|streak| goes_on && streak.visits >= stall.window)?;
+        let state = from.clone();
+        let Some(way) = stall.to.filter(|_| self.run.is_stalling()) else {
+            return Some(Event::Stall { state, window: stall.window, seen: streak.seen.clone() });
+        };
+        Some(Event::Route {
+            from: state,
+            to: self.machine.name_of(way).clone(),
+            verdict: verdict.clone(),
+            reason: RouteReason::Stall,
+        })
     }
 
     /// The state's message, once.
@@ -391,7 +519,11 @@ impl Engine<'_> {
         let own_error = || error.or_else(|| own(&Verdict::error()));
         // A sub-loop that did not succeed failed, whatever stopped it.
         let own_failure = || own(&Verdict::yes_if(false)).filter(|_| is_sub_loop && verdict.is_failing());
-        let found = if let Some(to) = named() {
+        let alias = || {
+            let word = step.evaluate.as_ref()?.alias(verdict.as_str())?;
+            own(&Verdict::new(word))
+        };
+        let found = if let Some(to) = named().or_else(alias) {
             Some((to, verdict.clone(), RouteReason::Verdict))
         } else if is_failure && let Some(to) = own_error() {
             Some((to, Verdict::error(), RouteReason::Error))
@@ -452,8 +584,17 @@ impl Engine<'_> {
         }
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
         let seen = self.run.seen().map(describe).unwrap_or_default();
-        let error = format!("no route for the verdict `{verdict}`{seen}; the routes are {}", ways.join(", "));
+        let why = self.error_of_evaluation(step, verdict).map(|why| format!(": {why}")).unwrap_or_default();
+        let error =
+            format!("no route for the verdict `{verdict}`{seen}{why}; the routes are {}", ways.join(", "));
         Event::LoopError { state: name.clone(), error }
+    }
+
+    /// Returns why the evaluator of this visit failed, if it did.
+    fn error_of_evaluation(&self, step: &Step, verdict: &Verdict) -> Option<&str> {
+        let was_judged = step.evaluate.is_some() && self.run.seen().and_then(unjudged_verdict).is_none();
+        let evaluation = self.run.evaluation().filter(|_| was_judged && verdict.is_error())?;
+        evaluation.details.get("error")?.as_str()
     }
 
     /// Runs the action of a terminal, if it has one.
@@ -487,7 +628,8 @@ impl Engine<'_> {
         if let Some(cap) = self.run.capped() {
             return self.complete(Ending { state: end.name.clone(), ..self.exhausted(cap, &end.name) });
         }
-        if self.machine.maintain.is_some() && self.cancel.is_none() {
+        let cycles_left = self.machine.limits.cycles.is_none_or(|cap| self.run.cycle() < cap);
+        if self.machine.maintain.is_some() && self.cancel.is_none() && cycles_left {
             let to = end.on_maintain.unwrap_or(self.machine.initial);
             let (from, to) = (end.name.clone(), self.machine.name_of(to).clone());
             return Event::Route { from, to, verdict: None, reason: RouteReason::Maintain };

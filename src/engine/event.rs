@@ -9,6 +9,7 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::Verdict;
 
 use super::outcome::{Outcome, Signal, TerminatedBy};
@@ -53,6 +54,21 @@ pub enum Event {
         verdict: Verdict,
         /// What it saw, fixed per evaluator.
         details: Map<String, Value>,
+        /// What its next judgement of this state has to know; none leaves it at what it was.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        memory: Option<Value>,
+        /// The working tree at this visit, where the stall detector of the loop compares it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tree: Option<Tree>,
+    },
+    /// Visits of a state in a row were all the same.
+    Stall {
+        /// The state.
+        state: StateName,
+        /// How many visits.
+        window: u32,
+        /// What was the same in them.
+        seen: StallSeen,
     },
     /// Another loop begins as the work of a state. Its own events follow, one level deeper.
     SubLoopStart {
@@ -131,6 +147,51 @@ pub enum Event {
     LoopComplete(LoopComplete),
 }
 
+/// The working tree as the stall detector saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Tree {
+    /// It was looked at.
+    Seen(Survey),
+    /// It could not be looked at.
+    Unseen {
+        /// Why.
+        unseen: String,
+    },
+}
+
+/// What was the same in the visits that are a stall.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StallSeen {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The value that was judged, for an evaluator that judges one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metric: Option<Value>,
+    /// The working tree, or why it was not compared.
+    pub tree: Tree,
+}
+
+impl StallSeen {
+    /// Says it in a sentence without its end.
+    pub fn sentence(&self, state: &StateName, window: u32) -> String {
+        let Self { verdict, metric, tree } = self;
+        let value =
+            metric.as_ref().map(|metric| format!(", same value {}", text::one_line(&metric.to_string(), 60)));
+        let value = value.unwrap_or_default();
+        let compared = match tree {
+            Tree::Seen(Survey { head: Some(_), .. }) => ", same working tree, no new commit".to_owned(),
+            Tree::Seen(Survey { head: None, .. }) => ", same working tree".to_owned(),
+            Tree::Unseen { unseen } => {
+                format!("; the working tree was not compared: {}", text::one_line(unseen, 200))
+            }
+        };
+        format!(
+            "nothing changed in the last {window} visits of `{state}`: same verdict `{verdict}`{value}{compared}"
+        )
+    }
+}
+
 /// How a run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopStart {
@@ -195,6 +256,8 @@ pub enum RouteReason {
     Maintain,
     /// The handler of a cap.
     Cap,
+    /// The way out of a stall.
+    Stall,
 }
 
 /// How an action ended.

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::time::Timestamp;
+use crate::evaluate::survey::Surveyed;
 use crate::machine::Machine;
 
 mod decide;
@@ -24,7 +25,7 @@ mod scope;
 
 use event::{Event, LoopStart};
 use outcome::Signal;
-use request::{ActionRequest, Input, Next, SubLoopRequest};
+use request::{ActionRequest, Input, Next, SubLoopRequest, SurveyRequest};
 use run::{Phase, Run, StateResult, Waiting};
 
 /// What a run is told at its start and never changes.
@@ -56,6 +57,8 @@ pub struct Engine<'m> {
     now: Duration,
     cancel: Option<Signal>,
     request: Option<Request>,
+    survey: Option<SurveyRequest>,
+    surveys: Vec<(Vec<String>, Surveyed)>,
 }
 
 /// Work that was announced and not yet done.
@@ -69,7 +72,16 @@ impl<'m> Engine<'m> {
     pub fn new(machine: &'m Machine, start: Start) -> Self {
         let mut run = Run::new();
         run.inherit(start.captured.clone());
-        Self { machine, start, run, now: Duration::ZERO, cancel: None, request: None }
+        Self {
+            machine,
+            start,
+            run,
+            now: Duration::ZERO,
+            cancel: None,
+            request: None,
+            survey: None,
+            surveys: Vec::new(),
+        }
     }
 
     /// Returns everything that is known about the run.
@@ -94,6 +106,9 @@ impl<'m> Engine<'m> {
 
     /// Says what the world has to do now.
     pub fn next(&self) -> Next<'_> {
+        if let (Phase::Deciding(_), Some(survey)) = (self.run.phase(), &self.survey) {
+            return Next::Survey(survey);
+        }
         match (self.run.phase(), &self.request) {
             (Phase::Waiting(Waiting::Start), _) => Next::Begin,
             (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Action(request))) => {
@@ -127,6 +142,11 @@ impl<'m> Engine<'m> {
                 let event = self.completed_sub_loop(id, end);
                 self.record(event, &mut events);
             }
+            (Phase::Deciding(_), Input::Surveyed(surveyed)) => {
+                if let Some(request) = self.survey.take() {
+                    self.surveys.push((request.scope, surveyed));
+                }
+            }
             (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => self.run.waited(),
             (_, Input::Cancel(signal)) => {
                 self.cancel.get_or_insert(signal);
@@ -146,6 +166,9 @@ impl<'m> Engine<'m> {
     }
 
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {
+        if matches!(event, Event::StateEnter { .. }) {
+            self.surveys.clear();
+        }
         self.run.apply(self.machine, &event);
         events.push(event);
     }

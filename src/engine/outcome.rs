@@ -127,4 +127,6 @@ pub enum TerminatedBy {
     Handoff,
     /// A signal.
     Interrupted,
+    /// Nothing changed for too many visits of a state.
+    Stall,
 }

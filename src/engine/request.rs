@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::survey::Surveyed;
 
 use super::event::LoopComplete;
 use super::outcome::Signal;
@@ -20,6 +21,8 @@ pub enum Input {
     ActionDone(Observation),
     /// The sub-loop ended, or could not begin.
     SubLoopDone(Result<SubLoopEnd, String>),
+    /// The working tree was looked at, or why it could not be.
+    Surveyed(Surveyed),
     /// The wait is over.
     WaitDone,
     /// Somebody wants the run to end.
@@ -35,6 +38,8 @@ pub enum Next<'a> {
     Run(&'a ActionRequest),
     /// Run this loop to its end and report.
     SubLoop(&'a SubLoopRequest),
+    /// Look at the working tree and report.
+    Survey(&'a SurveyRequest),
     /// Wait this long and report.
     Wait(Duration),
     /// Nothing: the run is over.
@@ -74,6 +79,13 @@ pub struct SubLoopEnd {
     pub captured: IndexMap<String, StateResult>,
     /// What its last action printed.
     pub output: Text,
+}
+
+/// What part of the working tree is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurveyRequest {
+    /// Files and directories, relative to the directory of the run; the whole repository when there are none.
+    pub scope: Vec<String>,
 }
 
 /// An action with every template resolved.

@@ -11,7 +11,7 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, Routes, Step, StepId, Target};
 
-use super::event::{Event, LoopComplete, RouteReason, SubLoopComplete, TAIL};
+use super::event::{Event, LoopComplete, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
 /// Either the world owes us something, or we owe a decision, or it is over.
@@ -104,11 +104,30 @@ pub struct Evaluation {
     pub details: Map<String, Value>,
 }
 
+/// Visits of one state in a row that were all the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Streak {
+    /// What was the same.
+    pub(super) seen: StallSeen,
+    /// How many visits.
+    pub(super) visits: u32,
+    /// The step of the last one.
+    step: u32,
+}
+
 /// Whether the last failing observation was followed by a passing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Verified,
     Doubtful,
+}
+
+/// The way out of a stall, which is there once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detour {
+    Unused,
+    Due,
+    Taken,
 }
 
 /// Everything that is known about a run.
@@ -123,7 +142,10 @@ pub struct Run {
     visited: BTreeSet<StepId>,
     last_entered: Option<StepId>,
     edges: BTreeMap<(StateName, StateName), u32>,
-    measures: BTreeMap<StepId, f64>,
+    memories: BTreeMap<StepId, Value>,
+    streaks: BTreeMap<StepId, Streak>,
+    detour: Detour,
+    action: Option<String>,
     captured: IndexMap<String, StateResult>,
     results: IndexMap<StateName, StateResult>,
     prev: Option<StateResult>,
@@ -151,7 +173,10 @@ impl Run {
             visited: BTreeSet::new(),
             last_entered: None,
             edges: BTreeMap::new(),
-            measures: BTreeMap::new(),
+            memories: BTreeMap::new(),
+            streaks: BTreeMap::new(),
+            detour: Detour::Unused,
+            action: None,
             captured: IndexMap::new(),
             results: IndexMap::new(),
             prev: None,
@@ -234,9 +259,24 @@ impl Run {
         &self.edges
     }
 
-    /// Returns the last measured number of each state that converges.
-    pub fn measures(&self) -> &BTreeMap<StepId, f64> {
-        &self.measures
+    /// Returns what the evaluator of each state remembers.
+    pub fn memories(&self) -> &BTreeMap<StepId, Value> {
+        &self.memories
+    }
+
+    /// Returns the text of the current state's action.
+    pub(super) fn action(&self) -> Option<&str> {
+        self.action.as_deref()
+    }
+
+    /// Returns the visits of a state that were all the same, up to the last one.
+    pub(super) fn streak(&self, id: StepId) -> Option<&Streak> {
+        self.streaks.get(&id)
+    }
+
+    /// Tells whether a stall was found that the run has not yet left.
+    pub(super) fn is_stalling(&self) -> bool {
+        self.detour == Detour::Due
     }
 
     /// Tells whether there was a passing observation since the last failing one.
@@ -305,8 +345,11 @@ impl Run {
                     self.enter(id, state, (*iteration, *step, *attempt));
                 }
             }
-            Event::ActionStart { state, .. } => match machine.find(state) {
-                Some(Target::Step(id)) => self.phase = Phase::Waiting(Waiting::Action(id)),
+            Event::ActionStart { state, action, .. } => match machine.find(state) {
+                Some(Target::Step(id)) => {
+                    self.action = Some(action.clone());
+                    self.phase = Phase::Waiting(Waiting::Action(id));
+                }
                 Some(Target::End(id)) => {
                     self.current = Some(state.clone());
                     self.phase = Phase::Waiting(Waiting::Closing(id));
@@ -320,7 +363,10 @@ impl Run {
                 }
             }
             Event::SubLoopComplete(complete) => self.complete_sub_loop(machine, complete),
-            Event::Evaluate { verdict, details, .. } => self.evaluate(verdict, details),
+            Event::Evaluate { verdict, details, memory, tree, .. } => {
+                self.evaluate(verdict, details, (memory.as_ref(), tree.as_ref()));
+            }
+            Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
                 self.messages.push(text.clone());
@@ -371,6 +417,7 @@ impl Run {
         (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
         self.seen = None;
         self.sub_loop = None;
+        self.action = None;
         self.noted = false;
         self.retry_announced = false;
         self.restarting = false;
@@ -428,15 +475,45 @@ impl Run {
         self.results.insert(step.name.clone(), kept);
     }
 
-    fn evaluate(&mut self, verdict: &Verdict, details: &Map<String, Value>) {
+    fn evaluate(
+        &mut self,
+        verdict: &Verdict,
+        details: &Map<String, Value>,
+        (memory, tree): (Option<&Value>, Option<&Tree>),
+    ) {
         // An action that was never judged comes here with `Act`, a judged one with `Judge`.
         if let Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)) = self.phase {
-            if let Some(current) = details.get("current").and_then(Value::as_f64) {
-                self.measures.insert(id, current);
+            if let Some(memory) = memory {
+                self.memories.insert(id, memory.clone());
+            }
+            if let Some(tree) = tree {
+                self.compare(id, verdict, details, tree);
             }
             self.evaluation = Some(Evaluation { verdict: verdict.clone(), details: details.clone() });
             self.observed(verdict);
             self.phase = Phase::Deciding(Deciding::Leave(id, verdict.clone()));
+        }
+    }
+
+    /// Continues the row of visits that were all the same, or begins a new one.
+    fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &Tree) {
+        let metric = ["value", "current", "score"].iter().find_map(|key| details.get(*key)).cloned();
+        let seen = StallSeen { verdict: verdict.clone(), metric, tree: tree.clone() };
+        let visits = match self.streaks.get(&id) {
+            Some(streak) if streak.seen == seen => streak.visits.saturating_add(1),
+            _ => 1,
+        };
+        self.streaks.insert(id, Streak { seen, visits, step: self.step });
+    }
+
+    /// The first stall may have a way out; any other one ends the run.
+    fn stalled(&mut self, machine: &Machine, state: &StateName, window: u32, seen: &StallSeen) {
+        let has_way = machine.stall.is_some_and(|stall| stall.to.is_some());
+        if has_way && self.detour == Detour::Unused {
+            self.detour = Detour::Due;
+        } else {
+            let reason = seen.sentence(state, window);
+            self.end(Outcome::Exhausted, TerminatedBy::Stall, state, &reason);
         }
     }
 
@@ -459,6 +536,11 @@ impl Run {
             RouteReason::Verdict | RouteReason::Next | RouteReason::Error | RouteReason::RetryExhausted => {
                 self.leave(machine, from, verdict);
             }
+            RouteReason::Stall => {
+                self.leave(machine, from, verdict);
+                self.streaks.clear();
+                self.detour = Detour::Taken;
+            }
         }
         if let Some(target) = machine.find(to) {
             self.arrive(target);
@@ -468,6 +550,7 @@ impl Run {
     fn restart(&mut self) {
         self.cycle += 1;
         self.attempt = 0;
+        self.streaks.clear();
         self.last_entered = None;
         self.trust = Trust::Verified;
         self.restarting = true;
@@ -495,6 +578,10 @@ impl Run {
 
     fn leave(&mut self, machine: &Machine, from: &StateName, verdict: Option<&Verdict>) {
         let Some(Target::Step(id)) = machine.find(from) else { return };
+        // A visit that nobody evaluated, as after a timeout, is not like the one before.
+        if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
+            self.streaks.remove(&id);
+        }
         if let Some(mut result) = self.seen.take() {
             let step = machine.step(id);
             self.judge_unevaluated(step, &result.seen, verdict);

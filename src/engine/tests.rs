@@ -9,11 +9,13 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::event::{Llm, Source};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, TerminatedBy};
 use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
 use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::survey::Survey;
+use crate::machine::Target;
 use crate::machine::compile::compile;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
@@ -52,6 +54,9 @@ fn start(strict: bool) -> Start {
 /// What the world answers: for an action text the exit codes and outputs in turn, the last one for ever.
 struct World<'w> {
     answers: RefCell<BTreeMap<&'w str, VecDeque<Observation>>>,
+    /// Each a letter for the tree of one survey after the other, the last one for ever; `!` for none.
+    surveys: RefCell<VecDeque<char>>,
+    asked: RefCell<Vec<Vec<String>>>,
     seconds_per_action: u64,
 }
 
@@ -74,10 +79,34 @@ fn world(script: &str) -> World<'_> {
         });
         (text.trim(), answers.collect())
     });
-    World { answers: RefCell::new(answers.collect()), seconds_per_action: 1 }
+    World {
+        answers: RefCell::new(answers.collect()),
+        surveys: RefCell::new(VecDeque::from(['!'])),
+        asked: RefCell::default(),
+        seconds_per_action: 1,
+    }
+}
+
+/// Returns the survey of a tree that is known by a letter; capitals have another commit.
+fn tree(letter: char) -> Surveyed {
+    if letter == '!' {
+        return Err("no git repository".to_owned());
+    }
+    let head = Some(if letter.is_uppercase() { "2" } else { "1" }.to_owned());
+    Ok(Survey { head, digest: letter.to_lowercase().to_string() })
 }
 
 impl World<'_> {
+    fn with_trees(self, letters: &str) -> Self {
+        Self { surveys: RefCell::new(letters.chars().collect()), ..self }
+    }
+
+    fn survey(&self, request: &SurveyRequest) -> Surveyed {
+        self.asked.borrow_mut().push(request.scope.clone());
+        let mut surveys = self.surveys.borrow_mut();
+        tree(if surveys.len() > 1 { surveys.pop_front().unwrap() } else { surveys[0] })
+    }
+
     fn answer(&self, text: &str) -> Observation {
         match self.answers.borrow_mut().get_mut(text) {
             Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
@@ -96,6 +125,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
         let input = match engine.next() {
             Next::Done(_) => return all,
             Next::Begin => Input::Begin,
+            Next::Survey(request) => Input::Surveyed(world.survey(request)),
             Next::Wait(wait) => {
                 now += wait;
                 Input::WaitDone
@@ -181,6 +211,7 @@ fn traced(events: &[Event]) -> String {
             Event::SubLoopComplete(end) => write!(out, " ({})", end.exit_code),
             Event::Message { text, .. } => write!(out, " says {text:?}"),
             Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
+            Event::Stall { state, window, seen } => write!(out, " stall: {}", seen.sentence(state, *window)),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),
             Event::Handoff { reason, .. } => write!(out, " handoff: {reason}"),
             Event::LoopError { error, .. } => write!(out, " error: {error}"),
@@ -563,6 +594,235 @@ states:
     ");
 }
 
+fn trace_on(text: &str, script: &str, trees: &str) -> String {
+    traced(&events(&machine(text), start(false), &world(script).with_trees(trees)))
+}
+
+const LOOK: &str = "\
+states:
+  work: {action: w, next: look}
+  look: {action: l, evaluate: {type: diff_stall, scope: ['src', '${loop.name}/']}, on_yes: work, on_no: stuck}
+  stuck: {terminal: true}
+";
+
+#[test]
+fn diff_stall_asks_for_the_tree_and_compares_it_with_the_last_visit() {
+    assert_snapshot!(trace_on(LOOK, "", "aab"), @"
+    1/1 work: w (0) → look [Next]
+    1/2 look: l (0) → yes → work [Verdict for yes]
+    2/3 work: w (0) → look [Next]
+    2/4 look: l (0) → no → stuck [Verdict for no]
+    = success (0, unverified) by Terminal in stuck after 2 iterations, 4 steps: ended in `stuck` unverified: nothing passed since the last failing observation
+    ");
+    let world = world("").with_trees("aa");
+    events(&machine(LOOK), start(false), &world);
+    assert_eq!(world.asked.borrow()[0], ["src", "demo/"]);
+    assert_eq!(world.asked.borrow().len(), 2);
+}
+
+#[test]
+fn a_tree_that_cannot_be_seen_is_an_error_of_diff_stall() {
+    assert_snapshot!(trace_on(LOOK, "", "!"), @"
+    1/1 work: w (0) → look [Next]
+    1/2 look: l (0) → error error: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`
+    = error (4, unverified) by Error in look after 1 iterations, 2 steps: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`
+    ");
+}
+
+#[test]
+fn what_an_evaluator_remembers_is_its_states_own_and_in_the_events() {
+    let text = "\
+states:
+  a: {action: x, evaluate: {type: score_stall}, on_yes: b, on_no: done}
+  b: {action: y, evaluate: {type: score_stall, direction: minimize}, on_yes: a, on_no: done}
+  done: {terminal: true}
+";
+    let all = events(&machine(text), start(false), &world("x: 0 5, 0 6, 0 6\ny: 0 5, 0 4"));
+    let memories = all.iter().filter_map(|event| match event {
+        Event::Evaluate { memory, .. } => memory.as_ref().map(ToString::to_string),
+        _ => None,
+    });
+    let expected = [
+        r#"{"best":5.0,"count":0}"#,
+        r#"{"best":5.0,"count":0}"#,
+        r#"{"best":6.0,"count":0}"#,
+        r#"{"best":4.0,"count":0}"#,
+        r#"{"best":6.0,"count":1}"#,
+    ];
+    assert_eq!(memories.collect::<Vec<_>>(), expected);
+}
+
+/// Folds events alone, as a later process does with a journal.
+fn refolded(machine: &Machine, events: &[Event]) -> Run {
+    let mut run = Run::new();
+    for event in events {
+        let line = serde_json::to_string(event).unwrap();
+        run.apply(machine, &serde_json::from_str(&line).unwrap());
+    }
+    run
+}
+
+#[test]
+fn a_journal_alone_restores_what_evaluators_and_the_stall_detector_know() {
+    let text = "stall: {window: 9}\nmax_iterations: 4\nstates:\n  a: {action: x, evaluate: {type: convergence, target: 0}, route: {target: done, _: a}}\n  done: {terminal: true}\n";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, start(false));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    for _ in 0..3 {
+        all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "5\n")), Duration::ZERO));
+        all.extend(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO));
+    }
+    let again = refolded(&machine, &all);
+    assert_eq!(again.memories(), engine.run().memories());
+    let Some(Target::Step(id)) = machine.find(&crate::base::name::StateName::parse("a").unwrap()) else {
+        panic!()
+    };
+    assert_eq!(again.memories().get(&id), Some(&serde_json::json!(5.0)));
+    assert_eq!(again.streak(id), engine.run().streak(id));
+    assert_eq!(again.streak(id).unwrap().visits, 2, "the first visit made progress, and the verdict changed");
+}
+
+#[test]
+fn aliases_lead_the_answers_of_a_tool_and_of_nobody_else() {
+    let end = |evaluate: &str, routes: &str, answer: &str| {
+        let text = format!(
+            "states:\n  a: {{action: x, evaluate: {{type: {evaluate}}}, {routes}}}\n  good: {{terminal: true}}\n  bad: {{terminal: true}}\n"
+        );
+        let all = events(&machine(&text), start(false), &world(&format!("x: {answer}")));
+        match all.last() {
+            Some(Event::LoopComplete(end)) => end.final_state.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (fine, broken) = (r#"0 {"isError":false}"#, r#"0 {"isError":true}"#);
+    for (routes, answer, expected) in [
+        ("on_yes: good, on_no: bad", fine, "good"),
+        ("on_success: good, on_no: bad", fine, "good"),
+        ("on_yes: good, on_no: bad", broken, "bad"),
+        ("on_yes: good, on_tool_error: bad", broken, "bad"),
+        ("on_yes: bad, on_tool_error: good, on_no: bad", broken, "good"),
+        ("on_yes: good, on_not_found: bad", "127", "bad"),
+        ("on_yes: good, on_timeout: bad", "124", "bad"),
+    ] {
+        assert_eq!(end("mcp_result", routes, answer), expected, "{routes} {answer}");
+    }
+    assert_eq!(end("classify", "on_yes: good, on_tool_error: bad", "0 success"), "a");
+}
+
+const STALLING: &str = "\
+stall: {window: 3}
+states:
+  check: {action: test, on_yes: done, on_no: fix}
+  fix: {action: repair, next: check}
+  done: {terminal: true}
+";
+
+#[test]
+fn visits_that_change_nothing_are_a_stall() {
+    assert_snapshot!(trace_on(STALLING, "test: 1", "a"), @"
+    1/1 check: test (1) → no → fix [Verdict for no]
+    1/2 fix: repair (0) → check [Next]
+    2/3 check: test (1) → no → fix [Verdict for no]
+    2/4 fix: repair (0) → check [Next]
+    3/5 check: test (1) → no stall: nothing changed in the last 3 visits of `check`: same verdict `no`, same working tree, no new commit
+    = exhausted (3, unverified) by Stall in check after 3 iterations, 5 steps: nothing changed in the last 3 visits of `check`: same verdict `no`, same working tree, no new commit
+    ");
+}
+
+#[test]
+fn a_change_of_tree_commit_verdict_or_number_is_no_stall() {
+    for trees in ["aabbccdd", "aaAAaaAA", "a!a!a!a!", "aaa"] {
+        let text = format!("max_iterations: 8\n{STALLING}");
+        let all =
+            events(&machine(&text), start(false), &world("test: 1").with_trees(&format!("{trees}xyzuvw")));
+        let Some(Event::LoopComplete(end)) = all.last() else { panic!() };
+        assert_eq!(end.terminated_by == TerminatedBy::Stall, trees == "aaa", "{trees} {end:?}");
+    }
+}
+
+#[test]
+fn a_stall_leads_to_its_state_once() {
+    let text = STALLING
+        .replace("{window: 3}", "{window: 2, action: rethink}")
+        .replace("  done:", "  rethink: {action: think, next: check}\n  done:");
+    assert_snapshot!(trace_on(&text, "test: 1", "a"), @"
+    1/1 check: test (1) → no → fix [Verdict for no]
+    1/2 fix: repair (0) → check [Next]
+    2/3 check: test (1) → no stall: nothing changed in the last 2 visits of `check`: same verdict `no`, same working tree, no new commit → rethink [Stall for no]
+    2/4 rethink: think (0) → check [Next]
+    3/5 check: test (1) → no → fix [Verdict for no]
+    3/6 fix: repair (0) → check [Next]
+    4/7 check: test (1) → no stall: nothing changed in the last 2 visits of `check`: same verdict `no`, same working tree, no new commit
+    = exhausted (3, unverified) by Stall in check after 4 iterations, 7 steps: nothing changed in the last 2 visits of `check`: same verdict `no`, same working tree, no new commit
+    ");
+}
+
+#[test]
+fn a_terminal_is_entered_although_nothing_changed() {
+    let text = "stall: {window: 2}\nstates:\n  a: {action: x, on_yes: done, on_no: a, max_retries: 1, on_retry_exhausted: gone}\n  gone: {terminal: true}\n  done: {terminal: true}\n";
+    assert_snapshot!(trace_on(text, "x: 1", "a"), @"
+    1/1 a: x (1) → no → a [Verdict for no]
+    retry 2 after 1 at most
+    2/2#2 a: x (1) → no → gone [RetryExhausted for no]
+    = success (0, unverified) by Terminal in gone after 2 iterations, 2 steps: ended in `gone` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn a_maintain_loop_that_stays_clean_does_not_stall() {
+    let text = "stall: {window: 2}\nmaintain: true\nmax_steps: 5\nstates:\n  a: {action: x, on_yes: b, on_no: b}\n  b: {action: x, on_yes: done, on_no: b}\n  done: {terminal: true}\n";
+    let all = events(&machine(text), start(false), &world("").with_trees("a"));
+    assert!(!all.iter().any(|event| matches!(event, Event::Stall { .. })));
+}
+
+#[test]
+fn a_request_to_end_does_not_wait_for_a_survey() {
+    let machine = machine(STALLING);
+    let mut engine = Engine::new(&machine, start(false));
+    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO);
+    assert!(matches!(engine.next(), Next::Survey(_)));
+    engine.handle(Input::Cancel(Signal::Term), Duration::ZERO);
+    let Next::Done(end) = engine.next() else { panic!() };
+    assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Interrupted, "check"));
+    assert!(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO).is_empty());
+}
+
+#[test]
+fn a_maintain_loop_that_did_its_cycles_ends_in_its_terminal() {
+    let text = "maintain: true\nmaintain_delay: 5\nstates:\n  a: {action: x, on_yes: done, on_no: broken_failed}\n  broken_failed: {terminal: true}\n  done: {terminal: true}\n";
+    let mut machine = machine(text);
+    machine.limits.cycles = Some(2);
+    assert_snapshot!(traced(&events(&machine, start(false), &world("x: 1, 0"))), @"
+    1/1 a: x (1) → no → broken_failed [Verdict for no]
+     → a [Maintain]
+    wait 5000ms
+    1/2 a: x (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 1 iterations, 2 steps: ended in `done`
+    ");
+    assert_snapshot!(traced(&events(&machine, start(false), &world("x: 0, 1"))), @"
+    1/1 a: x (0) → yes → done [Verdict for yes]
+     → a [Maintain]
+    wait 5000ms
+    1/2 a: x (1) → no → broken_failed [Verdict for no]
+    = failure (1, unverified) by Terminal in broken_failed after 1 iterations, 2 steps: ended in `broken_failed`
+    ");
+}
+
+#[test]
+fn the_wait_of_a_maintain_loop_can_be_interrupted() {
+    let machine = machine(
+        "maintain: true\nmaintain_delay: 1h\nstates:\n  a: {action: x, next: done}\n  done: {terminal: true}\n",
+    );
+    let mut engine = Engine::new(&machine, start(false));
+    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO);
+    assert!(matches!(engine.next(), Next::Wait(wait) if wait == Duration::from_hours(1)));
+    engine.handle(Input::Cancel(Signal::Int), Duration::from_secs(1));
+    let Next::Done(end) = engine.next() else { panic!() };
+    assert_eq!((end.outcome, end.cycles, end.steps), (Outcome::Interrupted, 2, 1));
+}
+
 #[test]
 fn the_end_of_a_sub_loop_is_a_verdict() {
     let ends = |routes: &str, code: &str| {
@@ -691,6 +951,23 @@ fn answer() -> impl Strategy<Value = Observation> {
     ]
 }
 
+/// Runs with answers and trees in turn, for ever.
+fn events_of(machine: &Machine, answers: &[Observation], trees: &str) -> Vec<Event> {
+    let mut engine = Engine::new(machine, start(false));
+    let (mut all, mut answers, mut trees) = (Vec::new(), answers.iter().cycle(), trees.chars().cycle());
+    loop {
+        let input = match engine.next() {
+            Next::Done(_) => return all,
+            Next::Begin => Input::Begin,
+            Next::Wait(_) => Input::WaitDone,
+            Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
+            Next::Survey(_) => Input::Surveyed(tree(trees.next().unwrap())),
+            Next::SubLoop(_) => panic!("no sub-loops here"),
+        };
+        all.extend(engine.handle(input, Duration::ZERO));
+    }
+}
+
 /// Whether a success was verified, worked out once more from the events alone and in another way: the last
 /// observation that says anything decides.
 fn oracle_verified(events: &[Event]) -> bool {
@@ -733,6 +1010,7 @@ proptest! {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
                 Next::Wait(_) => Input::WaitDone,
+                Next::Survey(_) => Input::Surveyed(tree('!')),
                 Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
                 Next::SubLoop(_) => return Err(TestCaseError::fail("the maze has no sub-loops")),
             };
@@ -764,6 +1042,57 @@ proptest! {
         }
     }
 
+    /// Whatever else happens, two visits in a row that see different trees are never part of a stall.
+    #[test]
+    fn no_stall_while_the_tree_changes(
+        answers in prop::collection::vec(answer(), 1..40),
+        steps in prop::collection::vec(1u8..3, 60),
+        window in 2u32..4,
+    ) {
+        let machine = machine(&format!("stall: {{window: {window}}}\n{MAZE}"));
+        let mut engine = Engine::new(&machine, start(false));
+        let mut all = engine.handle(Input::Begin, Duration::ZERO);
+        let (mut answers, mut steps, mut digest) = (answers.iter().cycle(), steps.iter().cycle(), 0u32);
+        loop {
+            let input = match engine.next() {
+                Next::Done(_) => break,
+                Next::Begin => Input::Begin,
+                Next::Wait(_) => Input::WaitDone,
+                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
+                Next::SubLoop(_) => return Err(TestCaseError::fail("the maze has no sub-loops")),
+                Next::Survey(_) => {
+                    digest += u32::from(*steps.next().unwrap());
+                    Input::Surveyed(Ok(Survey { head: None, digest: digest.to_string() }))
+                }
+            };
+            all.extend(engine.handle(input, Duration::ZERO));
+        }
+        let stalled = all.iter().any(|event| matches!(event, Event::Stall { .. }));
+        prop_assert!(!stalled);
+    }
+
+    /// A stall is what it says: that many visits of its state, all with the same verdict and the same tree.
+    #[test]
+    fn a_stall_was_there(answers in prop::collection::vec(answer(), 1..6), trees in "[abA!]{1,4}") {
+        let machine = machine(&format!("stall: {{window: 2}}\n{MAZE}"));
+        let all = events_of(&machine, &answers, &trees);
+        let mut visits: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        let mut state = String::new();
+        for event in &all {
+            match event {
+                Event::StateEnter { state: entered, .. } => state = entered.to_string(),
+                Event::Evaluate { verdict, tree, .. } => {
+                    visits.entry(state.clone()).or_default().push((verdict.to_string(), format!("{tree:?}")));
+                }
+                Event::Stall { state, .. } => {
+                    let seen = &visits[state.as_str()];
+                    prop_assert!(seen.len() >= 2 && seen[seen.len() - 1] == seen[seen.len() - 2], "{:?}", seen);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// After a request to end no further state is entered, wherever the run is; only an action that is running still
     /// comes to its end.
     #[test]
@@ -775,7 +1104,7 @@ proptest! {
             match engine.next() {
                 Next::Done(_) => return Ok(()),
                 Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
-                Next::Wait(_) | Next::Begin | Next::SubLoop(_) => {
+                Next::Wait(_) | Next::Begin | Next::Survey(_) | Next::SubLoop(_) => {
                     drop(engine.handle(Input::WaitDone, Duration::ZERO));
                 }
             }
@@ -875,7 +1204,7 @@ proptest! {
                 let answers = answers.iter().map(|(code, out)| Observation::exited(*code, format!("{out}\n")));
                 (*command, answers.collect())
             });
-            let world = World { answers: RefCell::new(answers.collect()), seconds_per_action: 1 };
+            let world = World { answers: RefCell::new(answers.collect()), ..world("") };
             let given = crate::machine::context::Given::default();
             let context = crate::machine::context::resolve(machine, &given, &BTreeMap::new()).unwrap();
             format!("{:?}", events(machine, Start { context, ..start(false) }, &world))

@@ -1,6 +1,6 @@
 //! `convergence`: a number that should move towards a target, compared with the same state's last one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::decode::{choice, record};
 use crate::base::template::Template;
@@ -44,7 +44,7 @@ impl Evaluator for Convergence {
         let previous = match &self.previous {
             // There is nothing to compare with on the first visit, and a template for it has no value yet.
             Some(previous) => previous.render(judging.scope).ok().as_deref().and_then(number_in),
-            None => judging.last_measure,
+            None => judging.memory.and_then(Value::as_f64),
         };
         let delta = previous.map(|previous| current - previous);
         let improved = match (self.direction, delta) {
@@ -63,7 +63,8 @@ impl Evaluator for Convergence {
             "target": number(target),
             "delta": delta.map(number),
         });
-        Ok(Judged::new(Verdict::new(word), details))
+        let memory = current.is_finite().then(|| json!(current));
+        Ok(Judged::new(Verdict::new(word), details).remembering(memory))
     }
 
     fn verdicts(&self) -> Verdicts {

@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::base::decode::tagged;
@@ -13,24 +16,36 @@ use crate::base::template::{Scope, Template};
 pub mod field;
 pub mod observation;
 pub mod operator;
+pub mod survey;
 pub mod verdict;
 
+mod action_stall;
 mod classify;
 mod convergence;
+mod diff_stall;
 mod exit_code;
+mod harbor_scorer;
+mod mcp_result;
 mod output_contains;
 mod output_json;
 mod output_numeric;
+mod score_stall;
 
+pub use action_stall::ActionStall;
 pub use classify::Classify;
 pub use convergence::{Convergence, Direction};
+pub use diff_stall::DiffStall;
 pub use exit_code::ExitCode;
+pub use harbor_scorer::HarborScorer;
+pub use mcp_result::McpResult;
 pub use output_contains::OutputContains;
 pub use output_json::OutputJson;
 pub use output_numeric::OutputNumeric;
+pub use score_stall::ScoreStall;
 
-use field::FieldError;
+use field::{Field, FieldError};
 use observation::Observation;
+use survey::Surveyed;
 use verdict::Verdict;
 
 tagged! {
@@ -48,14 +63,19 @@ tagged! {
         Convergence(Convergence) = "convergence",
         /// By the word that was printed.
         Classify(Classify) = "classify",
+        /// By whether the working tree changes.
+        DiffStall(DiffStall) = "diff_stall",
+        /// By whether a score improves.
+        ScoreStall(ScoreStall) = "score_stall",
+        /// By whether the same thing happens again.
+        ActionStall(ActionStall) = "action_stall",
+        /// By the exit code and the number of a scorer.
+        HarborScorer(HarborScorer) = "harbor_scorer",
+        /// By the envelope of an MCP tool's answer.
+        McpResult(McpResult) = "mcp_result",
     }
     later {
         "llm_structured" = "judging by a model comes with a later version",
-        "diff_stall" = "it comes with a later version",
-        "score_stall" = "it comes with a later version",
-        "action_stall" = "it comes with a later version",
-        "harbor_scorer" = "it comes with a later version",
-        "mcp_result" = "MCP tools come with a later version",
     }
 }
 
@@ -66,8 +86,12 @@ pub struct Judging<'a> {
     pub seen: Option<&'a Observation>,
     /// What its templates can see.
     pub scope: &'a dyn Scope,
-    /// The number that the same state measured last, in this run.
-    pub last_measure: Option<f64>,
+    /// The text of the state's action, after interpolation.
+    pub action: Option<&'a str>,
+    /// What the evaluator of the same state asked to remember last, in this run.
+    pub memory: Option<&'a Value>,
+    /// The working tree, for an evaluator that asks for a survey.
+    pub survey: Option<&'a Surveyed>,
 }
 
 /// A verdict and what it rests on.
@@ -77,13 +101,22 @@ pub struct Judged {
     pub verdict: Verdict,
     /// The evidence: which fields there are is fixed per evaluator.
     pub details: Map<String, Value>,
+    /// What the next judgement of the same state has to know; none leaves it at what it was.
+    pub memory: Option<Value>,
 }
 
 impl Judged {
     /// Makes a judgement; `details` is a JSON object.
     pub fn new(verdict: Verdict, mut details: Value) -> Self {
         let details = details.as_object_mut().map(std::mem::take).unwrap_or_default();
-        Self { verdict, details }
+        Self { verdict, details, memory: None }
+    }
+
+    /// Leaves something for the next judgement of the same state.
+    #[must_use]
+    pub fn remembering(mut self, memory: Option<Value>) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// Makes the judgement that the evaluation itself failed, with its reason.
@@ -115,6 +148,16 @@ pub trait Evaluator {
     /// Returns what is odd about the evaluator's own keys, with the key, as warnings at load.
     fn oddities(&self) -> Vec<(&'static str, String)> {
         Vec::new()
+    }
+
+    /// Returns the scope of the survey that it needs, if it needs one: files and directories, or none for everything.
+    fn survey(&self) -> Option<&[Template]> {
+        None
+    }
+
+    /// Returns the other word by which a route for this verdict may go.
+    fn alias(&self, _verdict: &str) -> Option<&'static str> {
+        None
     }
 }
 
@@ -148,6 +191,45 @@ fn number_in(text: &str) -> Option<f64> {
     if plain || infinite { text.parse().ok() } else { None }
 }
 
+/// Reads the whole text as a number, or the last `KEY = NUMBER` in it.
+fn number_of(text: &str, key: Option<&str>) -> Option<f64> {
+    match key {
+        Some(key) => last_assignment(text, key).and_then(number_in),
+        None => number_in(text),
+    }
+}
+
+/// Says that [`number_of`] found none.
+fn no_number(text: &str, key: Option<&str>) -> String {
+    match key {
+        Some(key) => format!("no `{key} = NUMBER` in the output"),
+        None => format!("`{}` is not a number", excerpt(text)),
+    }
+}
+
+/// Finds the last `key = number`, blanks around the sign allowed.
+fn last_assignment<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let pattern = format!(r"(?:^|[^\w.]){}\s*[=:]\s*([-+0-9.eE]+)", regex::escape(key));
+    let found = Regex::new(&pattern).ok()?.captures_iter(text).last()?;
+    found.get(1).map(|number| number.as_str())
+}
+
+/// Reads what [`remembered`] wrote. What cannot be read is no memory.
+fn recalled<T: DeserializeOwned>(memory: Option<&Value>) -> Option<T> {
+    memory.and_then(|memory| T::deserialize(memory).ok())
+}
+
+/// Writes a memory.
+fn remembered(memory: &impl Serialize) -> Option<Value> {
+    serde_json::to_value(memory).ok()
+}
+
+/// Notes a count that would mean that the state never says yes.
+fn at_least_one(key: &'static str, count: &Field<i32>) -> Vec<(&'static str, String)> {
+    let odd = count.as_literal().filter(|count| **count < 1);
+    odd.map(|count| (key, format!("`{key}: {count}` counts as 1"))).into_iter().collect()
+}
+
 /// Writes a number as JSON, whole ones without a fraction.
 fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the value is whole and far from the limits")]
@@ -177,19 +259,64 @@ mod testing {
         }
     }
 
-    /// Decodes `spec` as the value of `evaluate:` and judges an action that printed and exited so; with the details
-    /// behind the verdict.
-    pub(super) fn judge_with(spec: &str, last: Option<f64>, stdout: &str, exit_code: i32) -> (String, Value) {
+    /// Decodes the value of `evaluate:`.
+    fn evaluator(spec: &str) -> Evaluate {
         let mut problems = crate::base::diagnostic::Diagnostics::default();
         let tree = crate::definition::yaml::parse(spec, crate::base::node::FileId(0), &mut problems).unwrap();
         let evaluate = Evaluate::decode(&tree, &crate::base::path::DocPath::root(), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
-        let scope = Values(json!({"context": {"n": 5, "t": "5", "word": "OK"}}));
+        evaluate.unwrap()
+    }
+
+    fn scope() -> Values {
+        Values(json!({"context": {"n": 5, "t": "5", "word": "OK"}}))
+    }
+
+    /// Decodes `spec` as the value of `evaluate:` and judges an action that printed and exited so; with the details
+    /// behind the verdict. `last` is what convergence remembers.
+    pub(super) fn judge_with(spec: &str, last: Option<f64>, stdout: &str, exit_code: i32) -> (String, Value) {
         let seen = Observation::exited(exit_code, stdout);
-        let judging = Judging { seen: Some(&seen), scope: &scope, last_measure: last };
-        match evaluate.unwrap().judge(judging) {
+        let memory = last.map(|last| json!(last));
+        let judging = Judging {
+            seen: Some(&seen),
+            scope: &scope(),
+            action: Some("x"),
+            memory: memory.as_ref(),
+            survey: None,
+        };
+        match evaluator(spec).judge(judging) {
             Ok(judged) => (judged.verdict.to_string(), Value::Object(judged.details)),
             Err(error) => (format!("unresolved: {error}"), Value::Null),
+        }
+    }
+
+    /// Visits of one state, one after the other, with what it remembers between them.
+    pub(super) struct Visits {
+        evaluate: Evaluate,
+        memory: Option<Value>,
+        pub(super) action: Option<String>,
+        pub(super) survey: Option<Surveyed>,
+    }
+
+    impl Visits {
+        pub(super) fn of(spec: &str) -> Self {
+            Self { evaluate: evaluator(spec), memory: None, action: None, survey: None }
+        }
+
+        pub(super) fn judge(&mut self, stdout: &str, exit_code: i32) -> Judged {
+            let seen = Observation::exited(exit_code, stdout);
+            let judged = self.evaluate.judge(Judging {
+                seen: Some(&seen),
+                scope: &scope(),
+                action: self.action.as_deref(),
+                memory: self.memory.as_ref(),
+                survey: self.survey.as_ref(),
+            });
+            let judged = judged.unwrap();
+            if judged.memory.is_some() {
+                self.memory.clone_from(&judged.memory);
+            }
+            judged
         }
     }
 

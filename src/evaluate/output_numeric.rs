@@ -1,8 +1,5 @@
 //! `output_numeric`: what was printed is a number, compared with a target.
 
-use std::borrow::Cow;
-
-use regex::Regex;
 use serde_json::json;
 
 use crate::base::decode::record;
@@ -11,7 +8,7 @@ use crate::base::template::Template;
 use super::field::{Field, FieldError};
 use super::operator::Operator;
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, excerpt, number, number_in, subject};
+use super::{Evaluator, Judged, Judging, Subject, Verdicts, no_number, number, number_of, subject};
 
 record! {
     /// Compares a printed number with a target.
@@ -34,16 +31,8 @@ impl Evaluator for OutputNumeric {
             Subject::Crashed(judged) => return Ok(judged),
         };
         let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
-        let found = match &key {
-            Some(key) => last_assignment(&text, key).map(Cow::into_owned),
-            None => Some(text.clone().into_owned()),
-        };
-        let Some(value) = found.as_deref().and_then(number_in) else {
-            let what = key.map_or_else(
-                || format!("`{}` is not a number", excerpt(&text)),
-                |key| format!("no `{key} = NUMBER` in the output"),
-            );
-            return Ok(Judged::error(what));
+        let Some(value) = number_of(&text, key.as_deref()) else {
+            return Ok(Judged::error(no_number(&text, key.as_deref())));
         };
         let target = self.target.resolve(judging.scope)?;
         let verdict = Verdict::yes_if(self.operator.numbers(value, target));
@@ -62,13 +51,6 @@ impl Evaluator for OutputNumeric {
         let source = self.source.as_ref().map(|source| ("source", source));
         target.into_iter().chain(key).chain(source).collect()
     }
-}
-
-/// Finds the last `key = number`, blanks around the sign allowed.
-fn last_assignment<'t>(text: &'t str, key: &str) -> Option<Cow<'t, str>> {
-    let pattern = format!(r"(?:^|[^\w.]){}\s*[=:]\s*([-+0-9.eE]+)", regex::escape(key));
-    let found = Regex::new(&pattern).ok()?.captures_iter(text).last()?;
-    found.get(1).map(|number| Cow::Borrowed(number.as_str()))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::engine::event::TAIL;
 use crate::engine::outcome::Outcome;
 use crate::engine::run::{Phase, Run, StateResult};
+use crate::evaluate::Evaluate;
 
 use super::files::RunFiles;
 
@@ -142,9 +143,11 @@ fn counters(engine: &Engine<'_>) -> Value {
     let edges: Map<String, Value> =
         run.edges().iter().map(|((from, to), count)| (format!("{from} -> {to}"), json!(count))).collect();
     let convergence: Map<String, Value> = run
-        .measures()
+        .memories()
         .iter()
-        .map(|(id, value)| (engine.machine().step(*id).name.to_string(), json!(value)))
+        .map(|(id, memory)| (engine.machine().step(*id), memory))
+        .filter(|(step, _)| matches!(step.evaluate, Some(Evaluate::Convergence(_))))
+        .map(|(step, memory)| (step.name.to_string(), memory.clone()))
         .collect();
     json!({ "retries": run.attempt().saturating_sub(1), "edges": edges, "convergence": convergence })
 }

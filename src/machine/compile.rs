@@ -15,7 +15,7 @@ use crate::evaluate::{Evaluate, ExitCode, Verdicts};
 
 use super::{
     Action, Binding, Cap, End, EndId, Fallback, Limits, Machine, Maintain, Meaning, Retry, Routes,
-    ShellAction, Step, StepId, SubLoopAction, SubLoopInput, Target,
+    ShellAction, Stall, Step, StepId, SubLoopAction, SubLoopInput, Target,
 };
 
 /// Compiles a definition. The machine is there when no problem is an error.
@@ -95,6 +95,7 @@ impl<'d> Compiler<'d> {
             on_blocked: self.optional(definition.on_blocked.as_ref(), &root.key("on_blocked")),
         };
         let limits = self.limits();
+        let stall = self.stall();
         if self.problems.has_errors() {
             return None;
         }
@@ -112,6 +113,7 @@ impl<'d> Compiler<'d> {
                 delay: definition.maintain_delay.map_or(Duration::ZERO, |delay| delay.0),
             }),
             fallback,
+            stall,
             steps,
             ends,
             referred: BTreeSet::new(),
@@ -133,10 +135,28 @@ impl<'d> Compiler<'d> {
         Limits {
             iterations: Cap { limit: definition.max_iterations.get(), handler: iterations },
             steps: definition.max_steps.map(|limit| Cap { limit: limit.get(), handler: steps }),
+            cycles: None,
             edge_revisits: definition.max_edge_revisits.map(schema::Count::get),
             timeout: definition.timeout,
             backoff: definition.backoff.map(|delay| delay.0),
         }
+    }
+
+    fn stall(&mut self) -> Option<Stall> {
+        let stall = self.definition.stall.as_ref()?;
+        let path = DocPath::root().key("stall");
+        let window = stall.window.get();
+        if window < 2 {
+            let place = Place::Value(path.key("window"));
+            let message = "`window` must be at least 2";
+            let help = "one visit alone cannot show that nothing changes";
+            self.problems.push(Diagnostic::error("count", place, message).help(help));
+        }
+        let to = match &stall.action {
+            schema::StallAction::Stop => None,
+            schema::StallAction::Go(state) => Some(self.named(state, &path.key("action"))?),
+        };
+        Some(Stall { window, to })
     }
 
     fn parameters(&mut self) {

@@ -53,6 +53,7 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
         fallback.on_blocked,
         machine.limits.iterations.handler,
         machine.limits.steps.and_then(|cap| cap.handler),
+        machine.stall.and_then(|stall| stall.to),
     ];
     spread([machine.initial].into_iter().chain(handlers.into_iter().flatten()).collect(), |target| {
         edges.iter().filter(move |edge| edge.from == target).map(|edge| edge.to).collect()

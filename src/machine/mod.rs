@@ -62,6 +62,8 @@ pub struct Machine {
     pub maintain: Option<Maintain>,
     /// Routes for verdicts that a state has no route for.
     pub fallback: Fallback,
+    /// When visits of a state that change nothing are a stall.
+    pub stall: Option<Stall>,
     steps: Vec<Step>,
     ends: Vec<End>,
     referred: BTreeSet<String>,
@@ -74,6 +76,15 @@ pub struct Maintain {
     pub delay: Duration,
 }
 
+/// When visits of a state that change nothing are a stall, and what is done about it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// How many visits in a row.
+    pub window: u32,
+    /// Where to go once; without it, and the second time, the run ends.
+    pub to: Option<Target>,
+}
+
 /// What a run may take at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -81,6 +92,8 @@ pub struct Limits {
     pub iterations: Cap,
     /// State executions.
     pub steps: Option<Cap>,
+    /// Rounds of a maintain loop. The last one ends like a loop that does not start again.
+    pub cycles: Option<u32>,
     /// Uses of one way from state to state.
     pub edge_revisits: Option<u32>,
     /// Time for the whole run.

@@ -75,6 +75,9 @@ impl CiLog {
             Event::Handoff { state, reason } => {
                 self.line("→", &format!("handoff in {state}: {}", one_line(reason, 1000)))
             }
+            Event::Stall { state, window, seen } => {
+                self.line("!", &format!("stall: {}", seen.sentence(state, *window)))
+            }
             Event::LoopError { state, error } => {
                 self.pending_verdict()?;
                 self.line("✗", &format!("error in {state}: {}", one_line(error, 1000)))

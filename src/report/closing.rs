@@ -44,6 +44,7 @@ pub fn advice(digest: &Digest) -> Option<String> {
             TerminatedBy::MaxEdgeRevisits => {
                 "raise `max_edge_revisits`, or look at why it goes in circles".into()
             }
+            TerminatedBy::Stall => "look at why nothing changes, or raise the `window` of `stall`".into(),
             TerminatedBy::MaxIterations
             | TerminatedBy::Terminal
             | TerminatedBy::Error

@@ -111,6 +111,7 @@ impl Console {
                 let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
                 self.note("!", &format!("{place}{message}"))
             }
+            Event::Stall { state, window, seen } => self.note("!", &seen.sentence(state, *window)),
             Event::LoopError { error, .. } => {
                 if !self.levels.headed {
                     self.head()?;

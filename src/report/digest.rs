@@ -153,6 +153,7 @@ impl Digest {
             | Event::Backoff { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
+            | Event::Stall { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }
@@ -382,6 +383,7 @@ impl Digest {
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
+            | TerminatedBy::Stall
             | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
         }
     }

@@ -62,6 +62,7 @@ impl Sink for LogFile {
             | Event::Handoff { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
+            | Event::Stall { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => Ok(()),
         }

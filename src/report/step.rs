@@ -378,7 +378,7 @@ impl Tracker {
             Event::ActionComplete(complete) => {
                 self.with_current(|step| step.result = Some(ActionResult::of(&complete.seen)))
             }
-            Event::Evaluate { r#type, verdict, details } => self.with_current(|step| {
+            Event::Evaluate { r#type, verdict, details, .. } => self.with_current(|step| {
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
                 step.judged = Some(Judged { evaluator, verdict, details: short(details) });
             }),
@@ -416,6 +416,7 @@ impl Tracker {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Handoff { .. }
+            | Event::Stall { .. }
             | Event::LoopTimeout { .. } => None,
         }
     }
@@ -530,7 +531,13 @@ mod tests {
         if let Some((verdict, details)) = judged {
             let Value::Object(details) = details else { panic!("details are an object") };
             let verdict = Verdict::new(verdict);
-            journal.push(Event::Evaluate { r#type: "any".into(), verdict, details });
+            journal.push(Event::Evaluate {
+                r#type: "any".into(),
+                verdict,
+                details,
+                memory: None,
+                tree: None,
+            });
         }
         journal.digest().unfinished().unwrap().clone()
     }

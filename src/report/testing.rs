@@ -91,7 +91,13 @@ impl Journal {
 
     pub(crate) fn judge(&mut self, verdict: &str) -> &mut Self {
         let verdict = Verdict::new(verdict);
-        self.push(Event::Evaluate { r#type: "exit_code".into(), verdict, details: Map::new() })
+        self.push(Event::Evaluate {
+            r#type: "exit_code".into(),
+            verdict,
+            details: Map::new(),
+            memory: None,
+            tree: None,
+        })
     }
 
     pub(crate) fn route(&mut self, verdict: Option<&str>, to: &str) -> &mut Self {

@@ -24,6 +24,7 @@ mod action;
 pub mod clock;
 mod lines;
 mod sub_loop;
+mod survey;
 
 use clock::Clock;
 
@@ -88,10 +89,11 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
                 Input::SubLoopDone(sub_loop::perform(request, engine.start(), world).await?)
             }
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
+            Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
         };
         let now = world.clock.elapsed().saturating_sub(begun);
         let mut events = match (world.cancel.signal(), &input) {
-            (Some(signal), Input::ActionDone(_) | Input::SubLoopDone(_)) => {
+            (Some(signal), Input::ActionDone(_) | Input::SubLoopDone(_) | Input::Surveyed(_)) => {
                 engine.handle(Input::Cancel(named(signal)), now)
             }
             _ => Vec::new(),

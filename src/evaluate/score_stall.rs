@@ -1,0 +1,137 @@
+//! `score_stall`: whether the best score of the run still improves.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::base::decode::record;
+use crate::base::template::Template;
+
+use super::convergence::Direction;
+use super::field::{Field, FieldError};
+use super::verdict::Verdict;
+use super::{
+    Evaluator, Judged, Judging, Subject, Verdicts, at_least_one, no_number, number, number_of, recalled,
+    remembered, subject,
+};
+
+record! {
+    /// Tells whether a score still gets better than the best one so far.
+    pub struct ScoreStall {
+        /// The text that is the score, instead of what the action printed.
+        source: Option<Template>,
+        /// Reads the last `KEY = NUMBER` of the text instead of the whole text.
+        key: Option<Template>,
+        /// How much better than the best one a score has to be.
+        epsilon: Field<f64> = Field::Literal(0.0),
+        /// How many visits in a row without a better score mean no.
+        max_stall: Field<i32> = Field::Literal(1),
+        /// Which way is better.
+        direction: Direction = Direction::Maximize,
+    }
+}
+
+/// What is remembered from visit to visit.
+#[derive(Serialize, Deserialize)]
+struct Memory {
+    best: f64,
+    count: i32,
+}
+
+impl Evaluator for ScoreStall {
+    fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
+        let text = match subject(self.source.as_ref(), judging)? {
+            Subject::Text(text) => text,
+            Subject::Crashed(judged) => return Ok(judged),
+        };
+        let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
+        let Some(score) = number_of(&text, key.as_deref()).filter(|score| score.is_finite()) else {
+            return Ok(Judged::error(no_number(&text, key.as_deref())));
+        };
+        let epsilon = self.epsilon.resolve(judging.scope)?;
+        let max_stall = self.max_stall.resolve(judging.scope)?.max(1);
+        let memory = match recalled::<Memory>(judging.memory) {
+            // The best score stays what it was until it is beaten by more than `epsilon`, so that many small steps
+            // count as one that is large enough.
+            Some(Memory { best, count }) if self.gain(best, score) <= epsilon => {
+                Memory { best, count: count.saturating_add(1) }
+            }
+            _ => Memory { best: score, count: 0 },
+        };
+        let details = json!({
+            "score": number(score),
+            "best": number(memory.best),
+            "stall_count": memory.count,
+            "max_stall": max_stall,
+        });
+        Ok(Judged::new(Verdict::yes_if(memory.count < max_stall), details).remembering(remembered(&memory)))
+    }
+
+    fn verdicts(&self) -> Verdicts {
+        Verdicts::Only(&["yes", "no"])
+    }
+
+    fn templates(&self) -> Vec<(&'static str, &Template)> {
+        let texts = [
+            ("source", self.source.as_ref()),
+            ("key", self.key.as_ref()),
+            ("epsilon", self.epsilon.as_template()),
+            ("max_stall", self.max_stall.as_template()),
+        ];
+        texts.into_iter().filter_map(|(key, template)| Some((key, template?))).collect()
+    }
+
+    fn oddities(&self) -> Vec<(&'static str, String)> {
+        at_least_one("max_stall", &self.max_stall)
+    }
+}
+
+impl ScoreStall {
+    fn gain(&self, best: f64, score: f64) -> f64 {
+        match self.direction {
+            Direction::Minimize => best - score,
+            Direction::Maximize => score - best,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Visits, judge};
+    use super::*;
+
+    fn verdicts(spec: &str, scores: &str) -> String {
+        let mut visits = Visits::of(&format!("{{type: score_stall, {spec}}}"));
+        let words = scores.split(' ').map(|score| visits.judge(score, 0).verdict.to_string());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_score_has_to_beat_the_best_one() {
+        assert_eq!(verdicts("max_stall: 1", "1 2 2 3"), "yes yes no yes");
+        assert_eq!(verdicts("max_stall: 2", "5 4 5 6 6 6"), "yes yes no yes yes no");
+        assert_eq!(verdicts("direction: minimize", "5 4 6 3"), "yes yes no yes");
+    }
+
+    #[test]
+    fn epsilon_is_what_does_not_count_and_small_steps_add_up() {
+        assert_eq!(verdicts("epsilon: 1, max_stall: 3", "1 1.6 2 2.2 2.2"), "yes yes yes yes yes");
+        assert_eq!(verdicts("epsilon: 1", "1 2 2.5"), "yes no yes");
+    }
+
+    #[test]
+    fn no_number_is_an_error_and_forgets_nothing() {
+        assert_eq!(verdicts("max_stall: 1", "5 oops 5"), "yes error no");
+        assert_eq!(judge("{type: score_stall, key: f1}", "f1 = 0.5\n", 0), "yes");
+        assert_eq!(judge("{type: score_stall, key: f1}", "0.5\n", 0), "error");
+        assert_eq!(judge("{type: score_stall, source: '${context.n}'}", "x", 3), "yes");
+        assert_eq!(judge("type: score_stall", "5", 3), "error");
+    }
+
+    #[test]
+    fn details_are_fixed() {
+        let mut visits = Visits::of("type: score_stall");
+        visits.judge("5", 0);
+        let details = visits.judge("4.5", 0).details;
+        assert_eq!(json!(details), json!({"score": 4.5, "best": 5, "stall_count": 1, "max_stall": 1}));
+    }
+}

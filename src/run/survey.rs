@@ -1,0 +1,564 @@
+//! Looks at the working tree with `git`, and changes nothing there: neither the index nor anything else.
+//!
+//! `git status` names the commit and everything that differs from it; what it does not identify by a hash, the content
+//! of changed and untracked files, is read. A repository inside the repository is looked at in the same way.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::base::text::{hex, one_line};
+use crate::engine::request::SurveyRequest;
+use crate::evaluate::observation::{Stop, Stream};
+use crate::evaluate::survey::{Survey, Surveyed};
+use crate::process::signal::{Cancel, Request};
+use crate::process::spawn::{self, Limits, Program};
+
+use super::clock::Clock;
+use super::{World, tick};
+
+/// The longest time for a survey.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// More than this is no list of changes.
+const MOST_OUTPUT: usize = 256 * 1024 * 1024;
+
+/// Repositories inside the repository that are looked at.
+const MOST_REPOSITORIES: usize = 64;
+
+/// What ll-loop itself writes while it runs.
+const OURS: [&[u8]; 2] = [b".loops/.running", b".loops/.history"];
+
+/// Settings that would make `git` start helpers.
+const SETTINGS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=keep"];
+
+/// Variables that change how `git` reads paths, and no others: which repository is meant is the user's choice.
+const UNSET: [&str; 4] =
+    ["GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
+
+/// Looks at what a request names. A request to end the run ends this, too.
+pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed {
+    let mut env = world.env.clone();
+    env.retain(|name, _| !UNSET.contains(&name.as_str()));
+    for (name, value) in [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")] {
+        env.insert(name.to_owned(), value.to_owned());
+    }
+    let mut surveyor = Surveyor {
+        env: env.into_iter().collect(),
+        cancel: world.cancel.clone(),
+        clock: Clock::start(),
+        limit: LIMIT,
+    };
+    let root = world.root.clone();
+    let sinks = RefCell::new(&mut world.sinks);
+    tokio::select! {
+        surveyed = surveyor.survey(&root, &request.scope) => surveyed,
+        never = tick(&sinks) => match never {},
+    }
+}
+
+struct Surveyor {
+    env: Vec<(String, String)>,
+    cancel: Cancel,
+    clock: Clock,
+    limit: Duration,
+}
+
+/// A line of the list of changes.
+struct Change<'s> {
+    line: &'s [u8],
+    path: &'s [u8],
+    /// Whether the content is only in the working tree.
+    unhashed: bool,
+    /// Whether this is a repository of its own.
+    repository: bool,
+}
+
+impl Surveyor {
+    async fn survey(&mut self, root: &Path, scope: &[String]) -> Surveyed {
+        let mut digest = Sha256::new();
+        let mut head = None;
+        let mut seen = BTreeSet::new();
+        let mut open = VecDeque::from([root.to_owned()]);
+        while let Some(directory) = open.pop_front() {
+            let is_first = seen.is_empty();
+            if !seen.insert(directory.clone()) {
+                continue;
+            }
+            if seen.len() > MOST_REPOSITORIES {
+                return Err(format!("there are more than {MOST_REPOSITORIES} repositories in it"));
+            }
+            if !is_first && !directory.is_dir() {
+                continue;
+            }
+            let top = self.top(&directory).await?;
+            if !is_first && top != directory.canonicalize().map_err(|error| error.to_string())? {
+                // A submodule that is not checked out.
+                continue;
+            }
+            let scope = if is_first { scope } else { &[] };
+            let status = self.status(&directory, scope).await?;
+            let (commit, changes) = read(&status);
+            add(&mut digest, commit.as_deref().unwrap_or_default().as_bytes());
+            for change in changes.iter().filter(|change| !is_ours(change.path)) {
+                add(&mut digest, change.line);
+                let path = top.join(OsStr::from_bytes(change.path));
+                if change.repository {
+                    open.push_back(path);
+                } else if change.unhashed {
+                    self.add_content(&mut digest, &path).await?;
+                }
+            }
+            if is_first {
+                head = commit;
+            }
+        }
+        Ok(Survey { head, digest: hex(&digest.finalize()) })
+    }
+
+    /// Finds the top of the working tree, which the paths of the list are relative to.
+    async fn top(&mut self, directory: &Path) -> Result<PathBuf, String> {
+        let mut output = self.git(directory, &["rev-parse", "--show-toplevel"]).await?;
+        if output.last() == Some(&b'\n') {
+            output.pop();
+        }
+        let top = PathBuf::from(OsStr::from_bytes(&output));
+        top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))
+    }
+
+    async fn status(&mut self, directory: &Path, scope: &[String]) -> Result<Vec<u8>, String> {
+        let mut arguments = vec![
+            "--literal-pathspecs",
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--no-ahead-behind",
+            "--untracked-files=all",
+            "--ignored=no",
+            "--no-renames",
+            "--ignore-submodules=none",
+            "--",
+        ];
+        arguments.extend(scope.iter().map(String::as_str));
+        self.git(directory, &arguments).await
+    }
+
+    /// Runs `git` and returns everything it printed.
+    async fn git(&mut self, directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        // Starting it in the directory itself costs more, and is left to names that are no text.
+        let named = directory.to_str();
+        let place = named.map(|directory| ["-C", directory]);
+        let words = ["git"].iter().chain(place.iter().flatten()).chain(&SETTINGS).chain(arguments);
+        let program = Program {
+            argv: words.map(|word| (*word).to_owned()).collect(),
+            env: self.env.clone(),
+            cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
+        };
+        let limits = Limits { end: Some((self.left()?, Stop::Timeout)), idle: None };
+        let mut printed = Vec::new();
+        let mut keep = |stream: Stream, bytes: &[u8]| {
+            if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {
+                printed.extend_from_slice(bytes);
+            }
+        };
+        let seen = spawn::run(&program, limits, &mut self.cancel, &mut keep).await;
+        if let Some(why) = seen.failure {
+            return Err(why);
+        }
+        match seen.stop {
+            Some(Stop::Cancelled) => return Err(CANCELLED.to_owned()),
+            Some(_) => return Err(self.too_long()),
+            None => {}
+        }
+        if printed.len() > MOST_OUTPUT {
+            return Err("too much has changed in it".to_owned());
+        }
+        if seen.exit_code == 0 {
+            return Ok(printed);
+        }
+        let said = seen.stderr.as_str();
+        let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        let why = why.trim().trim_start_matches("fatal: ");
+        Err(format!(
+            "`git {}` failed (exit {}): {}",
+            arguments_shown(arguments),
+            seen.exit_code,
+            one_line(why, 200)
+        ))
+    }
+
+    /// Adds what a file holds, so that no two contents look the same. One that vanishes is as good as deleted.
+    async fn add_content(&self, digest: &mut Sha256, path: &Path) -> Result<(), String> {
+        let Ok(metadata) = path.symlink_metadata() else {
+            add(digest, b"gone");
+            return Ok(());
+        };
+        if metadata.is_symlink() {
+            let target = path.read_link().unwrap_or_default();
+            add(digest, b"link");
+            add(digest, target.as_os_str().as_bytes());
+            return Ok(());
+        }
+        if !metadata.is_file() {
+            add(digest, b"other");
+            return Ok(());
+        }
+        let is_executable = metadata.permissions().mode() & 0o100 != 0;
+        add(digest, if is_executable { b"executable" } else { b"file" });
+        let mut content = Sha256::new();
+        match fs_err::File::open(path) {
+            Ok(mut file) => {
+                let mut buffer = vec![0; 64 * 1024];
+                loop {
+                    // Reading holds up this thread, so others get their turn between two pieces.
+                    tokio::task::yield_now().await;
+                    self.left()?;
+                    match file.read(&mut buffer) {
+                        Ok(0) => break,
+                        Ok(count) => content.update(&buffer[..count]),
+                        Err(error) => return Err(error.to_string()),
+                    }
+                }
+            }
+            // What we may not read, `git` may not read either; its times tell of most changes.
+            Err(_) => content.update(format!("{:?} {}", metadata.modified(), metadata.len())),
+        }
+        add(digest, &content.finalize());
+        Ok(())
+    }
+
+    /// Returns how much time is left, or why there is none.
+    fn left(&self) -> Result<Duration, String> {
+        if self.cancel.request() != Request::None {
+            return Err(CANCELLED.to_owned());
+        }
+        let left = self.limit.saturating_sub(self.clock.elapsed());
+        if left.is_zero() { Err(self.too_long()) } else { Ok(left) }
+    }
+
+    fn too_long(&self) -> String {
+        format!("it took more than {}", crate::base::time::human(self.limit))
+    }
+}
+
+const CANCELLED: &str = "the run is to end";
+
+/// Returns the word that people know a call of `git` by.
+fn arguments_shown<'a>(arguments: &[&'a str]) -> &'a str {
+    arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()
+}
+
+fn add(digest: &mut Sha256, part: &[u8]) {
+    digest.update(part.len().to_le_bytes());
+    digest.update(part);
+}
+
+fn is_ours(path: &[u8]) -> bool {
+    OURS.iter().any(|ours| {
+        path.windows(ours.len()).enumerate().any(|(at, window)| {
+            let begins = at == 0 || path[at - 1] == b'/';
+            let ends = path.get(at + ours.len()).is_none_or(|next| *next == b'/');
+            window == *ours && begins && ends
+        })
+    })
+}
+
+/// Reads the commit and the changes from the output of `git status --porcelain=v2 -z --branch --no-renames`.
+fn read(status: &[u8]) -> (Option<String>, Vec<Change<'_>>) {
+    let mut commit = None;
+    let mut changes = Vec::new();
+    for line in status.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        // `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`
+        let fields = match line[0] {
+            b'#' => {
+                let text = String::from_utf8_lossy(line);
+                if let Some(id) = text.strip_prefix("# branch.oid ").filter(|id| *id != "(initial)") {
+                    commit = Some(id.to_owned());
+                }
+                continue;
+            }
+            b'1' => 9,
+            b'u' => 11,
+            b'?' => 2,
+            _ => continue,
+        };
+        let parts: Vec<_> = line.splitn(fields, |byte| *byte == b' ').collect();
+        let Some(path) = parts.last().copied().filter(|_| parts.len() == fields) else { continue };
+        let state = |field: usize, at: usize| parts.get(field).and_then(|part| part.get(at)).copied();
+        let is_submodule = fields > 2 && state(2, 0) == Some(b'S');
+        changes.push(Change {
+            line,
+            path,
+            unhashed: !is_submodule && (fields != 9 || state(1, 1) != Some(b'.')),
+            // An untracked repository is named with a slash at its end.
+            repository: is_submodule || (fields == 2 && path.ends_with(b"/")),
+        });
+    }
+    (commit, changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Repository(TempDir);
+
+    impl Repository {
+        fn empty() -> Self {
+            let this = Self(TempDir::with_prefix("ll-survey-").unwrap());
+            this.git(&["init", "-q", "-b", "main"]);
+            this
+        }
+
+        /// Makes one with a commit of `src/a.txt` and `docs/b.txt`.
+        fn new() -> Self {
+            let this = Self::empty();
+            this.write("src/a.txt", "one\n");
+            this.write("docs/b.txt", "one\n");
+            this.commit();
+            this
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+            let path = self.at(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let identity =
+                ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"];
+            let output =
+                Command::new("git").args(identity).args(arguments).current_dir(self.0.path()).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+
+        fn commit(&self) {
+            self.git(&["add", "-A"]);
+            self.git(&["commit", "-q", "-m", "more", "--allow-empty"]);
+        }
+
+        fn look(&self, scope: &[&str]) -> Survey {
+            survey(self.0.path(), scope).unwrap()
+        }
+
+        /// Asserts that `change` shows in a survey, and that looking twice is looking once.
+        #[track_caller]
+        fn sees(&self, what: &str, change: impl FnOnce(&Self)) {
+            let before = self.look(&[]);
+            change(self);
+            let after = self.look(&[]);
+            assert_ne!(before, after, "{what}");
+            assert_eq!(after, self.look(&[]), "{what}");
+        }
+
+        #[track_caller]
+        fn misses(&self, what: &str, change: impl FnOnce(&Self)) {
+            let before = self.look(&[]);
+            change(self);
+            assert_eq!(before, self.look(&[]), "{what}");
+        }
+    }
+
+    fn surveyor(path: &str) -> Surveyor {
+        let env = [("PATH", path), ("HOME", "/nonexistent"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")];
+        let (_ask, cancel) = Cancel::channel();
+        Surveyor {
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            cancel,
+            clock: Clock::start(),
+            limit: LIMIT,
+        }
+    }
+
+    fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {
+        let scope: Vec<_> = scope.iter().map(|path| (*path).to_owned()).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(surveyor.survey(root, &scope))
+    }
+
+    fn survey(root: &Path, scope: &[&str]) -> Surveyed {
+        run(surveyor("/usr/local/bin:/usr/bin:/bin"), root, scope)
+    }
+
+    #[test]
+    fn every_kind_of_change_is_seen() {
+        let repository = Repository::new();
+        repository.sees("a tracked file changes", |r| r.write("src/a.txt", "two\n"));
+        repository.sees("it changes again, to the same length", |r| r.write("src/a.txt", "six\n"));
+        repository.sees("it is staged", |r| r.git(&["add", "-A"]));
+        repository.sees("a staged file changes", |r| r.write("src/a.txt", "ten\n"));
+        repository.sees("an untracked file comes", |r| r.write("new/file.txt", "1"));
+        repository.sees("it changes", |r| r.write("new/file.txt", "2"));
+        repository
+            .sees("it is renamed", |r| fs_err::rename(r.at("new/file.txt"), r.at("new/other.txt")).unwrap());
+        repository.sees("it goes", |r| fs_err::remove_file(r.at("new/other.txt")).unwrap());
+        repository.sees("a commit", Repository::commit);
+        repository.sees("a commit of nothing", Repository::commit);
+        repository.sees("a file is deleted", |r| fs_err::remove_file(r.at("docs/b.txt")).unwrap());
+        repository.sees("the deletion is staged", |r| r.git(&["rm", "-q", "docs/b.txt"]));
+        repository.sees("a rename", |r| r.git(&["mv", "src/a.txt", "src/c.txt"]));
+        repository.sees("a mode", |r| {
+            fs_err::set_permissions(r.at("src/c.txt"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        });
+        repository.sees("a link", |r| symlink("nowhere", r.at("link")).unwrap());
+        repository.sees("bytes", |r| r.write("bytes", [0, 159, 146, 150, 0]));
+        repository.sees("other bytes", |r| r.write("bytes", [0, 159, 146, 151, 0]));
+        repository.sees("an odd name", |r| r.write("a\n\"b\" ü", "1"));
+        repository.sees("the odd name changes", |r| r.write("a\n\"b\" ü", "2"));
+    }
+
+    #[test]
+    fn what_is_no_change_is_not_seen() {
+        let repository = Repository::new();
+        repository.write(".gitignore", "*.log\n");
+        repository.misses("an ignored file", |r| r.write("build.log", "1"));
+        repository.misses("the same content again", |r| r.write("src/a.txt", "one\n"));
+        repository.misses("another branch at the same commit", |r| r.git(&["switch", "-q", "-c", "other"]));
+        repository.misses("our own files", |r| {
+            r.write(".loops/.running/x.events.jsonl", "1");
+            r.write(".loops/.history/x/state.json", "1");
+            r.write("part/.loops/.running/y", "1");
+        });
+        repository.sees("a loop file", |r| r.write(".loops/main.yaml", "name: main"));
+        repository.sees("a name like ours", |r| r.write(".loops/.running-notes", "1"));
+    }
+
+    #[test]
+    fn a_change_that_is_taken_back_leaves_the_same_tree() {
+        let repository = Repository::new();
+        let before = repository.look(&[]);
+        repository.write("src/a.txt", "two\n");
+        repository.look(&[]);
+        repository.write("src/a.txt", "one\n");
+        assert_eq!(before, repository.look(&[]));
+    }
+
+    #[test]
+    fn a_scope_sees_its_own_paths_only_and_takes_them_as_they_are() {
+        let repository = Repository::new();
+        let look = || (repository.look(&["src/"]).digest, repository.look(&["docs", "none"]).digest);
+        let before = look();
+        repository.write("docs/b.txt", "two\n");
+        repository.write("docs/new.txt", "new\n");
+        let after = look();
+        assert_eq!(before.0, after.0);
+        assert_ne!(before.1, after.1);
+        repository.write("*", "1");
+        let star = repository.look(&["*"]);
+        repository.write("src/a.txt", "three\n");
+        assert_eq!(star, repository.look(&["*"]), "`*` is the name of a file");
+        let error = survey(repository.0.path(), &["../elsewhere"]).unwrap_err();
+        assert!(error.contains("outside repository"), "{error}");
+    }
+
+    #[test]
+    fn before_the_first_commit_there_is_no_head() {
+        let repository = Repository::empty();
+        assert_eq!(repository.look(&[]).head, None);
+        repository.sees("an untracked file", |r| r.write("a", "1"));
+        repository.sees("a staged file", |r| r.git(&["add", "a"]));
+        repository.sees("the first commit", Repository::commit);
+        assert!(repository.look(&[]).head.is_some());
+    }
+
+    #[test]
+    fn a_subdirectory_sees_the_whole_repository_and_its_scope_is_relative() {
+        let repository = Repository::new();
+        let look = |scope: &[&str]| survey(&repository.at("src"), scope).unwrap();
+        let (whole, own) = (look(&[]), look(&["."]));
+        assert_eq!(whole, repository.look(&[]));
+        repository.write("docs/b.txt", "two\n");
+        assert_ne!(whole, look(&[]));
+        assert_eq!(own, look(&["."]));
+        repository.write("src/new.txt", "1");
+        let new = look(&["new.txt"]);
+        repository.write("src/new.txt", "2");
+        assert_ne!(new, look(&["new.txt"]));
+    }
+
+    #[test]
+    fn a_linked_worktree_is_looked_at_by_itself() {
+        let repository = Repository::new();
+        repository.git(&["worktree", "add", "-q", "-b", "side", "linked"]);
+        let linked = || survey(&repository.at("linked"), &[]).unwrap();
+        let before = linked();
+        repository.write("src/a.txt", "two\n");
+        assert_eq!(before, linked());
+        repository.write("linked/src/a.txt", "two\n");
+        assert_ne!(before, linked());
+    }
+
+    #[test]
+    fn a_repository_in_the_repository_is_looked_at() {
+        let inner = Repository::new();
+        let repository = Repository::new();
+        repository.git(&["submodule", "add", "-q", &inner.0.path().to_string_lossy(), "vendor"]);
+        repository.commit();
+        repository.sees("a change in the submodule", |r| r.write("vendor/src/a.txt", "two\n"));
+        repository.sees("another change there", |r| r.write("vendor/src/a.txt", "six\n"));
+        repository.write("loose/x", "1");
+        Command::new("git").args(["init", "-q"]).current_dir(repository.at("loose")).status().unwrap();
+        repository.sees("an untracked repository", |r| r.write("loose/x", "2"));
+        fs_err::remove_dir_all(repository.at("vendor")).unwrap();
+        repository.look(&[]);
+    }
+
+    #[test]
+    fn without_a_repository_or_git_there_is_a_reason() {
+        let directory = TempDir::with_prefix("ll-survey-").unwrap();
+        let error = survey(directory.path(), &[]).unwrap_err();
+        assert!(error.contains("not a git repository"), "{error}");
+        let error = run(surveyor("/nonexistent"), directory.path(), &[]).unwrap_err();
+        assert_eq!(error, "cannot start `git`: no such program on PATH");
+        let hurried = Surveyor { limit: Duration::ZERO, ..surveyor("/usr/bin:/bin") };
+        assert_eq!(run(hurried, directory.path(), &[]).unwrap_err(), "it took more than 0ms");
+    }
+
+    #[test]
+    fn the_index_stays_as_it_is() {
+        let repository = Repository::new();
+        repository.write("src/a.txt", "two\n");
+        let index = || {
+            let path = repository.at(".git/index");
+            (fs_err::read(&path).unwrap(), path.metadata().unwrap().modified().unwrap())
+        };
+        let before = index();
+        repository.look(&[]);
+        assert_eq!(before, index());
+        repository.write(".git/index.lock", "");
+        repository.look(&[]);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "tests look at the real clock")]
+    fn thousands_of_untracked_files_take_a_moment() {
+        let repository = Repository::new();
+        for index in 0..5000 {
+            repository.write(&format!("new/{}/file-{index}.txt", index % 50), format!("{index}"));
+        }
+        let started = std::time::Instant::now();
+        let before = repository.look(&[]);
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+        repository.write("new/7/file-7.txt", "8");
+        assert_ne!(before, repository.look(&[]));
+    }
+}
