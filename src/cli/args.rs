@@ -93,6 +93,9 @@ pub(super) struct RunArgs {
     /// Cap the passes, whatever the file says
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_iterations: Option<u32>,
+    /// Let a maintain loop do so many cycles; it then ends as its last terminal says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_cycles: Option<u32>,
     /// Set a context value
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,

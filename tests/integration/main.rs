@@ -18,4 +18,5 @@ mod run;
 mod seeds;
 mod show_and_schema;
 mod sub_loops;
+mod stall;
 mod validate;

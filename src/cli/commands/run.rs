@@ -48,13 +48,17 @@ enum Face {
 
 pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let face = face(args, env)?;
-    let prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
+    let mut prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
     let context = resolve(&prepared, args, env, output)?;
     if args.dry_run {
         output.data(&plan(&prepared, &context));
         return Ok(0);
     }
     warn(&prepared, output);
+    prepared.machine.limits.cycles = args.max_cycles;
+    if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
+        output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -335,6 +339,7 @@ fn surroundings(args: &RunArgs, prepared: &Prepared) -> Surroundings {
     Surroundings {
         overrides: json!({
             "max_iterations": args.max_iterations,
+            "max_cycles": args.max_cycles,
             "context": pairs(&args.context),
             "param": pairs(&args.param),
             "input": args.input,
