@@ -54,7 +54,7 @@ impl Evaluator for McpResult {
     }
 
     fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["success", "tool_error", "not_found", "timeout"])
+        Verdicts::Only(&["success", "tool_error", "not_found"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

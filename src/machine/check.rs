@@ -70,9 +70,11 @@ fn verdicts(step: &Step, findings: &mut Diagnostics) {
         return;
     };
     let path = state(&step.name);
+    let alias = |word: &str| step.evaluate.as_ref().and_then(|evaluate| evaluate.alias(word));
     for verdict in table.keys() {
         let by_the_action = matches!(verdict.as_str(), "error" | "timeout");
-        if !possible.contains(&verdict.as_str()) && !by_the_action {
+        let by_alias = possible.iter().any(|word| alias(word) == Some(verdict.as_str()));
+        if !possible.contains(&verdict.as_str()) && !by_the_action && !by_alias {
             let kind = step.evaluate.as_ref().map_or("no evaluator", |evaluate| evaluate.name());
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
             let list = possible.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
@@ -85,7 +87,10 @@ fn verdicts(step: &Step, findings: &mut Diagnostics) {
     if otherwise.is_some() {
         return;
     }
-    for verdict in possible.iter().filter(|word| !table.keys().any(|verdict| verdict.as_str() == **word)) {
+    let is_handled = |word: &str| {
+        table.keys().any(|verdict| verdict.as_str() == word || alias(word) == Some(verdict.as_str()))
+    };
+    for verdict in possible.iter().filter(|word| !is_handled(word)) {
         let message = format!("`{}` has no route for the verdict `{verdict}`", step.name);
         let help = format!(
             "add `on_{verdict}`, or `_` in `route` for any other; without it the run ends with an error"

@@ -10,7 +10,7 @@ use super::step::{Standing, Step, Tracker};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
-use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, Tree};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 
 /// How many steps are kept from the beginning.
@@ -105,6 +105,7 @@ pub struct Digest {
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
+    trees: IndexMap<StateName, (Tree, bool)>,
     tracker: Tracker,
     end: Option<LoopComplete>,
 }
@@ -141,6 +142,7 @@ impl Digest {
                 edge.count += 1;
                 count(&mut edge.verdicts, verdict.as_ref().map_or("next", |verdict| verdict.as_str()));
             }
+            Event::Evaluate { tree: Some(tree), .. } => self.compare(tree),
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
             Event::Handoff { state, reason } => self.handoff = Some((state.clone(), reason.clone())),
             Event::LoopComplete(end) => self.end = Some(end.clone()),
@@ -307,6 +309,9 @@ impl Digest {
                     sentence.words("; ");
                     self.explain_deciding(end, sentence);
                 }
+                if end.terminated_by != TerminatedBy::Stall && self.changed_nothing() {
+                    sentence.words("; nothing changed between the last two");
+                }
                 sentence
             }
             Outcome::Error => match self.tracker.trouble() {
@@ -336,6 +341,20 @@ impl Digest {
                 }
             }
         };
+    }
+
+    /// Takes the working tree that the evaluation of the current step saw.
+    fn compare(&mut self, tree: &Tree) {
+        if let Some(step) = self.tracker.current() {
+            let is_same = self.trees.get(&step.state).is_some_and(|(last, _)| last == tree);
+            let was_seen = matches!(tree, Tree::Seen(_));
+            self.trees.insert(step.state.clone(), (tree.clone(), is_same && was_seen));
+        }
+    }
+
+    /// Tells whether the last two visits of the state that decided saw the same working tree.
+    fn changed_nothing(&self) -> bool {
+        self.deciding_step().and_then(|step| self.trees.get(&step.state)).is_some_and(|(_, is_same)| *is_same)
     }
 
     fn explain_unverified<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {

@@ -130,6 +130,40 @@ fn a_run_that_changes_nothing_ends_and_explains() {
 }
 
 #[test]
+fn a_run_that_meets_another_limit_says_that_its_last_pass_changed_nothing() {
+    let text = STALLING.replace("max_iterations: 9", "max_iterations: 2");
+    let project = repository(Project::with_loop(&text));
+    let ran = project.run(&["run", "main"]).code(3);
+    ran.says("met the cap of 2 iterations; `check` said no in 2 of 2 iterations; nothing changed between the last two");
+    let text = text.replace("action: 'true'", "action: 'echo x >> notes.txt'");
+    let project = repository(Project::with_loop(&text));
+    let ran = project.run(&["run", "main"]).code(3);
+    assert!(!ran.all().contains("nothing changed"), "{}", ran.all());
+}
+
+#[test]
+fn the_answers_of_a_tool_take_their_aliases() {
+    let text = "\
+name: main
+description: calls a tool
+initial: call
+states:
+  call:
+    action: 'echo ''{\"isError\": true, \"content\": []}'''
+    evaluate: {type: mcp_result}
+    on_yes: done
+    on_no: broken_failed
+    on_not_found: broken_failed
+  done: {terminal: true, outcome: success}
+  broken_failed: {terminal: true, outcome: failure}
+";
+    let project = Project::with_loop(text);
+    project.run(&["validate", "--strict", "main"]).code(0);
+    project.run(&["run", "main"]).code(1);
+    assert_eq!(project.end()["final_state"], "broken_failed");
+}
+
+#[test]
 fn a_run_that_changes_something_goes_on() {
     for fix in ["echo x >> notes.txt", "git -c user.name=t -c user.email=t@e.org commit -qm x --allow-empty"]
     {
