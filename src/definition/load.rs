@@ -578,7 +578,7 @@ mod tests {
     fn keys_that_are_no_keys_are_told_apart() {
         check(&with("max_iteration: 3", ""), &["3:1 unknown-key: unknown key `max_iteration`"]);
         check(&with("budget: {}", ""), &["3:1 not-yet: `budget` is not supported by this version"]);
-        check(&with("", ", loop: x"), &["5:33 not-yet: `loop` is not supported by this version"]);
+        check(&with("", ", agent: x"), &["5:33 not-yet: `agent` is not supported by this version"]);
         check(
             &with("singleton: true", ", shared_ok: 1"),
             &[

@@ -183,7 +183,7 @@ mod tests {
         check(&with("", ", with: [a]"), false);
         check(&with("on_handoff: explode", ""), false);
         check(&with("unheard_of: 1", ""), false);
-        check(&with("", ", loop: x"), false);
+        check(&with("", ", agent: x"), false);
         check(&with("", ", on_yes: [done]"), false);
         check(&with("", ", on_yes: a/b"), false);
         check(&with("", ", on_retry_exhausted: $current"), false);

@@ -797,15 +797,15 @@ fn a_maintain_loop_that_did_its_cycles_ends_in_its_terminal() {
     1/1 a: x (1) → no → broken_failed [Verdict for no]
      → a [Maintain]
     wait 5000ms
-    1/2 a: x (0) → yes → done [Verdict for yes]
-    = success (0) by Terminal in done after 1 iterations, 2 steps: ended in `done`
+    2/2 a: x (0) → yes → done [Verdict for yes]
+    = success (0) by Terminal in done after 2 iterations, 2 steps: ended in `done`
     ");
     assert_snapshot!(traced(&events(&machine, start(false), &world("x: 0, 1"))), @"
     1/1 a: x (0) → yes → done [Verdict for yes]
      → a [Maintain]
     wait 5000ms
-    1/2 a: x (1) → no → broken_failed [Verdict for no]
-    = failure (1, unverified) by Terminal in broken_failed after 1 iterations, 2 steps: ended in `broken_failed`
+    2/2 a: x (1) → no → broken_failed [Verdict for no]
+    = failure (1, unverified) by Terminal in broken_failed after 2 iterations, 2 steps: ended in `broken_failed`
     ");
 }
 

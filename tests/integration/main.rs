@@ -17,6 +17,6 @@ mod reports;
 mod run;
 mod seeds;
 mod show_and_schema;
-mod sub_loops;
 mod stall;
+mod sub_loops;
 mod validate;
