@@ -14,6 +14,7 @@ use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
+use crate::machine::routing::{self, Ended, Reason};
 use crate::machine::{
     Action, Binding, Cap, EndId, Meaning, Routes, ShellAction, Step, StepId, SubLoopAction, SubLoopInput,
     Target,
@@ -489,81 +490,36 @@ impl Engine<'_> {
         })
     }
 
-    /// Leaves a state whose way does not depend on a verdict, unless its action failed and there is a way for that.
+    /// Leaves a state whose way does not depend on a verdict.
     fn go_on(&self, step: &Step) -> Event {
-        let Routes::Always { next, on_error, on_timeout } = &step.routes else {
-            return self.route(step, &Verdict::yes_if(true));
-        };
-        let seen = self.run.seen();
-        let timed_out = seen.is_some_and(Observation::timed_out);
-        let failed = seen.is_some_and(|seen| !seen.succeeded());
-        let (to, verdict, reason) = match (timed_out, failed, on_timeout, on_error) {
-            (true, _, Some(to), _) => (*to, Some(Verdict::timeout()), RouteReason::Error),
-            (_, true, _, Some(to)) => (*to, Some(Verdict::error()), RouteReason::Error),
-            _ => (*next, None, RouteReason::Next),
-        };
-        self.retried(step, to, verdict, reason)
+        self.route(step, &Verdict::yes_if(true))
     }
 
-    /// Finds the way for a verdict, the state's own ways before the loop's.
+    /// Takes the way out of a state, or the one in its place when there were enough tries.
     fn route(&self, step: &Step, verdict: &Verdict) -> Event {
-        let fallback = self.machine.fallback;
-        let Routes::ByVerdict { table, error, otherwise } = &step.routes else {
-            return self.go_on(step);
+        let seen = self.run.seen();
+        let ended = match seen {
+            Some(seen) if seen.timed_out() => Ended::Late,
+            Some(seen) if !seen.succeeded() => Ended::Badly,
+            _ => Ended::Well,
         };
-        let is_sub_loop = self.run.sub_loop().is_some();
-        let own = |verdict: &Verdict| table.get(verdict).copied();
-        let named =
-            || own(verdict).or_else(|| own(&Verdict::canonical(verdict.as_str())).filter(|_| is_sub_loop));
-        let is_failure = verdict.is_error() || verdict.is_timeout();
-        let own_error = || error.or_else(|| own(&Verdict::error()));
-        // A sub-loop that did not succeed failed, whatever stopped it.
-        let own_failure = || own(&Verdict::yes_if(false)).filter(|_| is_sub_loop && verdict.is_failing());
-        let alias = || {
-            let word = step.evaluate.as_ref()?.alias(verdict.as_str())?;
-            own(&Verdict::new(word))
+        let Some(way) = routing::way(self.machine, step, verdict, ended) else {
+            return self.no_way(step, verdict);
         };
-        let found = if let Some(to) = named().or_else(alias) {
-            Some((to, verdict.clone(), RouteReason::Verdict))
-        } else if is_failure && let Some(to) = own_error() {
-            Some((to, Verdict::error(), RouteReason::Error))
-        } else if let Some(to) = own_failure() {
-            Some((to, verdict.clone(), RouteReason::Verdict))
-        } else if verdict.is_timeout()
-            && let Some(to) = fallback.on_timeout
-        {
-            Some((to, verdict.clone(), RouteReason::Error))
-        } else if is_failure && let Some(to) = fallback.on_error {
-            Some((to, Verdict::error(), RouteReason::Error))
-        } else if let Some(to) = otherwise {
-            Some((*to, verdict.clone(), RouteReason::Verdict))
-        } else if verdict.as_str() == "blocked" {
-            fallback.on_blocked.map(|to| (to, verdict.clone(), RouteReason::Verdict))
-        } else {
-            None
-        };
-        match found {
-            Some((to, verdict, reason)) => self.retried(step, to, Some(verdict), reason),
-            None => self.no_way(step, verdict),
-        }
-    }
-
-    /// Turns another entry into the same state into `on_retry_exhausted` when there were enough.
-    fn retried(&self, step: &Step, to: Target, verdict: Option<Verdict>, reason: RouteReason) -> Event {
-        let exhausted = step.retry.as_ref().filter(|retry| {
-            let again = self.machine.name_of(to) == &step.name && self.run.attempt() > retry.max;
-            let code = self.run.seen().map_or(0, |seen| seen.exit_code);
-            let is_error = verdict.as_ref().is_some_and(Verdict::is_error);
-            let hopeless = is_error && !retry.codes.is_empty() && !retry.codes.contains(&code);
-            again || hopeless
-        });
-        let (to, reason) =
-            exhausted.map_or((to, reason), |retry| (retry.exhausted, RouteReason::RetryExhausted));
         if let Some(cap) = self.run.capped() {
             // The handler of a cap has run; where it leads does not matter any more.
             return self.complete(self.exhausted(cap, &step.name));
         }
-        Event::Route { from: step.name.clone(), to: self.machine.name_of(to).clone(), verdict, reason }
+        let code = seen.map_or(0, |seen| seen.exit_code);
+        let exhausted = routing::exhausted(self.machine, step, &way, self.run.attempt(), code);
+        let reason = match (exhausted, way.reason) {
+            (Some(_), _) => RouteReason::RetryExhausted,
+            (None, Reason::Verdict) => RouteReason::Verdict,
+            (None, Reason::Next) => RouteReason::Next,
+            (None, Reason::Error) => RouteReason::Error,
+        };
+        let to = self.machine.name_of(exhausted.unwrap_or(way.to)).clone();
+        Event::Route { from: step.name.clone(), to, verdict: way.verdict, reason }
     }
 
     fn no_way(&self, step: &Step, verdict: &Verdict) -> Event {

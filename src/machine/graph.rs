@@ -1,6 +1,6 @@
 //! A machine as a graph: what can be reached, and how it is drawn.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::{Machine, Meaning, StepId, Target};
@@ -19,14 +19,18 @@ pub struct Edge {
 /// Returns every way, those with the same ends joined, in the order of the file.
 pub fn edges(machine: &Machine) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    let mut add =
-        |from, to, word: String| match edges.iter_mut().find(|edge| edge.from == from && edge.to == to) {
-            Some(edge) => {
-                edge.label.push_str(", ");
-                edge.label.push_str(&word);
-            }
-            None => edges.push(Edge { from, to, label: word }),
-        };
+    let mut known: BTreeMap<(Target, Target), usize> = BTreeMap::new();
+    let mut add = |from, to, word: String| match known.get(&(from, to)) {
+        Some(found) => {
+            let label = &mut edges[*found].label;
+            label.push_str(", ");
+            label.push_str(&word);
+        }
+        None => {
+            known.insert((from, to), edges.len());
+            edges.push(Edge { from, to, label: word });
+        }
+    };
     for (id, step) in machine.steps() {
         for (word, to) in step.routes.ways() {
             add(Target::Step(id), to, word);
@@ -43,6 +47,12 @@ pub fn edges(machine: &Machine) -> Vec<Edge> {
     edges
 }
 
+/// Returns every step, then every end, each in the order of the file.
+pub fn targets(machine: &Machine) -> impl Iterator<Item = Target> {
+    let steps = machine.steps().map(|(id, _)| Target::Step(id));
+    steps.chain(machine.ends().map(|(id, _)| Target::End(id)))
+}
+
 /// Returns every target that some run can reach, loop-level routes and handlers included.
 pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
     let edges = edges(machine);
@@ -55,36 +65,35 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
         machine.limits.steps.and_then(|cap| cap.handler),
         machine.stall.and_then(|stall| stall.to),
     ];
-    spread([machine.initial].into_iter().chain(handlers.into_iter().flatten()).collect(), |target| {
-        edges.iter().filter(move |edge| edge.from == target).map(|edge| edge.to).collect()
-    })
+    let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten());
+    spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)))
 }
 
 /// Returns every target from which an end can be reached.
 pub fn can_end(machine: &Machine) -> BTreeSet<Target> {
     let edges = edges(machine);
-    spread(machine.ends().map(|(id, _)| Target::End(id)).collect(), |target| {
-        edges.iter().filter(move |edge| edge.to == target).map(|edge| edge.from).collect()
-    })
+    let ends = machine.ends().map(|(id, _)| Target::End(id));
+    spread(ends.collect(), edges.iter().map(|edge| (edge.to, edge.from)))
 }
 
 /// Tells whether some run can end without entering any of these steps.
 pub fn can_end_without(machine: &Machine, avoided: &BTreeSet<StepId>) -> bool {
-    let edges = edges(machine);
     let is_avoided = |target: Target| matches!(target, Target::Step(id) if avoided.contains(&id));
-    let reached = spread(vec![machine.initial], |target| {
-        let from = edges.iter().filter(move |edge| edge.from == target && !is_avoided(target));
-        from.map(|edge| edge.to).collect()
-    });
+    let edges = edges(machine).into_iter().filter(|edge| !is_avoided(edge.from));
+    let reached = spread(vec![machine.initial], edges.map(|edge| (edge.from, edge.to)));
     reached.iter().any(|target| matches!(target, Target::End(_)))
 }
 
-fn spread(start: Vec<Target>, next: impl Fn(Target) -> Vec<Target>) -> BTreeSet<Target> {
+fn spread(start: Vec<Target>, pairs: impl Iterator<Item = (Target, Target)>) -> BTreeSet<Target> {
+    let mut next: BTreeMap<Target, Vec<Target>> = BTreeMap::new();
+    for (from, to) in pairs {
+        next.entry(from).or_default().push(to);
+    }
     let mut reached = BTreeSet::new();
     let mut open = start;
     while let Some(target) = open.pop() {
         if reached.insert(target) {
-            open.extend(next(target));
+            open.extend(next.get(&target).into_iter().flatten());
         }
     }
     reached
@@ -94,9 +103,7 @@ fn spread(start: Vec<Target>, next: impl Fn(Target) -> Vec<Target>) -> BTreeSet<
 pub fn text(machine: &Machine) -> String {
     let mut out = String::new();
     let edges = edges(machine);
-    let targets =
-        machine.steps().map(|(id, _)| Target::Step(id)).chain(machine.ends().map(|(id, _)| Target::End(id)));
-    for target in targets {
+    for target in targets(machine) {
         let start = if target == machine.initial { "▶" } else { " " };
         let what = match target {
             Target::Step(id) => {
@@ -155,8 +162,7 @@ pub fn dot(machine: &Machine) -> String {
 }
 
 fn aliases(machine: &Machine) -> impl Iterator<Item = (String, Target)> {
-    let steps = machine.steps().map(|(id, _)| Target::Step(id));
-    steps.chain(machine.ends().map(|(id, _)| Target::End(id))).map(|target| (alias(target), target))
+    targets(machine).map(|target| (alias(target), target))
 }
 
 fn alias(target: Target) -> String {

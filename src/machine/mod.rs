@@ -18,7 +18,9 @@ use crate::evaluate::verdict::Verdict;
 pub mod check;
 pub mod compile;
 pub mod context;
+pub mod explore;
 pub mod graph;
+pub mod routing;
 
 /// A step, as an index into its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

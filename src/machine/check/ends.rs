@@ -1,0 +1,59 @@
+//! Ends that say more than was seen, and ends that say nothing.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::machine::routing::Key;
+use crate::machine::{Meaning, Routes, Target};
+
+use super::{Subject, state};
+
+/// A success terminal that a failing verdict leads to: under `--strict` the run is a failure.
+pub(super) fn unverified_success(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (_, step, moves) in subject.steps() {
+        let mut said: Vec<Place> = Vec::new();
+        for one in moves {
+            let Some(Target::End(end)) = one.to else { continue };
+            let end = subject.machine.end(end);
+            let by_next = one.way.as_ref().is_some_and(|way| way.key == Key::Next);
+            let is_failing = one.departure.speaks(step) && one.departure.is_failing(step);
+            let place = subject.place_of(step, one);
+            if end.meaning != Meaning::Success || by_next || !is_failing || said.contains(&place) {
+                continue;
+            }
+            said.push(place.clone());
+            let verdict = &one.departure.verdict;
+            let message = format!(
+                "the failing verdict `{verdict}` of `{}` leads to `{}`, which is a success",
+                step.name, end.name
+            );
+            let help = format!(
+                "nothing verified it, and under `--strict` it fails; route it elsewhere, or write `outcome: success` in `{}` if it is fine",
+                end.name
+            );
+            findings.push(Diagnostic::warning("unverified-success", place, message).help(help));
+        }
+    }
+}
+
+/// A failure terminal about which nobody is told anything but its name.
+pub(super) fn silent_failure(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (id, end) in subject.machine.ends() {
+        if end.meaning != Meaning::Failure || end.closing.is_some() || end.description.is_some() {
+            continue;
+        }
+        let mut before = subject
+            .steps()
+            .filter(|(_, _, moves)| moves.iter().any(|one| one.to == Some(Target::End(id))))
+            .map(|(_, step, _)| step)
+            .peekable();
+        let is_reached = before.peek().is_some();
+        let explained =
+            before.any(|step| step.action.is_some() && matches!(step.routes, Routes::Always { .. }));
+        if is_reached && !explained {
+            let message = format!("a run that ends in `{}` says nothing about why", end.name);
+            let help =
+                "give it an `action` or a `description`, or go there through a state that says what failed";
+            let place = Place::Key(state(&end.name));
+            findings.push(Diagnostic::note("silent-failure", place, message).help(help));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What can follow what in a machine, as far as its evaluators can bring it about, and shortest paths in it.
+
+use std::collections::VecDeque;
+
+use crate::machine::routing::Move;
+use crate::machine::{EndId, Machine, StepId, Target};
+
+/// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends.
+pub(super) struct Flow {
+    nodes: Vec<Target>,
+    next: Vec<Vec<usize>>,
+    steps: usize,
+    start: usize,
+}
+
+/// The shortest paths from the start.
+pub(super) struct Paths {
+    /// For every node that is reached the one before it; the start comes from itself.
+    before: Vec<Option<usize>>,
+}
+
+impl Flow {
+    pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
+        let steps = machine.steps().len();
+        let mut nodes: Vec<Target> = crate::machine::graph::targets(machine).collect();
+        let index = |target: Target| match target {
+            Target::Step(StepId(id)) => id,
+            Target::End(EndId(id)) => steps + id,
+        };
+        let mut next: Vec<Vec<usize>> =
+            moves.iter().map(|moves| moves.iter().filter_map(|one| one.to.map(index)).collect()).collect();
+        next.extend(machine.ends().map(|(_, end)| {
+            let again = machine.maintain.map(|_| end.on_maintain.unwrap_or(machine.initial));
+            again.map(index).into_iter().collect::<Vec<_>>()
+        }));
+        let parts = components(&next);
+        let limits = machine.limits;
+        for (handler, counts_passes) in
+            [(limits.iterations.handler, true), (limits.steps.and_then(|cap| cap.handler), false)]
+        {
+            let Some(handler) = handler else { continue };
+            let copy = nodes.len();
+            nodes.push(handler);
+            next.push(Vec::new());
+            for from in 0..steps {
+                // A new pass begins where a state is entered again, which is somewhere in a cycle.
+                let met =
+                    next[from].iter().any(|to| *to < steps && (!counts_passes || parts[*to] == parts[from]));
+                if met {
+                    next[from].push(copy);
+                }
+            }
+        }
+        Self { nodes, next, steps, start: index(machine.initial) }
+    }
+
+    pub(super) fn target(&self, node: usize) -> Target {
+        self.nodes[node]
+    }
+
+    /// Returns the steps that can come directly after a step.
+    pub(super) fn steps_after(&self, step: StepId) -> impl Iterator<Item = StepId> {
+        self.next[step.0].iter().filter(|to| **to < self.steps).map(|to| StepId(*to))
+    }
+
+    /// Finds the shortest paths that lead through no state of which `ends_here` is true.
+    pub(super) fn paths(&self, ends_here: impl Fn(Target) -> bool) -> Paths {
+        let mut before = vec![None; self.nodes.len()];
+        before[self.start] = Some(self.start);
+        let mut open = VecDeque::from([self.start]);
+        while let Some(node) = open.pop_front() {
+            if ends_here(self.nodes[node]) {
+                continue;
+            }
+            for to in &self.next[node] {
+                if before[*to].is_none() {
+                    before[*to] = Some(node);
+                    open.push_back(*to);
+                }
+            }
+        }
+        Paths { before }
+    }
+
+    /// Returns the path to a state, the state itself last.
+    pub(super) fn path_to(&self, paths: &Paths, target: Target) -> Option<Vec<Target>> {
+        let copies = (self.steps..self.nodes.len()).filter(|node| self.nodes[*node] == target);
+        let own = match target {
+            Target::Step(StepId(id)) => Some(id),
+            Target::End(_) => None,
+        };
+        let mut node = own.into_iter().chain(copies).find(|node| paths.before[*node].is_some())?;
+        let mut path = vec![self.target(node)];
+        while let Some(before) = paths.before[node].filter(|before| *before != node) {
+            path.push(self.target(before));
+            node = before;
+        }
+        path.reverse();
+        Some(path)
+    }
+}
+
+/// Tells for each node the strongly connected part that it is in.
+fn components(next: &[Vec<usize>]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(next.len());
+    let mut seen = vec![false; next.len()];
+    for start in 0..next.len() {
+        if std::mem::replace(&mut seen[start], true) {
+            continue;
+        }
+        let mut open = vec![(start, 0)];
+        while let Some((node, at)) = open.pop() {
+            match next[node].get(at) {
+                Some(to) => {
+                    open.push((node, at + 1));
+                    if !std::mem::replace(&mut seen[*to], true) {
+                        open.push((*to, 0));
+                    }
+                }
+                None => order.push(node),
+            }
+        }
+    }
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); next.len()];
+    for (from, next) in next.iter().enumerate() {
+        for to in next {
+            before[*to].push(from);
+        }
+    }
+    let mut parts = vec![usize::MAX; next.len()];
+    for root in order.into_iter().rev() {
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            if parts[node] == usize::MAX {
+                parts[node] = root;
+                open.extend(before[node].iter().filter(|node| parts[**node] == usize::MAX));
+            }
+        }
+    }
+    parts
+}

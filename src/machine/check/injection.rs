@@ -1,0 +1,49 @@
+//! Text from outside in command lines: pasting what somebody else printed into one lets them write the command.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::name::captured_variable;
+use crate::base::path::Segment;
+use crate::base::template::{Expression, Namespace};
+use crate::machine::Action;
+
+use super::{Subject, state};
+
+pub(super) fn injection(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (_, step) in subject.machine.steps() {
+        let Some(Action::Shell(shell)) = &step.action else { continue };
+        for expression in shell.text.expressions().filter(|expression| is_foreign(expression)) {
+            let place = Place::Within(state(&step.name).key("action"), expression.span.clone());
+            let message = format!("`${{{expression}}}` is pasted into a shell command unquoted");
+            let variable = environment_name(expression);
+            let help = format!("write `${{{expression}:shell}}`{variable}");
+            findings.push(Diagnostic::warning("template-injection", place, message).help(help));
+        }
+    }
+}
+
+fn is_foreign(expression: &Expression) -> bool {
+    let untrusted = match expression.namespace {
+        Namespace::Captured | Namespace::Prev => {
+            // Codes, times and names are made by the engine.
+            !matches!(expression.path.last(), Some(Segment::Key(key)) if matches!(key.as_str(), "exit_code" | "duration_ms" | "state"))
+        }
+        Namespace::Result => expression.path.first() == Some(&Segment::Key("details".to_owned())),
+        // Messages are made of what states printed.
+        Namespace::Env | Namespace::Messages => true,
+        Namespace::Context | Namespace::State | Namespace::Loop | Namespace::Param => false,
+    };
+    untrusted && !expression.shell_quoted
+}
+
+fn environment_name(expression: &Expression) -> String {
+    match (expression.namespace, expression.path.first()) {
+        (Namespace::Captured, Some(Segment::Key(name))) => {
+            format!(", or read \"${}\" in the command", captured_variable(name))
+        }
+        (Namespace::Prev, Some(Segment::Key(key))) if key == "output" => {
+            ", or read \"$LL_PREV_OUTPUT\" in the command".to_owned()
+        }
+        (Namespace::Env, Some(Segment::Key(name))) => format!(", or read \"${name}\" in the command"),
+        _ => String::new(),
+    }
+}

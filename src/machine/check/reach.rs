@@ -1,0 +1,30 @@
+//! States that no run enters, and states from which no run ends.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::machine::{Target, graph};
+
+use super::{Subject, state};
+
+pub(super) fn unreachable(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    let machine = subject.machine;
+    let reached = graph::reachable(machine);
+    for target in graph::targets(machine).filter(|target| !reached.contains(target)) {
+        let name = machine.name_of(target);
+        let message = format!("the state `{name}` is never reached");
+        let help = "route to it from another state, or remove it";
+        findings.push(Diagnostic::warning("unreachable", Place::Key(state(name)), message).help(help));
+    }
+}
+
+pub(super) fn no_end(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    let machine = subject.machine;
+    let reached = graph::reachable(machine);
+    let ending = graph::can_end(machine);
+    for (id, step) in machine.steps() {
+        if reached.contains(&Target::Step(id)) && !ending.contains(&Target::Step(id)) {
+            let message = format!("no terminal can be reached from `{}`", step.name);
+            let help = "the run can only end by a limit here; add a route to a terminal state";
+            findings.push(Diagnostic::warning("no-end", Place::Key(state(&step.name)), message).help(help));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Values that no run of this file can have, and values that some runs do not have yet where they are used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::name::{StateName, VarName};
+use crate::base::path::{DocPath, Segment};
+use crate::base::template::{Expression, Fallback, Namespace, Template};
+use crate::machine::explore::shortened;
+use crate::machine::{Routes, Step, Target, graph};
+
+use super::{Subject, listed, state};
+
+/// A machine that needs more work than this to look for unset values is not looked at.
+const MAX_WORK: usize = 20_000_000;
+
+/// Something that is there from a certain point of a run on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    Capture(String),
+    Prev,
+    Result,
+}
+
+/// Where something is used.
+struct Use<'m> {
+    /// The state, or none for the environment of all of them.
+    state: Option<&'m StateName>,
+    key: String,
+    expression: &'m Expression,
+}
+
+/// Values of `context` and `captured` that nobody sets.
+pub(super) fn undefined(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    let machine = subject.machine;
+    let mut known: BTreeSet<&str> = machine.context.keys().map(VarName::as_str).collect();
+    known.extend(machine.parameters.keys().map(VarName::as_str));
+    known.extend(machine.required_inputs.iter().map(VarName::as_str));
+    known.insert(machine.input_key.as_str());
+    let captures: BTreeSet<&str> = machine.steps().flat_map(|(_, step)| captured_by(step)).collect();
+    let silent: BTreeSet<&str> =
+        graph::targets(machine).map(|target| subject.name(target).as_str()).collect();
+    for one in uses(subject) {
+        let expression = one.expression;
+        let Some(Segment::Key(first)) = expression.path.first() else { continue };
+        let place = one.place();
+        if expression.namespace == Namespace::Context && !known.contains(first.as_str()) {
+            let help = match nearest(first, known.iter().copied()) {
+                Some(near) => format!("did you mean `context.{near}`?"),
+                None => format!("add it to `context`, or give it with `--context {first}=…`"),
+            };
+            let message = format!("`${{{expression}}}` is not defined in this file");
+            findings.push(Diagnostic::warning("undefined-context", place, message).help(help));
+        } else if expression.namespace == Namespace::Captured && !captures.contains(first.as_str()) {
+            let help = match nearest(first, captures.iter().copied()) {
+                _ if silent.contains(first.as_str()) => {
+                    format!("`{first}` runs no action, so there is nothing to capture")
+                }
+                Some(near) => format!("did you mean `captured.{near}`?"),
+                None => format!("add `capture: {first}` to the state whose output it is"),
+            };
+            let message = format!("`${{{expression}}}` is captured by no state");
+            findings.push(Diagnostic::warning("undefined-capture", place, message).help(help));
+        }
+    }
+}
+
+/// Values that are not there on some way to where they are used, with that way.
+pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    let machine = subject.machine;
+    let targets: BTreeMap<&StateName, Target> =
+        graph::targets(machine).map(|target| (machine.name_of(target), target)).collect();
+    let mut wanted: BTreeMap<Wanted, Vec<Use<'_>>> = BTreeMap::new();
+    for one in uses(subject) {
+        let what = match (one.expression.namespace, one.expression.path.first()) {
+            (Namespace::Captured, Some(Segment::Key(name))) => Wanted::Capture(name.clone()),
+            (Namespace::Prev, _) => Wanted::Prev,
+            (Namespace::Result, _) => Wanted::Result,
+            _ => continue,
+        };
+        wanted.entry(what).or_default().push(one);
+    }
+    if wanted.len().saturating_mul(targets.len()) > MAX_WORK {
+        return;
+    }
+    for (what, uses) in wanted {
+        let sets: BTreeSet<Target> = machine
+            .steps()
+            .filter(|(_, step)| what.is_set_by(step))
+            .map(|(id, _)| Target::Step(id))
+            .collect();
+        if sets.is_empty() && matches!(what, Wanted::Capture(_)) {
+            // Nobody captures it at all, which is another finding.
+            continue;
+        }
+        let paths = subject.flow.paths(|target| sets.contains(&target));
+        for one in uses {
+            let places: Vec<Target> = match one.state {
+                Some(name) => targets.get(name).copied().into_iter().collect(),
+                None => acting(subject),
+            };
+            let is_late = one.comes_after(&what);
+            let unset = places
+                .into_iter()
+                .filter(|place| !(is_late && sets.contains(place)))
+                .find_map(|place| subject.flow.path_to(&paths, place));
+            if let Some(path) = unset {
+                findings.push(finding(subject, &one, &what, &sets, &path));
+            }
+        }
+    }
+}
+
+fn finding(
+    subject: &Subject<'_>,
+    one: &Use<'_>,
+    what: &Wanted,
+    sets: &BTreeSet<Target>,
+    path: &[Target],
+) -> Diagnostic {
+    let expression = one.expression;
+    let names: Vec<String> = path.iter().map(|target| subject.name(*target).to_string()).collect();
+    let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()));
+    let without = match what {
+        Wanted::Capture(_) => format!("without {}", setters()),
+        Wanted::Prev => "without an action before".to_owned(),
+        Wanted::Result => "without an evaluation before".to_owned(),
+    };
+    let message = match names.split_last() {
+        Some((here, before)) if !before.is_empty() => {
+            let way = shortened(before.to_vec()).join(" → ");
+            format!("`${{{expression}}}` may not be set: {way} reaches `{here}` {without}")
+        }
+        _ => format!(
+            "`${{{expression}}}` may not be set: the run begins in `{}`",
+            names.last().map_or("", String::as_str)
+        ),
+    };
+    let help = match what {
+        Wanted::Capture(_) => {
+            format!(
+                "write `${{{expression}?}}` or `${{{expression}:-default}}`, or lead every way through {}",
+                setters()
+            )
+        }
+        Wanted::Prev | Wanted::Result => {
+            format!("write `${{{expression}?}}` or `${{{expression}:-default}}`")
+        }
+    };
+    Diagnostic::warning("maybe-unset", one.place(), message).help(help)
+}
+
+impl Wanted {
+    /// Tells whether it is there once a step was executed.
+    fn is_set_by(&self, step: &Step) -> bool {
+        match self {
+            Self::Capture(name) => captured_by(step).any(|captured| captured == name),
+            Self::Prev => step.action.is_some(),
+            Self::Result => step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. }),
+        }
+    }
+}
+
+impl Use<'_> {
+    fn place(&self) -> Place {
+        let root = self.state.map_or_else(DocPath::root, state);
+        let path = self.key.split('.').fold(root, |path, key| path.key(key));
+        Place::Within(path, self.expression.span.clone())
+    }
+
+    /// Tells whether it is used when the state itself has already set what is wanted: captures are there for its
+    /// evaluation, and its evaluation for its message.
+    fn comes_after(&self, what: &Wanted) -> bool {
+        let is_message = self.key == "append_to_messages";
+        match what {
+            Wanted::Capture(_) => is_message || self.key.starts_with("evaluate."),
+            Wanted::Prev => false,
+            Wanted::Result => is_message,
+        }
+    }
+}
+
+/// Returns the names under which the result of a step is found.
+fn captured_by(step: &Step) -> impl Iterator<Item = &str> {
+    let own = step.action.is_some().then_some(step.name.as_str());
+    let named = step.capture.as_ref().filter(|_| step.action.is_some()).map(VarName::as_str);
+    own.into_iter().chain(named)
+}
+
+/// Returns every state that runs something.
+fn acting(subject: &Subject<'_>) -> Vec<Target> {
+    let machine = subject.machine;
+    let steps = machine.steps().filter(|(_, step)| step.action.is_some()).map(|(id, _)| Target::Step(id));
+    let ends = machine.ends().filter(|(_, end)| end.closing.is_some()).map(|(id, _)| Target::End(id));
+    steps.chain(ends).collect()
+}
+
+/// Returns every use of a value that has no default.
+fn uses<'m>(subject: &Subject<'m>) -> Vec<Use<'m>> {
+    let templates = subject.machine.templates().into_iter();
+    templates
+        .flat_map(|(state, key, template): (Option<&StateName>, String, &Template)| {
+            let needed =
+                template.expressions().filter(|expression| expression.fallback == Fallback::Required);
+            needed.map(move |expression| Use { state, key: key.clone(), expression })
+        })
+        .collect()
+}

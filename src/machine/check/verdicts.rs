@@ -1,0 +1,75 @@
+//! Verdicts that never come, and verdicts that nobody expects.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::evaluate::Verdicts;
+use crate::evaluate::verdict::Verdict;
+use crate::machine::{Action, Routes, routing};
+
+use super::{Subject, listed, state};
+
+/// A route for a verdict that the state cannot give, on the key of the route.
+pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (_, step) in subject.machine.steps() {
+        let Routes::ByVerdict { table, .. } = &step.routes else { continue };
+        let possible = match (&step.evaluate, &step.action) {
+            (Some(evaluate), _) => evaluate.verdicts(),
+            (None, Some(Action::SubLoop(_))) => Verdicts::Only(&["success", "failure", "blocked"]),
+            (None, _) => Verdicts::Only(&["yes"]),
+        };
+        let Verdicts::Only(possible) = possible else { continue };
+        for verdict in table.keys() {
+            let by_the_action = matches!(verdict.as_str(), "error" | "timeout")
+                && (step.action.is_some() || step.evaluate.is_some());
+            let by_alias = possible
+                .iter()
+                .any(|word| routing::alias(step, &Verdict::new(*word)).as_ref() == Some(verdict));
+            if possible.contains(&verdict.as_str()) || by_the_action || by_alias {
+                continue;
+            }
+            let kind = step.evaluate.as_ref().map_or("no evaluator", |evaluate| evaluate.name());
+            let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
+            let list = listed(possible);
+            let help = match step.action {
+                Some(_) => format!("it can give {list}, and `error` or `timeout` when the action fails"),
+                None => format!("it can give {list}"),
+            };
+            let place = Place::Key(subject.route(step, verdict));
+            findings.push(Diagnostic::warning("impossible-verdict", place, message).help(help));
+        }
+    }
+}
+
+/// A verdict for which neither the state nor the loop has a way. Errors and timeouts end a run as errors, which is
+/// what they are, and are left to the deep check.
+pub(super) fn unhandled(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (_, step, moves) in subject.steps() {
+        let mut said_any_other = false;
+        for one in moves.iter().filter(|one| one.way.is_none()) {
+            let verdict = &one.departure.verdict;
+            if verdict.is_error() || verdict.is_timeout() {
+                continue;
+            }
+            let name = &step.name;
+            if one.departure.is_any_other {
+                if !std::mem::replace(&mut said_any_other, true) {
+                    let message = format!("`{name}` has no route for a word that it does not name");
+                    let help =
+                        "add `_` to `route`, for any other word; without it the run ends with an error";
+                    let place = Place::Key(state(name).key("evaluate"));
+                    findings.push(Diagnostic::warning("unhandled-verdict", place, message).help(help));
+                }
+                continue;
+            }
+            if verdict.as_str() == "blocked" {
+                // Without a way it ends the run as blocked, which is what it means.
+                continue;
+            }
+            let message = format!("`{name}` has no route for the verdict `{verdict}`");
+            let help = format!(
+                "add `on_{verdict}`, or `_` in `route` for any other; without it the run ends with an error"
+            );
+            let place = Place::Key(state(name));
+            findings.push(Diagnostic::warning("unhandled-verdict", place, message).help(help));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Walks everything that can happen in a run of a machine: every verdict that its evaluators can give, and what each
+//! cap may do at any time. Counters are not counted, so that what is walked is finite and more than any run does;
+//! whatever a run does is among it.
+
+use std::collections::BTreeMap;
+
+use crate::evaluate::verdict::Verdict;
+
+use super::routing::{Ended, Key, Move, moves};
+use super::{EndId, Machine, Step, StepId, Target};
+
+/// A machine with more states than this is not walked to its end.
+pub const BOUND: usize = 100_000;
+
+/// Where a run can stand, as far as it matters for how it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Node {
+    /// The state.
+    pub at: Target,
+    /// Whether nothing failed since something passed, when the state is entered.
+    pub verified: bool,
+    /// Whether a cap was met and this is its handler, after which the run ends.
+    pub capped: bool,
+}
+
+/// How a run comes from one node to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The node that it comes from.
+    pub from: usize,
+    /// The word for which it is taken; none for `next`.
+    pub word: Option<String>,
+    /// The key of the way, for a way of the state's own or the loop's.
+    pub key: Option<Key>,
+    /// Whether it is taken for a failing observation.
+    pub is_failing: bool,
+}
+
+/// A verdict that ends the run, because it has no way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadEnd {
+    /// Where.
+    pub node: usize,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether it stands for every word without a route.
+    pub is_any_other: bool,
+}
+
+/// Everything that can happen, as far as it was walked.
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    nodes: Vec<Node>,
+    /// The first arrow into each node: they are walked in the order of their distance from the start.
+    first: Vec<Option<Arrow>>,
+    next: Vec<Vec<usize>>,
+    dead_ends: Vec<DeadEnd>,
+    is_complete: bool,
+}
+
+/// Walks a machine, `bound` nodes of it at most.
+pub fn explore(machine: &Machine, bound: usize) -> Exploration {
+    let mut walk = Walk { bound, ..Walk::default() };
+    walk.visit(Node { at: machine.initial, verified: true, capped: false }, None);
+    let moves: Vec<Vec<Move>> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
+    let mut here = 0;
+    while let Some(node) = walk.nodes.get(here).copied() {
+        match node.at {
+            Target::Step(id) => walk.leave(machine, here, node, id, &moves[id.0]),
+            Target::End(id) => walk.finish(machine, here, node, id),
+        }
+        here += 1;
+    }
+    Exploration {
+        nodes: walk.nodes,
+        first: walk.first,
+        next: walk.next,
+        dead_ends: walk.dead_ends,
+        is_complete: !walk.is_cut,
+    }
+}
+
+#[derive(Default)]
+struct Walk {
+    known: BTreeMap<Node, usize>,
+    nodes: Vec<Node>,
+    first: Vec<Option<Arrow>>,
+    next: Vec<Vec<usize>>,
+    dead_ends: Vec<DeadEnd>,
+    bound: usize,
+    is_cut: bool,
+}
+
+impl Walk {
+    fn visit(&mut self, node: Node, arrow: Option<Arrow>) {
+        let from = arrow.as_ref().map(|arrow| arrow.from);
+        let found = match self.known.get(&node) {
+            Some(found) => *found,
+            None if self.nodes.len() >= self.bound => {
+                self.is_cut = true;
+                return;
+            }
+            None => {
+                let new = self.nodes.len();
+                self.known.insert(node, new);
+                self.nodes.push(node);
+                self.first.push(arrow);
+                self.next.push(Vec::new());
+                new
+            }
+        };
+        if let Some(next) = from.and_then(|from| self.next.get_mut(from)) {
+            next.push(found);
+        }
+    }
+
+    fn leave(&mut self, machine: &Machine, here: usize, node: Node, id: StepId, moves: &[Move]) {
+        let step = machine.step(id);
+        for one in moves {
+            let verified = trust(step, one, node.verified);
+            let Some(to) = one.to else {
+                let departure = &one.departure;
+                self.dead_ends.push(DeadEnd {
+                    node: here,
+                    verdict: departure.verdict.clone(),
+                    is_any_other: departure.is_any_other,
+                });
+                continue;
+            };
+            if node.capped {
+                // The handler of a cap has run; where it leads does not matter any more.
+                continue;
+            }
+            let word = if one.is_exhausted { Some("retries exhausted".to_owned()) } else { word(one) };
+            let key = one.way.as_ref().filter(|_| !one.is_exhausted).map(|way| way.key.clone());
+            let is_failing = one.departure.speaks(step) && one.departure.is_failing(step);
+            self.visit(
+                Node { at: to, verified, capped: false },
+                Some(Arrow { from: here, word, key, is_failing }),
+            );
+            self.cap(machine, here, to, verified);
+        }
+    }
+
+    fn finish(&mut self, machine: &Machine, here: usize, node: Node, id: EndId) {
+        if machine.maintain.is_none() || node.capped {
+            return;
+        }
+        let to = machine.end(id).on_maintain.unwrap_or(machine.initial);
+        let word = Some("maintain".to_owned());
+        let arrow = Arrow { from: here, word, key: None, is_failing: false };
+        self.visit(Node { at: to, verified: true, capped: false }, Some(arrow));
+        self.cap(machine, here, to, true);
+    }
+
+    /// Any cap may be met before a state is entered; before an end none is.
+    fn cap(&mut self, machine: &Machine, here: usize, to: Target, verified: bool) {
+        let Target::Step(_) = to else { return };
+        let limits = machine.limits;
+        let steps = limits.steps.and_then(|cap| cap.handler).map(|at| (at, "max_steps"));
+        for (at, word) in limits.iterations.handler.map(|at| (at, "max_iterations")).into_iter().chain(steps)
+        {
+            let arrow = Arrow { from: here, word: Some(word.to_owned()), key: None, is_failing: false };
+            self.visit(Node { at, verified, capped: true }, Some(arrow));
+        }
+    }
+}
+
+/// Weighs how a state was left for or against the work, as the run does.
+fn trust(step: &Step, one: &Move, before: bool) -> bool {
+    if one.departure.speaks(step) { !one.departure.is_failing(step) } else { before }
+}
+
+fn word(one: &Move) -> Option<String> {
+    let way = one.way.as_ref()?;
+    match (&way.key, one.departure.ended) {
+        (Key::Next, Ended::Well) => None,
+        (Key::Next, Ended::Badly) => Some("fails".to_owned()),
+        (Key::Next, Ended::Late) => Some("too late".to_owned()),
+        _ => Some(one.departure.verdict.to_string()),
+    }
+}
+
+impl Exploration {
+    /// Tells whether everything was walked.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns every node in the order of its distance from the start.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, Node)> + '_ {
+        self.nodes.iter().copied().enumerate()
+    }
+
+    /// Returns every verdict that ends a run for want of a way.
+    pub fn dead_ends(&self) -> &[DeadEnd] {
+        &self.dead_ends
+    }
+
+    /// Tells whether a run can come to this place.
+    pub fn contains(&self, node: Node) -> bool {
+        self.nodes.contains(&node)
+    }
+
+    /// Tells whether a run can come to a state.
+    pub fn reaches(&self, target: Target) -> bool {
+        self.nodes.iter().any(|node| node.at == target)
+    }
+
+    /// Returns how a node was first come to.
+    pub fn arrow_to(&self, node: usize) -> Option<&Arrow> {
+        self.first.get(node)?.as_ref()
+    }
+
+    /// Returns whether each node can still come to one of the kind that `is_goal` tells.
+    pub fn can_reach(&self, is_goal: impl Fn(usize, Node) -> bool) -> Vec<bool> {
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        for (from, next) in self.next.iter().enumerate() {
+            for to in next {
+                before[*to].push(from);
+            }
+        }
+        let mut can = vec![false; self.nodes.len()];
+        let mut open: Vec<usize> =
+            self.nodes().filter(|(index, node)| is_goal(*index, *node)).map(|(index, _)| index).collect();
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut can[node], true) {
+                open.extend(&before[node]);
+            }
+        }
+        can
+    }
+
+    /// Writes the shortest way to a node: `check (no) → fix → done`.
+    pub fn path(&self, machine: &Machine, node: usize) -> String {
+        let mut parts = Vec::new();
+        let mut here = Some(node);
+        let mut word: Option<String> = None;
+        while let Some(node) = here {
+            let name = machine.name_of(self.nodes[node].at);
+            parts.push(match word.take() {
+                Some(word) => format!("{name} ({word})"),
+                None => name.to_string(),
+            });
+            here = self.arrow_to(node).map(|arrow| {
+                word.clone_from(&arrow.word);
+                arrow.from
+            });
+        }
+        parts.reverse();
+        shortened(parts).join(" → ")
+    }
+}
+
+/// Leaves out the middle of a path that nobody would read.
+pub(super) fn shortened(mut parts: Vec<String>) -> Vec<String> {
+    const ENDS: usize = 6;
+    if parts.len() > 2 * ENDS {
+        let left_out = parts.len() - 2 * ENDS + 1;
+        let tail = parts.split_off(parts.len() - ENDS);
+        parts.truncate(ENDS - 1);
+        parts.push(format!("… {left_out} more …"));
+        parts.extend(tail);
+    }
+    parts
+}

@@ -1,0 +1,262 @@
+//! Where a state leads: the one place that knows in which order the ways of a state and of its loop are tried. A run
+//! asks it what happens next, the checks ask it what can happen.
+
+use crate::evaluate::Verdicts;
+use crate::evaluate::verdict::Verdict;
+
+use super::{Action, Machine, Routes, Step, Target};
+
+/// How the action of a state ended, as far as the way depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ended {
+    /// There was none, or it did what it was asked to.
+    Well,
+    /// It exited with another code than zero, or could not be started.
+    Badly,
+    /// It took too long.
+    Late,
+}
+
+/// Why a way is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It is the way of the verdict.
+    Verdict,
+    /// It is the way whatever happened.
+    Next,
+    /// It is the way of errors.
+    Error,
+}
+
+/// The key of a loop file that holds a way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// `next` of the state.
+    Next,
+    /// The state's route for this verdict.
+    On(Verdict),
+    /// `_error` of the state.
+    AnyError,
+    /// `_` of the state.
+    AnyOther,
+    /// `on_error`, `on_timeout` or `on_blocked` of the loop.
+    Loop(&'static str),
+}
+
+/// A way out of a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Where it leads.
+    pub to: Target,
+    /// The verdict it is taken for; none for `next`.
+    pub verdict: Option<Verdict>,
+    /// Why it is taken.
+    pub reason: Reason,
+    /// Where it is written.
+    pub key: Key,
+}
+
+/// Finds the way out of a state, the state's own ways before the loop's. The verdict counts where ways depend on it,
+/// the end of the action where they do not. None: nothing fits.
+pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: Ended) -> Option<Way> {
+    match &step.routes {
+        Routes::Always { next, on_error, on_timeout } => {
+            let (to, key) = match (ended, on_timeout, on_error) {
+                (Ended::Late, Some(to), _) => (to, Some(Verdict::timeout())),
+                (Ended::Late | Ended::Badly, _, Some(to)) => (to, Some(Verdict::error())),
+                _ => (next, None),
+            };
+            Some(match key {
+                Some(verdict) => Way {
+                    to: *to,
+                    key: Key::On(verdict.clone()),
+                    verdict: Some(verdict),
+                    reason: Reason::Error,
+                },
+                None => Way { to: *to, verdict: None, reason: Reason::Next, key: Key::Next },
+            })
+        }
+        Routes::ByVerdict { .. } => by_verdict(machine, step, verdict),
+    }
+}
+
+fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> {
+    let Routes::ByVerdict { table, error, otherwise } = &step.routes else { return None };
+    let fallback = machine.fallback;
+    let own = |verdict: &Verdict| table.get(verdict).map(|to| (*to, Key::On(verdict.clone())));
+    let as_said =
+        |(to, key): (Target, Key)| Way { to, verdict: Some(verdict.clone()), reason: Reason::Verdict, key };
+    let as_error =
+        |(to, key): (Target, Key)| Way { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
+    let is_failure = verdict.is_error() || verdict.is_timeout();
+    if let Some(found) = own(verdict).or_else(|| alias(step, verdict).and_then(|other| own(&other))) {
+        return Some(as_said(found));
+    }
+    let any_error = || error.map(|to| (to, Key::AnyError)).or_else(|| own(&Verdict::error()));
+    if is_failure && let Some(found) = any_error() {
+        return Some(as_error(found));
+    }
+    // A sub-loop that did not succeed failed, whatever stopped it.
+    let failed = own(&Verdict::yes_if(false)).filter(|_| is_sub_loop(step) && verdict.is_failing());
+    if let Some(found) = failed {
+        return Some(as_said(found));
+    }
+    if is_failure {
+        if let Some(to) = fallback.on_timeout.filter(|_| verdict.is_timeout()) {
+            return Some(Way { reason: Reason::Error, ..as_said((to, Key::Loop("on_timeout"))) });
+        }
+        if let Some(to) = fallback.on_error {
+            return Some(as_error((to, Key::Loop("on_error"))));
+        }
+    }
+    if let Some(to) = otherwise {
+        return Some(as_said((*to, Key::AnyOther)));
+    }
+    let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
+    blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
+}
+
+/// Returns another word by which a route knows a verdict of this state: the answers of tools and the ends of
+/// sub-loops have names of their own.
+pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
+    if is_sub_loop(step) {
+        return Some(Verdict::canonical(verdict.as_str())).filter(|other| other != verdict);
+    }
+    step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
+}
+
+fn is_sub_loop(step: &Step) -> bool {
+    matches!(step.action, Some(Action::SubLoop(_)))
+}
+
+/// Returns where a state leads whose tries are used up: another entry into the same state after enough of them, or an
+/// error with a code that is not worth another try.
+pub fn exhausted(machine: &Machine, step: &Step, way: &Way, attempt: u32, exit_code: i32) -> Option<Target> {
+    let retry = step.retry.as_ref()?;
+    let again = is_again(machine, step, way) && attempt > retry.max;
+    let hopeless = is_bounded_error(step, way) && !retry.codes.contains(&exit_code);
+    (again || hopeless).then_some(retry.exhausted)
+}
+
+/// Returns where a way may lead in its place, after enough tries or with some exit code.
+pub fn may_exhaust(machine: &Machine, step: &Step, way: &Way) -> Option<Target> {
+    let retry = step.retry.as_ref()?;
+    (is_again(machine, step, way) || is_bounded_error(step, way)).then_some(retry.exhausted)
+}
+
+fn is_again(machine: &Machine, step: &Step, way: &Way) -> bool {
+    machine.name_of(way.to) == &step.name
+}
+
+fn is_bounded_error(step: &Step, way: &Way) -> bool {
+    let is_error = way.verdict.as_ref().is_some_and(Verdict::is_error);
+    is_error && step.retry.as_ref().is_some_and(|retry| !retry.codes.is_empty())
+}
+
+/// How a state that was entered can be left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// How its action ended.
+    pub ended: Ended,
+    /// Whether the verdict stands for every word that the state has no route for.
+    pub is_any_other: bool,
+}
+
+impl Departure {
+    fn of(verdict: &str, ended: Ended) -> Self {
+        Self { verdict: Verdict::new(verdict), ended, is_any_other: false }
+    }
+
+    /// Tells whether this speaks against the work.
+    pub fn is_failing(&self, step: &Step) -> bool {
+        match step.routes {
+            Routes::Always { .. } => self.ended != Ended::Well,
+            Routes::ByVerdict { .. } => self.verdict.is_failing(),
+        }
+    }
+
+    /// Tells whether this says anything about the work. A state that judges nothing says nothing when it goes well.
+    pub fn speaks(&self, step: &Step) -> bool {
+        self.ended != Ended::Well || step.evaluate.is_some() || is_sub_loop(step)
+    }
+}
+
+/// Returns every way in which a state can be left, the good first: each verdict its evaluator can give, and the errors
+/// and the timeouts of its action.
+pub fn departures(step: &Step) -> Vec<Departure> {
+    let can_be_late = step.action.as_ref().is_some_and(can_be_late);
+    let late = can_be_late.then(|| Departure::of("timeout", Ended::Late));
+    let Routes::ByVerdict { table, .. } = &step.routes else {
+        let badly = step.action.as_ref().map(|_| Departure::of("error", Ended::Badly));
+        return std::iter::once(Departure::of("yes", Ended::Well)).chain(badly).chain(late).collect();
+    };
+    if is_sub_loop(step) {
+        let ends = [("success", Ended::Well), ("failure", Ended::Badly), ("blocked", Ended::Badly)];
+        let stopped = [("error", Ended::Badly), ("timeout", Ended::Badly)];
+        return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
+    }
+    let Some(evaluate) = &step.evaluate else {
+        return vec![Departure::of("yes", Ended::Well)];
+    };
+    let mut departures: Vec<Departure> = match evaluate.verdicts() {
+        Verdicts::Only(words) => words.iter().map(|word| Departure::of(word, Ended::Well)).collect(),
+        Verdicts::Any => any_word(table.keys()),
+    };
+    departures.push(Departure::of("error", Ended::Badly));
+    departures.extend(late);
+    departures
+}
+
+/// Returns what stands for every word: those that have a route, `blocked`, which may have one in the loop, and one
+/// that fails and one that passes for all others.
+fn any_word<'v>(named: impl Iterator<Item = &'v Verdict>) -> Vec<Departure> {
+    let named = named.filter(|verdict| !verdict.is_error() && !verdict.is_timeout());
+    let mut departures: Vec<_> = named.map(|verdict| Departure::of(verdict.as_str(), Ended::Well)).collect();
+    let is_new = |known: &[Departure], word: &str| !known.iter().any(|other| other.verdict.as_str() == word);
+    if is_new(&departures, "blocked") {
+        departures.push(Departure::of("blocked", Ended::Well));
+    }
+    for others in [&["any other word"][..], &["no", "partial", "stall", "tool_error"]] {
+        if let Some(word) = others.iter().find(|word| is_new(&departures, word)) {
+            departures.push(Departure { is_any_other: true, ..Departure::of(word, Ended::Well) });
+        }
+    }
+    departures
+}
+
+fn can_be_late(action: &Action) -> bool {
+    match action {
+        Action::Shell(shell) => shell.timeout.is_some() || shell.idle_timeout.is_some(),
+        Action::SubLoop(_) => true,
+    }
+}
+
+/// What can come after a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// How the state is left.
+    pub departure: Departure,
+    /// The way that is taken; none when nothing fits and the run ends.
+    pub way: Option<Way>,
+    /// Whether the tries are used up, so that `on_retry_exhausted` is taken in place of the way.
+    pub is_exhausted: bool,
+    /// What comes next.
+    pub to: Option<Target>,
+}
+
+/// Returns everything that can come after a state.
+pub fn moves(machine: &Machine, step: &Step) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for departure in departures(step) {
+        let way = way(machine, step, &departure.verdict, departure.ended);
+        let in_its_place = way.as_ref().and_then(|way| may_exhaust(machine, step, way));
+        let to = way.as_ref().map(|way| way.to);
+        let usual = Move { departure, way, is_exhausted: false, to };
+        let exhausted = in_its_place.map(|to| Move { is_exhausted: true, to: Some(to), ..usual.clone() });
+        moves.push(usual);
+        moves.extend(exhausted);
+    }
+    moves
+}
