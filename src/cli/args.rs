@@ -51,6 +51,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Check loop files without running anything
     Validate(ValidateArgs),
+    /// Explain a finding by its code
+    Explain(ExplainArgs),
     /// Show a loop as a graph
     Show(ShowArgs),
     /// Print a loop as a plain state machine, with everything worked in that it takes from elsewhere
@@ -135,6 +137,9 @@ pub(super) struct ValidateArgs {
     /// Let warnings fail, too
     #[arg(long)]
     pub(super) strict: bool,
+    /// Walk everything that can happen, and show the shortest way to each bad end
+    #[arg(long)]
+    pub(super) deep: bool,
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(super) format: Findings,
@@ -147,6 +152,17 @@ pub(super) enum Findings {
     Text,
     /// One object per line
     Json,
+    /// For code scanning: SARIF 2.1.0
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+/// What is explained.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ExplainArgs {
+    /// The code of a finding, such as `unknown-key`; all codes are listed when there is none
+    pub(super) code: Option<String>,
 }
 
 /// What is shown, and how.

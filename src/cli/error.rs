@@ -46,6 +46,11 @@ impl CliError {
         self
     }
 
+    /// Returns what went wrong.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns the exit code.
     pub(super) fn exit_code(&self) -> u8 {
         self.code

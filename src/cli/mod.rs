@@ -42,6 +42,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
     match command {
         Command::Run(args) => commands::run::run(args, env, output),
         Command::Validate(args) => commands::validate::validate(args, env, output),
+        Command::Explain(args) => commands::explain::explain(args, output),
         Command::Show(args) => commands::show::show(args, env, output),
         Command::Compile(args) => commands::compile::compile(args, output),
         Command::List => commands::list::list(env, output),

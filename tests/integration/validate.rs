@@ -25,14 +25,6 @@ states:
     let project = Project::with_loop(text);
     let ran = project.run(&["validate", "main"]).code(0);
     assert_snapshot!(ran.stdout, @r#"
-    warning[impossible-verdict]: `b` never gives the verdict `progress` (exit_code)
-     --> .loops/main.yaml:6:3
-      |
-    6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
-      |   ^
-      |
-      = help: it can give `yes`, `no`, and `error` or `timeout` when the action fails
-
     warning[unhandled-verdict]: `b` has no route for the verdict `no`
      --> .loops/main.yaml:6:3
       |
@@ -48,6 +40,14 @@ states:
       |                     ^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: write `${captured.out.output:shell}`, or read "$LL_CAPTURED_OUT" in the command
+
+    warning[impossible-verdict]: `b` never gives the verdict `progress` (exit_code)
+     --> .loops/main.yaml:6:60
+      |
+    6 |   b: {action: 'echo ${captured.out.output}', on_yes: done, on_progress: done}
+      |                                                            ^^^^^^^^^^^
+      |
+      = help: it can give `yes` or `no`, and `error` or `timeout` when the action fails
 
     warning[unreachable]: the state `island` is never reached
      --> .loops/main.yaml:7:3
@@ -85,4 +85,124 @@ fn findings_are_data_when_asked() {
     let unknown = findings.iter().find(|finding| finding["code"] == "unknown-key").unwrap();
     assert_eq!((&unknown["line"], &unknown["column"]), (&4.into(), &18.into()), "{unknown}");
     assert_eq!(unknown["severity"], "error");
+}
+
+const BAD: &str = "\
+name: bad
+description: d
+initial: a
+states:
+  a: {action: 'echo ${captured.a:shell}', on_sucess: b, on_no: b, route: {yes: b, success: b}}
+  b: {terminal: true}
+";
+
+const DOUBTFUL: &str = "\
+name: doubtful
+description: d
+initial: check
+states:
+  check: {action: make, on_yes: done, on_no: fix}
+  fix: {action: make fix, next: done}
+  done: {terminal: true}
+";
+
+#[test]
+fn every_bad_end_is_shown_with_the_way_there_when_asked() {
+    let project = Project::with_loop(DOUBTFUL);
+    assert_eq!(project.run(&["validate", "main"]).code(0).stdout, "✓ .loops/main.yaml\n");
+    let ran = project.run(&["validate", "main", "--deep"]).code(0);
+    assert_snapshot!(ran.stdout, @"
+    note[dead-end]: an error in `check` ends the run: check
+     --> .loops/main.yaml:5:3
+      |
+    5 |   check: {action: make, on_yes: done, on_no: fix}
+      |   ^^^^^
+      |
+      = help: that is an outcome of its own (exit 4); add `on_error` if there is more to do
+
+    warning[unverified-path]: a run can end in `done` with nothing verified: check (no) → fix → done
+     --> .loops/main.yaml:7:3
+      |
+    7 |   done: {terminal: true}
+      |   ^^^^
+      |
+      = help: under `--strict` that is a failure; judge once more before the end, or write `outcome: success`
+
+    ✓ .loops/main.yaml: 1 warning
+    ");
+    project.run(&["validate", "main", "--deep", "--strict"]).code(2);
+}
+
+#[test]
+fn code_scanning_gets_sarif() {
+    let project = Project::with_loop(BAD).file(".loops/doubtful file.yaml", DOUBTFUL);
+    let ran = project
+        .run(&["validate", "main", ".loops/doubtful file.yaml", "--deep", "--format", "sarif"])
+        .code(2);
+    let log: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    let driver = &run["tool"]["driver"];
+    assert_eq!((&driver["name"], &driver["version"]), (&"ll-loop".into(), &env!("CARGO_PKG_VERSION").into()));
+    assert_eq!(run["invocations"][0]["executionSuccessful"], true);
+    let rules = driver["rules"].as_array().unwrap();
+    let results = run["results"].as_array().unwrap();
+    assert!(results.len() >= 4, "{results:#?}");
+    for rule in rules {
+        assert!(rule["help"]["text"].as_str().unwrap().contains("Fix: "), "{rule}");
+        assert!(!rule["shortDescription"]["text"].as_str().unwrap().is_empty(), "{rule}");
+    }
+    for result in results {
+        let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+        assert_eq!(rule["id"], result["ruleId"]);
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()), "{result}");
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let place = &result["locations"][0]["physicalLocation"];
+        let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+        assert!([".loops/main.yaml", ".loops/doubtful%20file.yaml"].contains(&uri), "{uri}");
+        let region = |key: &str| place["region"][key].as_u64().unwrap();
+        assert!(region("startLine") >= 1 && region("startColumn") >= 1, "{place}");
+        let (start, end) =
+            ((region("startLine"), region("startColumn")), (region("endLine"), region("endColumn")));
+        assert!(start <= end, "{place}");
+    }
+    let duplicate = results.iter().find(|result| result["ruleId"] == "duplicate-route").unwrap();
+    assert!(duplicate["relatedLocations"][0]["message"]["text"].is_string(), "{duplicate}");
+}
+
+#[test]
+fn what_cannot_be_read_is_in_every_format() {
+    let project = Project::with_loop(CHECK_FIX);
+    let sarif = project.run(&["validate", "main", "nothing", "--format", "sarif"]).code(2);
+    let log: serde_json::Value = serde_json::from_str(&sarif.stdout).unwrap();
+    let invocation = &log["runs"][0]["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let text = invocation["toolConfigurationNotifications"][0]["message"]["text"].as_str().unwrap();
+    assert!(text.contains("`nothing`"), "{text}");
+    let github = project.run(&["validate", "main", "nothing", "--format", "github"]).code(2);
+    assert!(github.stdout.starts_with("::error title=unreadable::"), "{}", github.stdout);
+}
+
+#[test]
+fn pull_requests_get_annotations() {
+    let text = BAD.replace("description: d", "description: d, 100%");
+    let ran = Project::with_loop(&text).run(&["validate", "main", "--format", "github"]).code(2);
+    assert_snapshot!(ran.stdout, @"
+    ::error file=.loops/main.yaml,line=5,col=43,title=unknown-key::unknown key `on_sucess`%0Ahelp: did you mean `on_success`?
+    ::error file=.loops/main.yaml,line=5,col=83,title=duplicate-route::two routes for the verdict `yes`%0Ahelp: `success`, `pass` and `met` mean `yes`; `failure`, `fail` and `unmet` mean `no`; keep one
+    ");
+    let warned = Project::with_loop(&DOUBTFUL.replace("fix: {action: make fix,", "'a,b:\\n::c%': {"))
+        .run(&["validate", "main", "--format", "github"]);
+    assert!(warned.stdout.lines().all(|line| line.starts_with("::")), "{}", warned.stdout);
+}
+
+#[test]
+fn a_code_is_explained() {
+    let project = Project::new();
+    let ran = project.run(&["explain", "unknown-key"]).code(0);
+    assert!(ran.stdout.starts_with("unknown-key\n\nError. "), "{}", ran.stdout);
+    project.run(&["explain", "unknown-keys"]).code(2).says("did you mean `unknown-key`?");
+    project.run(&["explain", "zzz"]).code(2).says("`ll-loop explain` lists every code");
+    let list = project.run(&["explain"]).code(0).stdout;
+    assert!(list.lines().count() > 30 && list.lines().all(|line| line.contains("  ")), "{list}");
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod action;
 pub(super) mod compile;
+pub(super) mod explain;
 pub(super) mod init;
 pub(super) mod list;
 pub(super) mod run;

@@ -15,8 +15,6 @@ mod ends;
 mod flow;
 mod injection;
 mod reach;
-#[cfg(test)]
-mod tests;
 mod values;
 mod verdicts;
 
@@ -149,3 +147,6 @@ fn listed(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
         _ => words.concat(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,7 @@
 //! `ll-loop validate`: everything that is wrong with loop files, and nothing run.
 
-use std::fmt::Write as _;
-
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::node::Node;
-use crate::base::text::plural;
 use crate::cli::args::{Findings, ValidateArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -18,6 +15,11 @@ use crate::machine::{check, compile};
 use super::prepare::{all_findings, find, refused};
 use super::sub_loops::Library;
 
+mod github;
+mod json;
+mod sarif;
+mod text;
+
 /// A file and what was found in it.
 struct Report {
     shown: String,
@@ -26,24 +28,37 @@ struct Report {
     tree: Option<Node>,
 }
 
+/// All files that were looked at, and what could not be.
+struct Reports {
+    files: Vec<Report>,
+    unread: Vec<CliError>,
+}
+
+/// How findings are written, one line a format.
+const FORMATS: [(Findings, fn(&Reports, &Output) -> String); 4] = [
+    (Findings::Text, text::write),
+    (Findings::Json, json::write),
+    (Findings::Sarif, sarif::write),
+    (Findings::Github, github::write),
+];
+
 pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output) -> Result<u8, CliError> {
-    let mut failed = false;
+    let mut reports = Reports { files: Vec::new(), unread: Vec::new() };
     for located in located(&args.loops)? {
-        let report = match located.and_then(|located| report(&located)) {
-            Ok(report) => report,
-            Err(error) => {
-                error.print(output);
-                failed = true;
-                continue;
-            }
-        };
-        let bar = if args.strict { Severity::Warning } else { Severity::Error };
-        failed |= report.findings.count(bar) > 0;
-        match args.format {
-            Findings::Text => output.data(&report.text(output)),
-            Findings::Json => output.data(&report.json()),
+        match located.and_then(|located| report(&located, args.deep)) {
+            Ok(report) => reports.files.push(report),
+            Err(error) => reports.unread.push(error),
         }
     }
+    if let Some((_, write)) = FORMATS.iter().find(|(format, _)| *format == args.format) {
+        output.data(&write(&reports, output));
+    }
+    for error in &reports.unread {
+        error.print(output);
+    }
+    let bar = if args.strict { Severity::Warning } else { Severity::Error };
+    let failed =
+        !reports.unread.is_empty() || reports.files.iter().any(|report| report.findings.count(bar) > 0);
     Ok(if failed { exit::INVALID } else { 0 })
 }
 
@@ -60,7 +75,7 @@ fn located(names: &[String]) -> Result<Vec<Result<Located, CliError>>, CliError>
     Ok(all)
 }
 
-fn report(located: &Located) -> Result<Report, CliError> {
+fn report(located: &Located, deep: bool) -> Result<Report, CliError> {
     let shown = located.shown.clone();
     let loaded = match load::load(located) {
         Ok(loaded) => loaded,
@@ -75,45 +90,26 @@ fn report(located: &Located) -> Result<Report, CliError> {
     let (machine, problems) = compile::compile(&loaded.definition);
     findings.extend(problems);
     if let Some(machine) = machine {
-        findings.extend(check::check(&machine, &loaded.definition));
+        let check = if deep { check::check_deeply } else { check::check };
+        findings.extend(check(&machine, &loaded.definition));
         findings.extend(Library::new(&located.root).check(&machine));
     }
     Ok(Report { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
 }
 
 impl Report {
-    fn text(&self, output: &Output) -> String {
-        let mut text = render::to_text(&self.findings, &self.sources, self.tree.as_ref(), output.color);
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        let (errors, warnings) = self.counts();
-        let _ = match (errors, warnings) {
-            (0, 0) => writeln!(text, "✓ {}", self.shown),
-            (0, warnings) => writeln!(text, "✓ {}: {}", self.shown, plural(warnings, "warning")),
-            (errors, warnings) => {
-                writeln!(
-                    text,
-                    "✗ {}: {}, {}",
-                    self.shown,
-                    plural(errors, "error"),
-                    plural(warnings, "warning")
-                )
-            }
-        };
-        text
-    }
-
     fn counts(&self) -> (u64, u64) {
         let errors = self.findings.count(Severity::Error);
         (errors as u64, (self.findings.count(Severity::Warning) - errors) as u64)
     }
 
-    fn json(&self) -> String {
-        let findings = render::to_json(&self.findings, &self.sources, self.tree.as_ref());
-        findings.into_iter().fold(String::new(), |mut lines, finding| {
-            let _ = writeln!(lines, "{finding}");
-            lines
-        })
+    /// Returns one object a finding, in the order of the file.
+    fn objects(&self) -> Vec<serde_json::Value> {
+        render::to_json(&self.findings, &self.sources, self.tree.as_ref())
     }
+}
+
+/// Reads a word of a finding's object.
+fn word<'o>(object: &'o serde_json::Value, key: &str) -> Option<&'o str> {
+    object.get(key)?.as_str()
 }

@@ -1,0 +1,121 @@
+//! `ll-loop explain`: what a code means, from the page that explains them all.
+
+use std::fmt::Write as _;
+
+use crate::base::diagnostic::nearest;
+use crate::cli::args::ExplainArgs;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+
+const PAGE: &str = include_str!("../../../docs/diagnostics.md");
+
+pub(in crate::cli) fn explain(args: &ExplainArgs, output: &Output) -> Result<u8, CliError> {
+    let Some(code) = &args.code else {
+        output.data(&list());
+        return Ok(0);
+    };
+    match paragraph(code) {
+        Some(paragraph) => {
+            output.data(&format!("{code}\n\n{paragraph}\n"));
+            Ok(0)
+        }
+        None => Err(unknown(code)),
+    }
+}
+
+fn unknown(code: &str) -> CliError {
+    let help = match nearest(code, sections().map(|(code, _)| code)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ll-loop explain` lists every code".to_owned(),
+    };
+    CliError::invalid(format!("no finding has the code `{code}`")).help(help)
+}
+
+/// Returns every code with the first sentence about it.
+fn list() -> String {
+    let width = sections().map(|(code, _)| code.len()).max().unwrap_or(0);
+    sections().fold(String::new(), |mut out, (code, text)| {
+        let first = first_sentence(text.lines().next().unwrap_or_default());
+        let _ = writeln!(out, "{code:width$}  {first}");
+        out
+    })
+}
+
+/// Returns what the page says about a code.
+pub(super) fn paragraph(code: &str) -> Option<&'static str> {
+    sections().find(|(heading, _)| *heading == code).map(|(_, text)| text)
+}
+
+/// Returns the first sentence behind the severity.
+pub(super) fn first_sentence(text: &str) -> &str {
+    let text = severity(text).map_or(text, |(_, rest)| rest);
+    text.find(". ").map_or(text, |end| &text[..=end])
+}
+
+/// Takes `Error. `, `Warning or note. ` and the like off the beginning of a text.
+fn severity(text: &str) -> Option<(&str, &str)> {
+    let (severity, rest) = text.split_once(". ")?;
+    let is_word = |word: &str| matches!(word, "error" | "warning" | "note" | "or");
+    severity.to_lowercase().split(' ').all(is_word).then_some((severity, rest))
+}
+
+/// Returns each code of the page with its text.
+fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGE.split("\n## `").skip(1).filter_map(|section| {
+        let (code, text) = section.split_once("`\n")?;
+        Some((code, text.trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs_err::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                sources(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                found.push(entry);
+            }
+        }
+    }
+
+    /// The literals that findings are made with, tests left out.
+    fn codes() -> BTreeSet<String> {
+        let made = regex::Regex::new(r#"Diagnostic::(?:error|warning|note)\(\s*"([a-z-]+)""#).unwrap();
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        let texts = files.iter().map(|file| fs_err::read_to_string(file).unwrap());
+        texts
+            .flat_map(|text| {
+                let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+                made.captures_iter(&code).map(|found| found[1].to_owned()).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_code_is_explained_and_every_explanation_has_a_code() {
+        let explained: Vec<String> = sections().map(|(code, _)| code.to_owned()).collect();
+        let mut sorted = explained.clone();
+        sorted.sort();
+        assert_eq!(explained, sorted, "the codes stand in the order of the alphabet");
+        let explained: BTreeSet<String> = explained.into_iter().collect();
+        let codes = codes();
+        let silent: Vec<_> = codes.difference(&explained).collect();
+        let stale: Vec<_> = explained.difference(&codes).collect();
+        assert!(silent.is_empty() && stale.is_empty(), "not explained: {silent:?}; no such code: {stale:?}");
+    }
+
+    #[test]
+    fn every_explanation_says_how_bad_it_is_and_what_to_do() {
+        for (code, text) in sections() {
+            assert!(severity(text).is_some(), "{code}: {text}");
+            assert!(text.contains("\nFix: "), "{code}: {text}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Findings as annotations on the lines of a pull request.
+
+use crate::ci::github::commands::Commands;
+use crate::cli::output::Output;
+use crate::report::annotations::{Annotation, Level, Location};
+use crate::report::dialect::Dialect as _;
+
+use super::{Report, Reports, word};
+
+pub(super) fn write(reports: &Reports, _: &Output) -> String {
+    let found = reports.files.iter().flat_map(Report::objects).map(|object| annotation(&object));
+    let unread = reports.unread.iter().map(|error| Annotation {
+        level: Level::Error,
+        title: "unreadable".to_owned(),
+        message: error.message().to_owned(),
+        location: None,
+    });
+    let commands = Commands::default();
+    found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n").collect()
+}
+
+fn annotation(object: &serde_json::Value) -> Annotation {
+    let level = match word(object, "severity") {
+        Some("error") => Level::Error,
+        Some("warning") => Level::Warning,
+        _ => Level::Notice,
+    };
+    let number = |key: &str| object.get(key)?.as_u64().and_then(|number| u32::try_from(number).ok());
+    let location = word(object, "file").map(|file| Location {
+        file: file.to_owned(),
+        line: number("line"),
+        column: number("column"),
+    });
+    let mut message = word(object, "message").unwrap_or_default().to_owned();
+    if let Some(help) = word(object, "help") {
+        message.push_str("\nhelp: ");
+        message.push_str(help);
+    }
+    Annotation { level, title: word(object, "code").unwrap_or_default().to_owned(), message, location }
+}

@@ -1,0 +1,29 @@
+//! Findings for people: each with its lines, and one line a file.
+
+use std::fmt::Write as _;
+
+use crate::base::text::plural;
+use crate::cli::output::Output;
+use crate::definition::render;
+
+use super::Reports;
+
+pub(super) fn write(reports: &Reports, output: &Output) -> String {
+    let mut out = String::new();
+    for report in &reports.files {
+        let text = render::to_text(&report.findings, &report.sources, report.tree.as_ref(), output.color);
+        out.push_str(&text);
+        if !text.is_empty() {
+            out.push_str("\n\n");
+        }
+        let shown = &report.shown;
+        let _ = match report.counts() {
+            (0, 0) => writeln!(out, "✓ {shown}"),
+            (0, warnings) => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
+            (errors, warnings) => {
+                writeln!(out, "✗ {shown}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
+            }
+        };
+    }
+    out
+}
