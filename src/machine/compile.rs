@@ -589,9 +589,22 @@ fn referred(machine: &Machine) -> BTreeSet<String> {
 /// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a mistake
 /// when the state cannot give it and it looks like one that every state knows.
 fn misspelt(word: &str, state: &State) -> Option<&'static str> {
-    const KNOWN: [&str; 12] = [
-        "yes", "no", "error", "timeout", "blocked", "partial", "success", "pass", "met", "failure", "fail",
+    // The last two are keys of their own.
+    const KNOWN: [&str; 14] = [
+        "yes",
+        "no",
+        "error",
+        "timeout",
+        "blocked",
+        "partial",
+        "success",
+        "pass",
+        "met",
+        "failure",
+        "fail",
         "unmet",
+        "retry_exhausted",
+        "maintain",
     ];
     let possible =
         state.evaluate.as_ref().map_or(Verdicts::Only(&["yes", "no"]), |evaluate| evaluate.verdicts());

@@ -38,7 +38,11 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "tests.rs" || name == "testing.rs" || name == "log_tests.rs")
+    let is_below = path.parent().is_some_and(|directory| directory.ends_with("tests"));
+    is_below
+        || path
+            .file_name()
+            .is_some_and(|name| name == "tests.rs" || name == "testing.rs" || name == "log_tests.rs")
 }
 
 fn source() -> PathBuf {

@@ -12,6 +12,7 @@ mod composition;
 mod docs;
 mod files;
 mod limits;
+mod mutations;
 mod processes;
 mod reports;
 mod run;
