@@ -25,6 +25,8 @@ fn main() {
     let starts = repeated(50, || timed(|| ll_loop(root, &["validate", "small"])));
     println!("start: validate of a small loop: median {:.2} ms (of 50)", millis(median(starts)));
 
+    validation(root);
+
     let mut ratios = Vec::new();
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     // In turn, so that a machine that gets slower or faster does so for both.
@@ -55,6 +57,47 @@ fn main() {
         peak("before"),
         peak("after")
     );
+}
+
+/// What one more file costs, from the difference between many and one.
+fn validation(root: &Path) {
+    const FILES: usize = 1000;
+    let directory = root.join("many");
+    fs::create_dir_all(directory.join(".loops")).unwrap();
+    for number in 0..FILES {
+        fs::write(directory.join(format!(".loops/loop-{number}.yaml")), ten_states(number)).unwrap();
+    }
+    for deep in [&["validate"][..], &["validate", "--deep"]] {
+        let one_file = [deep, &["loop-0"]].concat();
+        let half: Vec<String> = (0..FILES / 2).map(|number| format!("loop-{number}")).collect();
+        let half: Vec<&str> = deep.iter().copied().chain(half.iter().map(String::as_str)).collect();
+        let one = median(repeated(ROUNDS, || timed(|| ll_loop(&directory, &one_file))));
+        let half = median(repeated(ROUNDS, || timed(|| ll_loop(&directory, &half))));
+        let all = median(repeated(ROUNDS, || timed(|| ll_loop(&directory, deep))));
+        println!(
+            "{}: 1 file of 10 states {:.2} ms, {} files {:.0} ms, {FILES} files {:.0} ms: {:.3} ms a file",
+            deep.join(" "),
+            millis(one),
+            FILES / 2,
+            millis(half),
+            millis(all),
+            (millis(all) - millis(one)) / (FILES - 1) as f64,
+        );
+    }
+}
+
+fn ten_states(number: usize) -> String {
+    let mut text = format!("name: loop-{number}\ndescription: ten states\ninitial: check0\nstates:\n");
+    for pair in 0..4 {
+        text += &format!(
+            "  check{pair}:\n    action: make check-{pair} ARG=${{context.input?:shell}}\n    capture: out{pair}\n    \
+             on_yes: check{}\n    on_no: fix{pair}\n    on_error: failed\n  \
+             fix{pair}:\n    action: make fix-{pair} OUT=${{captured.out{pair}:shell}}\n    next: check{pair}\n",
+            pair + 1,
+        );
+    }
+    let text = text.replace("on_yes: check4", "on_yes: done");
+    text + "  failed:\n    terminal: true\n    description: a tool is broken\n  done:\n    terminal: true\n"
 }
 
 const SMALL: &str = "\

@@ -18,6 +18,8 @@ use crate::evaluate::survey::Survey;
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
+mod explored;
+
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
     let first = text.lines().skip_while(|line| *line != "states:").nth(1).unwrap_or_default();
