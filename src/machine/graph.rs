@@ -20,13 +20,12 @@ pub struct Edge {
 pub fn edges(machine: &Machine) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     let mut known: BTreeMap<(Target, Target), usize> = BTreeMap::new();
-    let mut add = |from, to, word: String| match known.get(&(from, to)) {
-        Some(found) => {
+    let mut add = |from, to, word: String| {
+        if let Some(found) = known.get(&(from, to)) {
             let label = &mut edges[*found].label;
             label.push_str(", ");
             label.push_str(&word);
-        }
-        None => {
+        } else {
             known.insert((from, to), edges.len());
             edges.push(Edge { from, to, label: word });
         }

@@ -34,8 +34,11 @@ struct Reports {
     unread: Vec<CliError>,
 }
 
+/// Writes all that was found.
+type Write = fn(&Reports, &Output) -> String;
+
 /// How findings are written, one line a format.
-const FORMATS: [(Findings, fn(&Reports, &Output) -> String); 4] = [
+const FORMATS: [(Findings, Write); 4] = [
     (Findings::Text, text::write),
     (Findings::Json, json::write),
     (Findings::Sarif, sarif::write),
