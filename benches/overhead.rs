@@ -61,7 +61,7 @@ fn main() {
 
 /// What one more file costs, from the difference between many and one.
 fn validation(root: &Path) {
-    const FILES: usize = 1000;
+    const FILES: u16 = 1000;
     let directory = root.join("many");
     fs::create_dir_all(directory.join(".loops")).unwrap();
     for number in 0..FILES {
@@ -81,22 +81,21 @@ fn validation(root: &Path) {
             FILES / 2,
             millis(half),
             millis(all),
-            (millis(all) - millis(one)) / (FILES - 1) as f64,
+            (millis(all) - millis(one)) / f64::from(FILES - 1),
         );
     }
 }
 
-fn ten_states(number: usize) -> String {
+fn ten_states(number: u16) -> String {
     let mut text = format!("name: loop-{number}\ndescription: ten states\ninitial: check0\nstates:\n");
-    for pair in 0..4 {
-        text += &format!(
+    for (pair, after) in ["check1", "check2", "check3", "done"].iter().enumerate() {
+        let pair = format!(
             "  check{pair}:\n    action: make check-{pair} ARG=${{context.input?:shell}}\n    capture: out{pair}\n    \
-             on_yes: check{}\n    on_no: fix{pair}\n    on_error: failed\n  \
+             on_yes: {after}\n    on_no: fix{pair}\n    on_error: failed\n  \
              fix{pair}:\n    action: make fix-{pair} OUT=${{captured.out{pair}:shell}}\n    next: check{pair}\n",
-            pair + 1,
         );
+        text.push_str(&pair);
     }
-    let text = text.replace("on_yes: check4", "on_yes: done");
     text + "  failed:\n    terminal: true\n    description: a tool is broken\n  done:\n    terminal: true\n"
 }
 
