@@ -1073,6 +1073,18 @@ proptest! {
         prop_assert!(!stalled);
     }
 
+    /// Events that went through a journal say everything that the run knows, whatever was remembered and compared.
+    #[test]
+    fn a_journal_is_the_run(answers in prop::collection::vec(answer(), 1..20), trees in "[ab!]{1,3}") {
+        let text = MAZE.replace("{action: z, next: a, on_error: b}", "{action: z, evaluate: {type: action_stall}, on_yes: a, on_no: b}");
+        let machine = machine(&format!("stall: {{window: 3, action: c}}\n{text}"));
+        let all = events_of(&machine, &answers, &trees);
+        let again = refolded(&machine, &all);
+        let mut run = Run::new();
+        all.iter().for_each(|event| run.apply(&machine, event));
+        prop_assert_eq!(run, again);
+    }
+
     /// A stall is what it says: that many visits of its state, all with the same verdict and the same tree.
     #[test]
     fn a_stall_was_there(answers in prop::collection::vec(answer(), 1..6), trees in "[abA!]{1,4}") {

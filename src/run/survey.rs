@@ -427,6 +427,32 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_the_user_change_nothing() {
+        let repository = Repository::new();
+        let inner = Repository::new();
+        repository.git(&["submodule", "add", "-q", &inner.0.path().to_string_lossy(), "vendor"]);
+        repository.commit();
+        for setting in [
+            ["status.showUntrackedFiles", "no"],
+            ["status.renames", "copies"],
+            ["status.relativePaths", "true"],
+            ["status.showStash", "true"],
+            ["color.ui", "always"],
+            ["core.quotePath", "true"],
+            ["core.fsmonitor", "/nonexistent/monitor"],
+            ["diff.ignoreSubmodules", "all"],
+            ["submodule.vendor.ignore", "all"],
+        ] {
+            repository.git(&["config", setting[0], setting[1]]);
+        }
+        repository.sees("an untracked file", |r| r.write("ü/new.txt", "1"));
+        repository.sees("it changes", |r| r.write("ü/new.txt", "2"));
+        repository.sees("a rename", |r| r.git(&["mv", "src/a.txt", "src/c.txt"]));
+        repository.sees("the renamed file changes", |r| r.write("src/c.txt", "two\n"));
+        repository.sees("a submodule", |r| r.write("vendor/src/a.txt", "two\n"));
+    }
+
+    #[test]
     fn what_is_no_change_is_not_seen() {
         let repository = Repository::new();
         repository.write(".gitignore", "*.log\n");
