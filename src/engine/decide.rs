@@ -50,7 +50,8 @@ impl Engine<'_> {
             match self.look(id) {
                 Look::Seen => {}
                 Look::Due(scope) => {
-                    self.survey = Some(SurveyRequest { scope });
+                    let limit = self.end_of_action(None).map(|(left, _)| left);
+                    self.survey = Some(SurveyRequest { scope, limit });
                     return None;
                 }
                 Look::Refused(event) => return Some(*event),
@@ -98,7 +99,12 @@ impl Engine<'_> {
         };
         let missing = scopes.into_iter().find(|scope| self.surveyed(scope).is_none());
         match (missing, self.interrupted(&step.name)) {
-            (None, _) => Look::Seen,
+            (None, _) => {
+                // A look that the end of the run cut short is no error of the state.
+                let was_cut = self.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
+                let event = self.out_of_time(&step.name).filter(|_| was_cut);
+                event.map_or(Look::Seen, |event| Look::Refused(Box::new(event)))
+            }
             // Whoever wants the run to end does not wait for it.
             (Some(_), Some(interrupted)) => {
                 self.survey = None;
@@ -183,6 +189,7 @@ impl Engine<'_> {
         self.out_of_time(name).or_else(|| self.out_of_bounds(id, name))
     }
 
+    /// Returns the end of a run whose time is over.
     fn out_of_time(&self, name: &StateName) -> Option<Event> {
         if self.timeout().is_some_and(|timeout| self.now >= timeout) {
             return Some(Event::LoopTimeout { state: name.clone(), elapsed_ms: millis(self.now) });

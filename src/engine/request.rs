@@ -86,6 +86,8 @@ pub struct SubLoopEnd {
 pub struct SurveyRequest {
     /// Files and directories, relative to the directory of the run; the whole repository when there are none.
     pub scope: Vec<String>,
+    /// How much time the run has left, if it is bounded.
+    pub limit: Option<Duration>,
 }
 
 /// An action with every template resolved.

@@ -791,6 +791,19 @@ fn a_request_to_end_does_not_wait_for_a_survey() {
 }
 
 #[test]
+fn the_timeout_of_the_loop_bounds_surveys() {
+    let machine = machine(&format!("timeout: 10\n{STALLING}"));
+    let mut engine = Engine::new(&machine, start(false));
+    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::from_secs(4));
+    let Next::Survey(request) = engine.next() else { panic!() };
+    assert_eq!(request.limit, Some(Duration::from_secs(6)));
+    engine.handle(Input::Surveyed(Err("it took more than 6.0s".to_owned())), Duration::from_secs(10));
+    let Next::Done(end) = engine.next() else { panic!() };
+    assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Timeout, "check"));
+}
+
+#[test]
 fn a_maintain_loop_that_did_its_cycles_ends_in_its_terminal() {
     let text = "maintain: true\nmaintain_delay: 5\nstates:\n  a: {action: x, on_yes: done, on_no: broken_failed}\n  broken_failed: {terminal: true}\n  done: {terminal: true}\n";
     let mut machine = machine(text);
@@ -1044,6 +1057,39 @@ proptest! {
         }
     }
 
+    /// After a request to end no further state is entered, wherever the run is; only an action that is running still
+    /// comes to its end.
+    #[test]
+    fn a_request_to_end_is_obeyed(answers in prop::collection::vec(answer(), 30), at in 0usize..30) {
+        let machine = machine(MAZE);
+        let mut engine = Engine::new(&machine, start(false));
+        engine.handle(Input::Begin, Duration::ZERO);
+        for seen in answers.iter().take(at) {
+            match engine.next() {
+                Next::Done(_) => return Ok(()),
+                Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
+                Next::Wait(_) | Next::Begin | Next::Survey(_) | Next::SubLoop(_) => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
+            }
+        }
+        let was_over = matches!(engine.next(), Next::Done(_));
+        let mut after = engine.handle(Input::Cancel(Signal::Int), Duration::ZERO);
+        if let Next::Run(_) = engine.next() {
+            after.extend(engine.handle(Input::ActionDone(answers[29].clone()), Duration::ZERO));
+        }
+        let Next::Done(end) = engine.next() else {
+            return Err(TestCaseError::fail("the run goes on"));
+        };
+        let entered = after.iter().any(|event| matches!(event, Event::StateEnter { .. }));
+        prop_assert!(!entered, "{:?}", after);
+        // The result of the last action may have ended the run before the request counted.
+        let expected = [Outcome::Interrupted, Outcome::Error, Outcome::Blocked];
+        prop_assert!(was_over || expected.contains(&end.outcome), "{:?}", end);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
     /// Whatever else happens, two visits in a row that see different trees are never part of a stall.
     #[test]
     fn no_stall_while_the_tree_changes(
@@ -1081,7 +1127,9 @@ proptest! {
         let all = events_of(&machine, &answers, &trees);
         let again = refolded(&machine, &all);
         let mut run = Run::new();
-        all.iter().for_each(|event| run.apply(&machine, event));
+        for event in &all {
+            run.apply(&machine, event);
+        }
         prop_assert_eq!(run, again);
     }
 
@@ -1105,37 +1153,6 @@ proptest! {
                 _ => {}
             }
         }
-    }
-
-    /// After a request to end no further state is entered, wherever the run is; only an action that is running still
-    /// comes to its end.
-    #[test]
-    fn a_request_to_end_is_obeyed(answers in prop::collection::vec(answer(), 30), at in 0usize..30) {
-        let machine = machine(MAZE);
-        let mut engine = Engine::new(&machine, start(false));
-        engine.handle(Input::Begin, Duration::ZERO);
-        for seen in answers.iter().take(at) {
-            match engine.next() {
-                Next::Done(_) => return Ok(()),
-                Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
-                Next::Wait(_) | Next::Begin | Next::Survey(_) | Next::SubLoop(_) => {
-                    drop(engine.handle(Input::WaitDone, Duration::ZERO));
-                }
-            }
-        }
-        let was_over = matches!(engine.next(), Next::Done(_));
-        let mut after = engine.handle(Input::Cancel(Signal::Int), Duration::ZERO);
-        if let Next::Run(_) = engine.next() {
-            after.extend(engine.handle(Input::ActionDone(answers[29].clone()), Duration::ZERO));
-        }
-        let Next::Done(end) = engine.next() else {
-            return Err(TestCaseError::fail("the run goes on"));
-        };
-        let entered = after.iter().any(|event| matches!(event, Event::StateEnter { .. }));
-        prop_assert!(!entered, "{:?}", after);
-        // The result of the last action may have ended the run before the request counted.
-        let expected = [Outcome::Interrupted, Outcome::Error, Outcome::Blocked];
-        prop_assert!(was_over || expected.contains(&end.outcome), "{:?}", end);
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed
         env: env.into_iter().collect(),
         cancel: world.cancel.clone(),
         clock: Clock::start(),
-        limit: LIMIT,
+        limit: request.limit.map_or(LIMIT, |left| left.min(LIMIT)),
     };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);

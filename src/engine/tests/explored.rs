@@ -71,7 +71,7 @@ proptest! {
             let input = match engine.next() {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
+                Next::Wait(_) | Next::Survey(_) | Next::SubLoop(_) => Input::WaitDone,
                 Next::Run(_) => {
                     let at = engine.run().current().and_then(|name| machine.find(name)).unwrap();
                     let (verified, capped) = (engine.run().is_verified(), engine.run().capped().is_some());
@@ -109,6 +109,7 @@ fn has_timeout(machine: &Machine, at: Target) -> bool {
     match at {
         Target::Step(id) => machine.step(id).action.as_ref().is_some_and(|action| match action {
             Action::Shell(shell) => shell.timeout.is_some(),
+            Action::SubLoop(_) => false,
         }),
         Target::End(_) => false,
     }
