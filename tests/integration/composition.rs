@@ -86,7 +86,7 @@ const COMPATIBLE: &[&str] = &[
 
 #[test]
 fn what_the_predecessor_knew_loads_with_one_notice() {
-    let rest = "name: main\ndescription: d\ninitial: a\nstates:\n  a: {action: 'true', on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    let rest = "name: main\ndescription: d\ninitial: a\nstates:\n  a: {action: 'true', on_yes: done, on_no: bad}\n  bad: {terminal: true, outcome: failure, description: d}\n  done: {terminal: true}\n";
     for key in COMPATIBLE {
         let project = Project::with_loop(&format!("{key}\n{rest}"));
         let ran = project.run(&["validate", "main", "--strict", "--format", "json"]).code(0);

@@ -20,25 +20,74 @@ fn documents() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the fenced blocks with this mark.
-fn blocks(text: &str, mark: &str) -> Vec<String> {
-    let fence = format!("```{mark}\n");
-    let starts = text.split(&fence).skip(1);
-    starts.map(|rest| rest.split("\n```").next().unwrap_or_default().to_owned() + "\n").collect()
+/// A fenced block: the words behind the fence, and what is in it.
+fn blocks(text: &str) -> Vec<(&str, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(mark) = line.strip_prefix("```") {
+            let inside = lines.by_ref().take_while(|line| *line != "```");
+            blocks.push((mark, inside.flat_map(|line| [line, "\n"]).collect()));
+        }
+    }
+    blocks
 }
 
+/// A block `yaml loop` is a loop that loads, beside the files that the blocks `yaml file=PATH` of its document are.
 #[test]
 fn every_loop_in_the_documentation_loads() {
     let mut count = 0;
     for document in documents() {
-        for block in blocks(&fs::read_to_string(&document).unwrap(), "yaml loop") {
-            let project = Project::with_loop(&block);
+        let text = fs::read_to_string(&document).unwrap();
+        let blocks = blocks(&text);
+        for (_, block) in blocks.iter().filter(|(mark, _)| *mark == "yaml loop") {
+            let project = Project::with_loop(block);
+            for (mark, file) in &blocks {
+                if let Some(path) = mark.strip_prefix("yaml file=") {
+                    project.write(path, file);
+                }
+            }
             let ran = project.run(&["validate", "main"]);
             assert_eq!(ran.code, Some(0), "{}:\n{block}\n{}", document.display(), ran.all());
             count += 1;
         }
     }
-    assert!(count >= 10, "{count}");
+    assert!(count >= 25, "{count}");
+}
+
+/// Every key and evaluator of the language is named in the reference, and every key that a run obeys in an example.
+#[test]
+fn the_reference_names_every_key() {
+    let text = fs::read_to_string(root().join("docs/language.md")).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(root().join("schema/loop.schema.json")).unwrap()).unwrap();
+    let mut keys = Vec::new();
+    collect_keys(&schema, &mut keys);
+    assert!(keys.len() > 80, "{}", keys.len());
+    let is_named = |key: &&String| {
+        let mut places = text.match_indices(key.as_str());
+        places.any(|(at, _)| {
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            let after = text[at + key.len()..].chars().next().unwrap_or(' ');
+            !before.is_alphanumeric() && before != '_' && !after.is_alphanumeric() && after != '_'
+        })
+    };
+    let missing: Vec<&String> = keys.iter().filter(|key| !is_named(key)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Returns the names of all properties that a schema describes.
+fn collect_keys(schema: &serde_json::Value, keys: &mut Vec<String>) {
+    match schema {
+        serde_json::Value::Object(map) => {
+            if let Some(properties) = map.get("properties").and_then(|properties| properties.as_object()) {
+                keys.extend(properties.keys().cloned());
+            }
+            map.values().for_each(|value| collect_keys(value, keys));
+        }
+        serde_json::Value::Array(all) => all.iter().for_each(|value| collect_keys(value, keys)),
+        _ => {}
+    }
 }
 
 #[test]
