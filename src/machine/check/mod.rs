@@ -135,7 +135,7 @@ fn description(subject: &Subject<'_>, findings: &mut Diagnostics) {
     if subject.definition.description.is_none() {
         let place = Place::Key(DocPath::root().key("name"));
         let help = "add `description: …`; `show` and the reports print it";
-        findings.push(Diagnostic::note("no-description", place, "the loop has no description").help(help));
+        findings.push(Diagnostic::warning("no-description", place, "the loop has no description").help(help));
     }
 }
 
