@@ -78,16 +78,12 @@ fn the_reference_names_every_key() {
 
 /// Returns the names of all properties that a schema describes.
 fn collect_keys(schema: &serde_json::Value, keys: &mut Vec<String>) {
-    match schema {
-        serde_json::Value::Object(map) => {
-            if let Some(properties) = map.get("properties").and_then(|properties| properties.as_object()) {
-                keys.extend(properties.keys().cloned());
-            }
-            map.values().for_each(|value| collect_keys(value, keys));
-        }
-        serde_json::Value::Array(all) => all.iter().for_each(|value| collect_keys(value, keys)),
-        _ => {}
+    if let Some(map) = schema.as_object() {
+        let properties = map.get("properties").and_then(|properties| properties.as_object());
+        keys.extend(properties.into_iter().flat_map(|properties| properties.keys().cloned()));
+        map.values().for_each(|value| collect_keys(value, keys));
     }
+    schema.as_array().into_iter().flatten().for_each(|value| collect_keys(value, keys));
 }
 
 #[test]
