@@ -12,7 +12,7 @@ use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{ActionKind, Event, LoopStart, Stamped};
+use crate::engine::event::{ActionKind, Event, LoopStart, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -56,6 +56,10 @@ impl CiLog {
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = true;
                 self.close_group()
+            }
+            Event::Route { to, reason: RouteReason::Maintain, .. } => {
+                self.close_group()?;
+                self.line("↻", &format!("again from {to}"))
             }
             Event::Route { to, .. } => {
                 self.levels.verdict_due = false;

@@ -14,7 +14,7 @@ use super::step::{Standing, Step};
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::human;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Event, RouteReason, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +94,9 @@ impl Console {
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = false;
                 self.verdict()
+            }
+            Event::Route { to, reason: RouteReason::Maintain, .. } => {
+                self.note("↻", &format!("again from {to}"))
             }
             Event::Route { to, .. } => {
                 if std::mem::take(&mut self.levels.verdict_due) {

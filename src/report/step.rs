@@ -390,8 +390,11 @@ impl Tracker {
                 step.result =
                     Some(ActionResult::of_sub_loop(complete, inner.as_deref().and_then(Self::failing)));
             }),
-            Event::Route { to, verdict, reason, .. } => self.with_current(|step| {
-                step.route = Some(Routed { to: to.clone(), verdict: verdict.clone(), reason: *reason });
+            Event::Route { from, to, verdict, reason } => self.with_current(|step| {
+                // A maintain loop leaves a terminal, which is a step only when it has an action.
+                if step.state == *from {
+                    step.route = Some(Routed { to: to.clone(), verdict: verdict.clone(), reason: *reason });
+                }
             }),
             Event::LoopError { state, error } => {
                 let error = text::head(error, TAIL).to_owned();

@@ -271,6 +271,16 @@ fn a_maintain_loop_ends_after_its_cycles_as_its_last_terminal_says() {
 }
 
 #[test]
+fn the_log_says_that_a_maintain_loop_starts_again() {
+    for mode in ["--ci", "--no-ci"] {
+        let project = Project::with_loop(NIGHTLY);
+        let ran = project.run(&["run", "main", "--max-cycles", "2", "--context", "bad=9", mode]).code(0);
+        assert_eq!(ran.stdout.matches("✓ yes").count(), 2, "{}", ran.all());
+        assert_eq!(ran.stdout.matches("↻ again from look").count(), 1, "{}", ran.all());
+    }
+}
+
+#[test]
 fn the_wait_of_a_maintain_loop_ends_with_a_signal() {
     let text = NIGHTLY.replace("maintain: true", "maintain: true\nmaintain_delay: 1h");
     let project = Project::with_loop(&text);

@@ -145,7 +145,7 @@ fn warn(prepared: &Prepared, output: &Output) {
     let warnings = prepared.findings.count(Severity::Warning);
     if warnings > 0 {
         let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
-        output.warning(&format!("{file} has {count}; `ll-loop validate {file}` shows them"));
+        output.warning(&format!("{file} has {count}, see `ll-loop validate {file}`"));
     }
 }
 
