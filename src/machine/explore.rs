@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::evaluate::verdict::Verdict;
 
-use super::routing::{Ended, Key, Move, moves};
+use super::routing::{Ended, Key, Move, in_a_stall, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 
 /// A machine with more states than this is not walked to its end.
@@ -138,6 +138,10 @@ impl Walk {
                 Node { at: to, verified, capped: false },
                 Some(Arrow { from: here, word, key, is_failing }),
             );
+            if let Some(to) = in_a_stall(machine, one) {
+                let arrow = Arrow { from: here, word: Some("stall".to_owned()), key: None, is_failing };
+                self.visit(Node { at: to, verified, capped: false }, Some(arrow));
+            }
             self.cap(machine, here, to, verified);
         }
     }

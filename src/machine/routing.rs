@@ -246,6 +246,13 @@ pub struct Move {
     pub to: Option<Target>,
 }
 
+/// Returns where a state is left to in place of this move, when it has been left so too often without a change.
+pub fn in_a_stall(machine: &Machine, one: &Move) -> Option<Target> {
+    let to = machine.stall?.to?;
+    let is_judged = one.way.as_ref().is_some_and(|way| way.key != Key::Next);
+    (is_judged && !one.is_exhausted && matches!(one.to, Some(Target::Step(_)))).then_some(to)
+}
+
 /// Returns everything that can come after a state.
 pub fn moves(machine: &Machine, step: &Step) -> Vec<Move> {
     let mut moves = Vec::new();

@@ -19,7 +19,7 @@ fn any_loop() -> impl Strategy<Value = String> {
         "action: x, evaluate: {type: classify}, route: {go: @, back: @}",
     ]);
     let state = (state, prop::collection::vec(0..8usize, 6));
-    let top = (any::<[bool; 5]>(), 0..8usize);
+    let top = (any::<[bool; 6]>(), 0..8usize);
     (prop::collection::vec(state, 1..6), top).prop_map(|(states, (switches, at))| {
         let count = states.len();
         let name = |index: usize| match index % (count + 2) {
@@ -36,6 +36,7 @@ fn any_loop() -> impl Strategy<Value = String> {
             format!("max_steps: 9\non_max_steps: {target}"),
             // Counted over all cycles, so that cycles without any action come to an end.
             if switches[3] { "maintain: true" } else { "maintain: true\nmax_steps: 20" }.to_owned(),
+            format!("stall: {{window: 2, action: {target}}}"),
         ]) {
             if *is_on {
                 let _ = writeln!(text, "{line}");
@@ -71,7 +72,8 @@ proptest! {
             let input = match engine.next() {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
-                Next::Wait(_) | Next::Survey(_) | Next::SubLoop(_) => Input::WaitDone,
+                Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
+                Next::Survey(_) => Input::Surveyed(tree('a')),
                 Next::Run(_) => {
                     let at = engine.run().current().and_then(|name| machine.find(name)).unwrap();
                     let (verified, capped) = (engine.run().is_verified(), engine.run().capped().is_some());

@@ -2,15 +2,24 @@
 
 use std::collections::VecDeque;
 
-use crate::machine::routing::Move;
+use crate::machine::routing::{Move, in_a_stall};
 use crate::machine::{EndId, Machine, StepId, Target};
 
-/// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends.
+/// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends, and of stalls.
 pub(super) struct Flow {
     nodes: Vec<Target>,
     next: Vec<Vec<usize>>,
+    /// Handlers that take the place of entering a state once more, which was therefore entered before.
+    again: Vec<Vec<Again>>,
     steps: usize,
     start: usize,
+}
+
+/// A way to a handler in place of a state.
+#[derive(Clone, Copy)]
+struct Again {
+    state: usize,
+    handler: usize,
 }
 
 /// The shortest paths from the start.
@@ -35,23 +44,34 @@ impl Flow {
         }));
         let parts = components(&next);
         let limits = machine.limits;
-        for (handler, counts_passes) in
-            [(limits.iterations.handler, true), (limits.steps.and_then(|cap| cap.handler), false)]
-        {
-            let Some(handler) = handler else { continue };
-            let copy = nodes.len();
-            nodes.push(handler);
-            next.push(Vec::new());
-            for from in 0..steps {
+        let mut again = vec![Vec::new(); steps];
+        if let Some(handler) = limits.iterations.handler {
+            let handler = copy(&mut nodes, &mut next, handler, Vec::new());
+            for (from, again) in again.iter_mut().enumerate() {
                 // A new pass begins where a state is entered again, which is somewhere in a cycle.
-                let met =
-                    next[from].iter().any(|to| *to < steps && (!counts_passes || parts[*to] == parts[from]));
-                if met {
-                    next[from].push(copy);
+                let states = next[from].iter().filter(|to| **to < steps && parts[**to] == parts[from]);
+                again.extend(states.map(|state| Again { state: *state, handler }));
+            }
+        }
+        if let Some(handler) = machine.stall.and_then(|stall| stall.to) {
+            // The way out of a stall is there once, so it is part of no cycle: a node of its own leads back.
+            let after = next[index(handler)].clone();
+            let handler = copy(&mut nodes, &mut next, handler, after);
+            for (from, moves) in moves.iter().enumerate() {
+                let stalling = moves.iter().filter(|one| in_a_stall(machine, one).is_some());
+                let states = stalling.filter_map(|one| one.to.map(index));
+                again[from].extend(states.map(|state| Again { state, handler }));
+            }
+        }
+        if let Some(handler) = limits.steps.and_then(|cap| cap.handler) {
+            let handler = copy(&mut nodes, &mut next, handler, Vec::new());
+            for next in &mut next[..steps] {
+                if next.iter().any(|to| *to < steps) {
+                    next.push(handler);
                 }
             }
         }
-        Self { nodes, next, steps, start: index(machine.initial) }
+        Self { nodes, next, again, steps, start: index(machine.initial) }
     }
 
     pub(super) fn target(&self, node: usize) -> Target {
@@ -72,10 +92,12 @@ impl Flow {
             if ends_here(self.nodes[node]) {
                 continue;
             }
-            for to in &self.next[node] {
-                if before[*to].is_none() {
-                    before[*to] = Some(node);
-                    open.push_back(*to);
+            let again = self.again.get(node).into_iter().flatten();
+            let handlers = again.filter(|again| !ends_here(self.nodes[again.state]));
+            for to in self.next[node].iter().copied().chain(handlers.map(|again| again.handler)) {
+                if before[to].is_none() {
+                    before[to] = Some(node);
+                    open.push_back(to);
                 }
             }
         }
@@ -98,6 +120,13 @@ impl Flow {
         path.reverse();
         Some(path)
     }
+}
+
+/// Adds a further node for a target, and returns it.
+fn copy(nodes: &mut Vec<Target>, next: &mut Vec<Vec<usize>>, target: Target, after: Vec<usize>) -> usize {
+    nodes.push(target);
+    next.push(after);
+    nodes.len() - 1
 }
 
 /// Tells for each node the strongly connected part that it is in.

@@ -111,16 +111,35 @@ fn a_capture_that_a_path_goes_around_is_shown_with_that_path() {
 fn the_handler_of_a_cap_is_come_to_from_where_the_cap_is_met() {
     let states = "
   a: {action: x, next: b}
-  b: {action: x, on_yes: done, on_no: c}
+  b: {action: x, capture: way, on_yes: done, on_no: c, on_error: d}
   c: {action: x, next: b}
-  report: {action: 'say ${captured.b:shell} ${captured.c:shell}', next: last}
+  d: {action: x, next: b}
+  report: {action: 'say ${captured.way:shell} ${captured.c:shell}', next: last}
   last: {action: 'say ${captured.nobody?}', next: done}
   done: {terminal: true}
 ";
     assert_snapshot!(found_by(super::check, "on_max_iterations: report", states), @"
-    10:45 warning[maybe-unset]: `${captured.c}` may not be set: a → b reaches `report` without `c`
-    11:23 warning[template-injection]: `${captured.nobody}` is pasted into a shell command unquoted
+    11:47 warning[maybe-unset]: `${captured.c}` may not be set: a → b reaches `report` without `c`
+    12:23 warning[template-injection]: `${captured.nobody}` is pasted into a shell command unquoted
     ");
+}
+
+#[test]
+fn the_handler_of_a_stall_is_come_to_from_where_a_loop_stalls() {
+    let states = "
+  a: {action: x, next: b}
+  b: {action: x, on_yes: done, on_no: c, on_error: d}
+  c: {action: x, next: b}
+  d: {action: x, next: b}
+  help: {action: 'say ${captured.b:shell} ${captured.c:shell}', next: done}
+  done: {terminal: true}
+";
+    let stall = "stall: {window: 2, action: help}";
+    assert_snapshot!(found_by(super::check, stall, states), @"11:43 warning[maybe-unset]: `${captured.c}` may not be set: a → b reaches `help` without `c`");
+    let always = states.replace(", on_error: d}\n", "}\n").replace("  d: {action: x, next: b}\n", "");
+    assert_snapshot!(found_by(super::check, stall, &always), @"");
+    let deeply = found_by(super::check_deeply, stall, states);
+    assert!(!deeply.contains("never-entered"), "{deeply}");
 }
 
 #[test]
