@@ -240,23 +240,25 @@ impl Decode for Duration {
 impl Decode for Template {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         let source = text(node, path, "a text", out)?;
-        match Self::parse(source) {
-            Ok(template) => Some(template),
-            Err(errors) => {
-                for error in errors {
-                    let place = Place::Within(path.clone(), error.span);
-                    out.push(
-                        Diagnostic::error("template", place, error.kind.to_string()).help(error.kind.help()),
-                    );
-                }
-                None
-            }
-        }
+        template(source, path, out)
     }
 
     fn schema(_: &mut Definitions) -> Value {
         text_schema()
     }
+}
+
+/// Reads a template that stands at this path; each of its mistakes is a finding.
+pub fn template(source: &str, path: &DocPath, out: &mut Diagnostics) -> Option<Template> {
+    let errors = match Template::parse(source) {
+        Ok(template) => return Some(template),
+        Err(errors) => errors,
+    };
+    for error in errors {
+        let place = Place::Within(path.clone(), error.span);
+        out.push(Diagnostic::error("template", place, error.kind.to_string()).help(error.kind.help()));
+    }
+    None
 }
 
 macro_rules! decode_name {

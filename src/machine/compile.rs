@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
@@ -375,17 +376,8 @@ impl<'d> Compiler<'d> {
         let Some(text) = value.as_str() else {
             return Binding::Value(value.clone());
         };
-        match Template::parse(text) {
-            Ok(template) => Binding::Text(template),
-            Err(errors) => {
-                for error in errors {
-                    let place = Place::Within(path.clone(), error.span.clone());
-                    let message = error.kind.to_string();
-                    self.problems.push(Diagnostic::error("template", place, message).help(error.kind.help()));
-                }
-                Binding::Value(value.clone())
-            }
-        }
+        let template = decode::template(text, path, &mut self.problems);
+        template.map_or_else(|| Binding::Value(value.clone()), Binding::Text)
     }
 
     fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
