@@ -86,6 +86,50 @@ fn collect_keys(schema: &serde_json::Value, keys: &mut Vec<String>) {
     schema.as_array().into_iter().flatten().for_each(|value| collect_keys(value, keys));
 }
 
+/// The files of these could not be read on a page: huge, empty, with characters that nobody sees, or more than one.
+const NOT_SHOWN: [&str; 6] =
+    ["binding", "empty-file", "not-explored", "yaml-character", "yaml-limit", "yaml-syntax"];
+
+/// The example of a finding has that finding, as it stands or within a whole loop.
+#[test]
+fn every_example_of_a_finding_has_it() {
+    let text = fs::read_to_string(root().join("docs/diagnostics.md")).unwrap();
+    let mut count = 0;
+    for section in text.split("\n## `").skip(1) {
+        let code = section.split('`').next().unwrap();
+        let blocks = blocks(section);
+        let example = blocks.iter().find(|(mark, _)| *mark == "yaml").map(|(_, example)| example);
+        let Some(example) = example.filter(|_| !NOT_SHOWN.contains(&code)) else { continue };
+        let is_found = [example.clone(), completed(example)].iter().any(|text| {
+            let project = Project::with_loop(text);
+            let wanted = format!("\"code\":\"{code}\"");
+            let has = |arguments: &[&str]| project.run(arguments).stdout.contains(&wanted);
+            has(&["validate", "main", "--format", "json"])
+                || has(&["validate", "main", "--deep", "--format", "json"])
+        });
+        assert!(is_found, "{code}:\n{example}");
+        count += 1;
+    }
+    assert!(count > 45, "{count}");
+}
+
+/// Adds to a part of a loop file what a whole one needs.
+fn completed(part: &str) -> String {
+    let has = |key: &str| part.lines().any(|line| line.starts_with(&format!("{key}:")));
+    let mut whole = part.to_owned();
+    if !has("name") {
+        whole = format!("name: main\n{whole}");
+    }
+    if !["states", "from", "paradigm", "flow"].iter().any(|key| has(key)) {
+        whole += "initial: work\nstates: {work: {action: x, next: done}, done: {terminal: true}}\n";
+    } else if has("states") && !has("initial") {
+        let states = part.split_once("states:").map_or("", |(_, states)| states);
+        let first = states.trim_start_matches([' ', '\n', '{']).split(':').next().unwrap();
+        whole.extend(["initial: ", first, "\n"]);
+    }
+    whole
+}
+
 #[test]
 fn every_dependency_is_accounted_for() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
