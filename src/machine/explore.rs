@@ -50,6 +50,7 @@ pub struct DeadEnd {
 /// Everything that can happen, as far as it was walked.
 #[derive(Clone, Debug)]
 pub struct Exploration {
+    known: BTreeMap<Node, usize>,
     nodes: Vec<Node>,
     /// The first arrow into each node: they are walked in the order of their distance from the start.
     first: Vec<Option<Arrow>>,
@@ -72,6 +73,7 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
         here += 1;
     }
     Exploration {
+        known: walk.known,
         nodes: walk.nodes,
         first: walk.first,
         next: walk.next,
@@ -203,12 +205,14 @@ impl Exploration {
 
     /// Tells whether a run can come to this place.
     pub fn contains(&self, node: Node) -> bool {
-        self.nodes.contains(&node)
+        self.known.contains_key(&node)
     }
 
     /// Tells whether a run can come to a state.
     pub fn reaches(&self, target: Target) -> bool {
-        self.nodes.iter().any(|node| node.at == target)
+        [(false, false), (false, true), (true, false), (true, true)]
+            .into_iter()
+            .any(|(verified, capped)| self.contains(Node { at: target, verified, capped }))
     }
 
     /// Returns how a node was first come to.
@@ -237,34 +241,30 @@ impl Exploration {
 
     /// Writes the shortest way to a node: `check (no) → fix → done`.
     pub fn path(&self, machine: &Machine, node: usize) -> String {
-        let mut parts = Vec::new();
-        let mut here = Some(node);
-        let mut word: Option<String> = None;
-        while let Some(node) = here {
-            let name = machine.name_of(self.nodes[node].at);
-            parts.push(match word.take() {
-                Some(word) => format!("{name} ({word})"),
-                None => name.to_string(),
-            });
-            here = self.arrow_to(node).map(|arrow| {
-                word.clone_from(&arrow.word);
-                arrow.from
-            });
+        let mut way = vec![(node, None)];
+        let mut here = node;
+        while let Some(arrow) = self.arrow_to(here) {
+            here = arrow.from;
+            way.push((here, arrow.word.as_deref()));
         }
-        parts.reverse();
-        shortened(parts).join(" → ")
+        way.reverse();
+        written(&way, |(node, word)| {
+            let name = machine.name_of(self.nodes[*node].at);
+            word.map_or_else(|| name.to_string(), |word| format!("{name} ({word})"))
+        })
     }
 }
 
-/// Leaves out the middle of a path that nobody would read.
-pub(super) fn shortened(mut parts: Vec<String>) -> Vec<String> {
+/// Writes a way, and leaves out the middle of one that nobody would read.
+pub(super) fn written<T>(way: &[T], write: impl Fn(&T) -> String) -> String {
     const ENDS: usize = 6;
-    if parts.len() > 2 * ENDS {
-        let left_out = parts.len() - 2 * ENDS + 1;
-        let tail = parts.split_off(parts.len() - ENDS);
-        parts.truncate(ENDS - 1);
-        parts.push(format!("… {left_out} more …"));
-        parts.extend(tail);
-    }
-    parts
+    let all = |part: &[T]| part.iter().map(&write).collect::<Vec<_>>();
+    let parts = if way.len() > 2 * ENDS {
+        let (head, tail) = (&way[..ENDS - 1], &way[way.len() - ENDS..]);
+        let left_out = way.len() - head.len() - tail.len();
+        [all(head), vec![format!("… {left_out} more …")], all(tail)].concat()
+    } else {
+        all(way)
+    };
+    parts.join(" → ")
 }

@@ -3,7 +3,7 @@
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::routing::Move;
-use crate::machine::{Machine, Routes, Step, StepId, Target};
+use crate::machine::{Machine, Routes, Step, StepId, Target, explore};
 
 use super::{Subject, state};
 
@@ -176,6 +176,6 @@ fn last_next(machine: &Machine, cycle: &[StepId]) -> Place {
 
 /// Writes a cycle with its beginning once more at the end.
 fn written(subject: &Subject<'_>, cycle: &[StepId]) -> String {
-    let names = cycle.iter().chain(cycle.first()).map(|id| subject.name(Target::Step(*id)).to_string());
-    crate::machine::explore::shortened(names.collect()).join(" → ")
+    let round: Vec<_> = cycle.iter().chain(cycle.first()).collect();
+    explore::written(&round, |id| subject.name(Target::Step(**id)).to_string())
 }

@@ -33,14 +33,14 @@ fn endless(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics)
         return;
     }
     let can_end = all.can_reach(|_, node| matches!(node.at, Target::End(_)) && !node.capped);
-    let can_stop = all.can_reach(|index, _| all.dead_ends().iter().any(|end| end.node == index));
-    let mut said: Vec<Target> = Vec::new();
+    let stops: BTreeSet<usize> = all.dead_ends().iter().map(|end| end.node).collect();
+    let can_stop = all.can_reach(|index, _| stops.contains(&index));
+    let mut said: BTreeSet<Target> = BTreeSet::new();
     for (index, node) in all.nodes() {
         let is_entry = all.arrow_to(index).is_none_or(|arrow| can_end[arrow.from]);
-        if can_end[index] || node.capped || !is_entry || said.contains(&node.at) {
+        if can_end[index] || node.capped || !is_entry || !said.insert(node.at) {
             continue;
         }
-        said.push(node.at);
         let name = subject.name(node.at);
         let how = if can_stop[index] { "an error or a limit" } else { "a limit" };
         let path = all.path(subject.machine, index);

@@ -43,22 +43,25 @@ const SUPERSEDED: [&str; 2] = ["no-end", "unhandled-verdict"];
 
 /// Returns every warning and note about a machine; none of them blocks by itself.
 pub fn check(machine: &Machine, definition: &Loop) -> Diagnostics {
-    let subject = Subject::new(machine, definition);
-    let mut findings = Diagnostics::default();
-    for rule in RULES {
-        rule(&subject, &mut findings);
-    }
-    findings
+    apply(&Subject::new(machine, definition))
 }
 
 /// The same, and what a walk through everything that can happen shows.
 pub fn check_deeply(machine: &Machine, definition: &Loop) -> Diagnostics {
+    let subject = Subject::new(machine, definition);
     let mut findings = Diagnostics::default();
-    let plain = check(machine, definition);
-    for finding in plain.iter().filter(|finding| !SUPERSEDED.contains(&finding.code)) {
+    for finding in apply(&subject).iter().filter(|finding| !SUPERSEDED.contains(&finding.code)) {
         findings.push(finding.clone());
     }
-    deep::walk(&Subject::new(machine, definition), &mut findings);
+    deep::walk(&subject, &mut findings);
+    findings
+}
+
+fn apply(subject: &Subject<'_>) -> Diagnostics {
+    let mut findings = Diagnostics::default();
+    for rule in RULES {
+        rule(subject, &mut findings);
+    }
     findings
 }
 

@@ -6,7 +6,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
-use crate::machine::explore::shortened;
+use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph};
 
 use super::{Subject, listed, state};
@@ -119,21 +119,21 @@ fn finding(
     path: &[Target],
 ) -> Diagnostic {
     let expression = one.expression;
-    let names: Vec<String> = path.iter().map(|target| subject.name(*target).to_string()).collect();
+    let name = |target: &Target| subject.name(*target).to_string();
     let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()));
     let without = match what {
         Wanted::Capture(_) => format!("without {}", setters()),
         Wanted::Prev => "without an action before".to_owned(),
         Wanted::Result => "without an evaluation before".to_owned(),
     };
-    let message = match names.split_last() {
+    let message = match path.split_last() {
         Some((here, before)) if !before.is_empty() => {
-            let way = shortened(before.to_vec()).join(" → ");
+            let (way, here) = (written(before, name), name(here));
             format!("`${{{expression}}}` may not be set: {way} reaches `{here}` {without}")
         }
         _ => format!(
             "`${{{expression}}}` may not be set: the run begins in `{}`",
-            names.last().map_or("", String::as_str)
+            path.last().map(name).unwrap_or_default()
         ),
     };
     let help = match what {
