@@ -6,6 +6,7 @@
 //! ```text
 //!   cli            composition root; nobody imports it
 //!    ├── run       the driver: performs what the engine asks
+//!    │    ├── host      the CLIs of agents
 //!    │    ├── process   children and signals
 //!    │    ├── journal   durable events
 //!    │    └── report    sinks, digest, formats ◀── ci   providers
@@ -25,6 +26,7 @@ pub mod cli;
 pub mod definition;
 pub mod engine;
 pub mod evaluate;
+pub mod host;
 pub mod journal;
 pub mod machine;
 pub mod process;

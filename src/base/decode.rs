@@ -892,6 +892,22 @@ macro_rules! choice {
             }
         }
 
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                match word.as_ref() {
+                    $($word => Ok(Self::$variant),)*
+                    other => Err(serde::de::Error::unknown_variant(other, Self::WORDS)),
+                }
+            }
+        }
+
         impl $crate::base::decode::Decode for $name {
             fn decode(
                 node: &$crate::base::node::Node,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::base::time::parse_duration;
+use crate::machine::OnHandoff;
 
 /// Runs loops: YAML finite-state machines that check, fix and verify until it is clean, a limit is met, or a person
 /// is needed.
@@ -107,6 +108,8 @@ pub(super) struct RunArgs {
     /// Save and hand off (exit 75) when the run would last longer
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) deadline: Option<Duration>,
+    #[command(flatten)]
+    pub(super) llm: LlmArgs,
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,
@@ -119,6 +122,43 @@ pub(super) struct RunArgs {
     /// Show the last words only
     #[arg(long, short)]
     pub(super) quiet: bool,
+}
+
+/// Whether and how models are asked.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Agents and models")]
+pub(super) struct LlmArgs {
+    /// Let states ask agents and models. On by default, but not in CI
+    #[arg(long, overrides_with = "no_llm")]
+    pub(super) llm: bool,
+    /// Ask no agent and no model, whatever the file says. On by default in CI
+    #[arg(long)]
+    pub(super) no_llm: bool,
+    /// The CLI of the agent; `LL_HOST_CLI`, or the first one on PATH, when absent
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// Agree that agents run without asking for permission
+    #[arg(long, short = 'y')]
+    pub(super) yes: bool,
+    /// Spend no more US dollars on models, over all resumes
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(super) max_cost: Option<f64>,
+    /// Use no more tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_tokens: Option<u64>,
+    /// Make no more calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_llm_calls: Option<u32>,
+    /// Who continues after a hand-off signal, whatever the file says
+    #[arg(long, value_name = "WHO", value_parser = clap::builder::PossibleValuesParser::new(OnHandoff::WORDS))]
+    pub(super) on_handoff: Option<String>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.trim_start_matches('$').parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
+    }
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

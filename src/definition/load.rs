@@ -577,8 +577,8 @@ mod tests {
     #[test]
     fn keys_that_are_no_keys_are_told_apart() {
         check(&with("max_iteration: 3", ""), &["3:1 unknown-key: unknown key `max_iteration`"]);
-        check(&with("budget: {}", ""), &["3:1 not-yet: `budget` is not supported by this version"]);
-        check(&with("", ", agent: x"), &["5:33 not-yet: `agent` is not supported by this version"]);
+        check(&with("budget: {cost: 3}", ""), &["3:10 unknown-key: unknown key `cost`"]);
+        check(&with("", ", agnt: x"), &["5:33 unknown-key: unknown key `agnt`"]);
         check(
             &with("singleton: true", ", shared_ok: 1"),
             &[

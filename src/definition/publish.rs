@@ -155,6 +155,17 @@ mod tests {
             true,
         );
         check(&with("idle_timeout: 3\nparadigm: fsm\non_handoff: spawn\nmax_steps: 3", ""), true);
+        check(
+            &with(
+                "budget: {cost_usd: 2.5, tokens: 9, unpriced: allow}\nsignals: [stop]\nmax_handoffs: 2",
+                "",
+            ),
+            true,
+        );
+        check(&with("", ", action_type: prompt, agent: x, tools: [Read], model: m"), true);
+        check(&with("", ", action_type: mcp_tool, params: {a: [1, {b: '${context.c}'}]}"), true);
+        let schema = "{type: object, properties: {verdict: {enum: [a, b]}}}";
+        check(&with("", &format!(", evaluate: {{type: llm_structured, schema: {schema}}}")), true);
     }
 
     #[test]
@@ -183,7 +194,12 @@ mod tests {
         check(&with("", ", with: [a]"), false);
         check(&with("on_handoff: explode", ""), false);
         check(&with("unheard_of: 1", ""), false);
-        check(&with("", ", agent: x"), false);
+        check(&with("", ", agent: [x]"), false);
+        check(&with("", ", params: [x]"), false);
+        check(&with("", ", evaluate: {type: llm_structured, schema: {type: object}}"), false);
+        check(&with("", ", evaluate: {type: llm_structured, schema: [verdict]}"), false);
+        check(&with("budget: {unpriced: maybe}", ""), false);
+        check(&with("signals: [start]", ""), false);
         check(&with("", ", on_yes: [done]"), false);
         check(&with("", ", on_yes: a/b"), false);
         check(&with("", ", on_retry_exhausted: $current"), false);

@@ -83,8 +83,14 @@ record! {
         commands: Vec<CommandHint> = Vec::new(),
         /// Settings for model calls.
         llm: Option<LlmSettings>,
+        /// What a run may spend on models, over all its resumes.
+        budget: Option<Budget>,
+        /// Which signals in the output of actions the loop obeys.
+        signals: Vec<SignalKind> = SignalKind::ALL.to_vec(),
         /// What happens at a hand-off signal.
         on_handoff: OnHandoff = OnHandoff::Pause,
+        /// How often a run may hand off to a new session by itself.
+        max_handoffs: Count = Count::of(10),
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
@@ -111,11 +117,6 @@ record! {
         "prepatch_check",
         "*_ok",
     ]
-    later {
-        "signals" = "the choice of signals comes with a later version; every signal is obeyed",
-        "budget" = "budgets come with a later version; `max_steps` and `timeout` bound a run",
-        "max_handoffs" = "hand-offs to a new session come with a later version",
-    }
 }
 
 record! {
@@ -175,6 +176,14 @@ record! {
         param: IndexMap<VarName, Field<Value>> = IndexMap::new(),
         /// Extra values that a prompt is shown.
         context: IndexMap<VarName, Template> = IndexMap::new(),
+        /// The agent of the host that takes a prompt.
+        agent: Option<Template>,
+        /// The tools that a prompt may use; the host's own choice when absent.
+        tools: Vec<String> = Vec::new(),
+        /// The model for a prompt; the host's own choice when absent.
+        model: Option<Template>,
+        /// The arguments of an MCP tool, with templates in their texts.
+        params: IndexMap<String, Value> = IndexMap::new(),
     }
     ignored [
         "host_guard",
@@ -194,12 +203,6 @@ record! {
         "prepatch_check",
         "*_ok",
     ]
-    later {
-        "agent" = "the choice of an agent comes with a later version",
-        "tools" = "the choice of tools comes with a later version",
-        "model" = "the choice of a model comes with a later version",
-        "params" = "calls of MCP tools come with a later version",
-    }
 }
 
 record! {
@@ -289,6 +292,23 @@ choice! {
 choice! {
     /// What happens when an action asks for a hand-off.
     pub enum OnHandoff { Pause = "pause", Spawn = "spawn", Terminate = "terminate" }
+}
+
+choice! {
+    /// A signal that an action can print at the start of a line.
+    pub enum SignalKind {
+        /// `CONTEXT_HANDOFF:`: the work goes on in a fresh session.
+        Handoff = "handoff",
+        /// `FATAL_ERROR:`: the run is over as an error.
+        Error = "error",
+        /// `LOOP_STOP:`: the run is over in order.
+        Stop = "stop",
+    }
+}
+
+impl SignalKind {
+    /// Every signal, in the order in which they count when there are several.
+    pub const ALL: [Self; 3] = [Self::Handoff, Self::Error, Self::Stop];
 }
 
 choice! {
@@ -404,12 +424,31 @@ record! {
         /// Whether models may be called at all.
         enabled: bool = true,
         /// The model of the judge.
-        model: Option<String>,
+        model: Option<Template>,
         /// The longest answer of the judge.
         max_tokens: Option<Count>,
         /// The longest time for a call.
         timeout: Option<Duration>,
     }
+}
+
+record! {
+    /// Hard caps on what models may cost.
+    pub struct Budget {
+        /// US dollars.
+        cost_usd: Option<f64>,
+        /// Tokens, in and out.
+        tokens: Option<Count>,
+        /// Calls of a host, judges included.
+        llm_calls: Option<Count>,
+        /// What to do with a cap on cost when a call has no known price.
+        unpriced: Unpriced = Unpriced::Refuse,
+    }
+}
+
+choice! {
+    /// What a cap on cost means for calls without a known price.
+    pub enum Unpriced { Refuse = "refuse", Allow = "allow" }
 }
 
 /// Where a route leads.

@@ -1,30 +1,42 @@
 //! From where a run stands to the next thing that happens in it. One decision is one event.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
-use crate::base::template::{RenderError, Template};
-use crate::base::text::plural;
+use crate::base::template::{RenderError, Scope, Template};
+use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
 use crate::evaluate::field::FieldError;
+use crate::evaluate::model::{Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
 use crate::machine::routing::{self, Ended, Reason};
 use crate::machine::{
-    Action, Binding, Cap, EndId, Meaning, Routes, ShellAction, Step, StepId, SubLoopAction, SubLoopInput,
-    Target,
+    self, Action, Binding, Budget, Cap, EndId, Meaning, OnHandoff, PromptAction, Routes, Step, StepId,
+    SubLoopAction, SubLoopInput, Target,
 };
 
-use super::event::{ActionComplete, ActionKind, Event, LoopComplete, RouteReason, SubLoopComplete, Tree};
+use super::event::{
+    ActionComplete, ActionKind, Event, Halt, Handoff, HandoffReason, Llm, LoopComplete, RouteReason,
+    SubLoopComplete, Tree,
+};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, Around, SubLoopEnd, SubLoopRequest, SurveyRequest};
+use super::request::{
+    ActionRequest, Around, AskRequest, PromptRequest, Setting, SubLoopEnd, SubLoopRequest, SurveyRequest,
+    ToolRequest,
+};
 use super::run::{Deciding, Ending, Phase};
-use super::{Engine, Request, environment};
+use super::signals::{self, Found};
+use super::{Engine, Request, budget, environment};
+
+/// How long a model may take to answer when the loop does not say.
+const ASKING_TIME: Duration = Duration::from_mins(30);
 
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
@@ -56,6 +68,14 @@ impl Engine<'_> {
                 }
                 Look::Refused(event) => return Some(*event),
             }
+            match self.ask(id) {
+                Ok(None) => {}
+                Ok(Some(request)) => {
+                    self.question = Some(Box::new(request));
+                    return None;
+                }
+                Err(event) => return Some(*event),
+            }
         }
         Some(match deciding {
             Deciding::Arrive { to, waited } => self.arrive(to, waited),
@@ -85,7 +105,8 @@ impl Engine<'_> {
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
         let is_judged = has_evaluator || self.run.sub_loop().is_some();
-        (is_judged && self.ended_around(step).is_none()).then_some(id)
+        let is_over = self.is_without_model(step) || self.signal(step).is_some();
+        (is_judged && !is_over && self.ended_around(step).is_none()).then_some(id)
     }
 
     /// Finds out whether a survey of the working tree is missing before a step can be judged.
@@ -111,6 +132,51 @@ impl Engine<'_> {
                 Look::Refused(Box::new(interrupted))
             }
             (Some(scope), None) => Look::Due(scope),
+        }
+    }
+
+    /// Returns the question for a model that is due before a step can be judged, or what comes in its place.
+    fn ask(&self, id: StepId) -> Result<Option<AskRequest>, Box<Event>> {
+        let step = self.machine.step(id);
+        let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && self.answer.is_none());
+        let Some(evaluate) = asking else { return Ok(None) };
+        let name = &step.name;
+        let refused =
+            self.interrupted(name).or_else(|| self.out_of_time(name)).or_else(|| self.over_budget(name));
+        if let Some(event) = refused {
+            return Err(Box::new(event));
+        }
+        let unresolved = |error: String| Box::new(error_in(name, "evaluate", &error));
+        let question = match evaluate.question(self.judging(id, &self.scope(), None)) {
+            Some(Ok(question)) => question,
+            Some(Err(error)) => return Err(unresolved(error.to_string())),
+            None => return Ok(None),
+        };
+        let llm = &self.machine.llm;
+        let model = match (question.model.clone(), &llm.model) {
+            (None, Some(model)) => Some(self.render(model).map_err(|error| unresolved(error.to_string()))?),
+            (model, _) => model,
+        };
+        let bounds =
+            machine::Setting { timeout: llm.timeout.or(Some(ASKING_TIME)), ..machine::Setting::default() };
+        let setting = self.setting(&bounds).map_err(|error| unresolved(error.to_string()))?;
+        Ok(Some(AskRequest {
+            question: Question { model, ..question },
+            max_tokens: llm.max_tokens,
+            setting,
+            budget: self.budget_left(),
+        }))
+    }
+
+    /// Returns what an evaluator can see.
+    fn judging<'e>(&'e self, id: StepId, scope: &'e dyn Scope, survey: Option<&'e Surveyed>) -> Judging<'e> {
+        Judging {
+            seen: self.run.seen(),
+            scope,
+            action: self.run.action(),
+            memory: self.run.memories().get(&id),
+            survey,
+            answer: self.answer.as_ref(),
         }
     }
 
@@ -141,8 +207,8 @@ impl Engine<'_> {
     }
 
     /// The end of an action as an event.
-    pub(super) fn completed(&self, seen: Observation) -> Event {
-        Event::ActionComplete(ActionComplete { step: self.run.step(), seen })
+    pub(super) fn completed(&self, seen: Observation, usage: Option<Usage>) -> Event {
+        Event::ActionComplete(ActionComplete { step: self.run.step(), seen, usage })
     }
 
     /// Cancellation first, then the end, then the caps, then work.
@@ -223,7 +289,11 @@ impl Engine<'_> {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
-            | TerminatedBy::Stall => limits.iterations.handler,
+            | TerminatedBy::Stall
+            | TerminatedBy::FatalError
+            | TerminatedBy::LoopStop
+            | TerminatedBy::Budget
+            | TerminatedBy::Unavailable => limits.iterations.handler,
         };
         match (handler, self.run.current()) {
             (Some(handler), Some(from)) => Event::Route {
@@ -274,42 +344,122 @@ impl Engine<'_> {
 
     fn act(&mut self, id: StepId) -> Event {
         let step = self.machine.step(id);
+        if self.is_without_model(step) {
+            return without_model(step);
+        }
         match &step.action {
-            Some(Action::Shell(shell)) => match self.request(shell, Some(step)) {
-                Ok(event) => event,
-                Err(error) => error_in(&step.name, "action", &error.to_string()),
-            },
             Some(Action::SubLoop(sub)) => match self.request_sub_loop(sub, &step.name) {
                 Ok(event) => event,
                 Err(error) => error_in(&step.name, "loop", &error.to_string()),
+            },
+            Some(action) => match self.request(action, &step.name) {
+                Ok(event) => event,
+                Err(error) => error_in(&step.name, "action", &error.to_string()),
             },
             None => self.judge(id),
         }
     }
 
+    /// Tells whether a step needs a model and none may be asked.
+    fn is_without_model(&self, step: &Step) -> bool {
+        step.needs_model() && !self.may_ask()
+    }
+
+    fn may_ask(&self) -> bool {
+        match self.start.event.llm {
+            Llm::Off => false,
+            Llm::Replay => true,
+            Llm::On => !self.machine.llm.is_forbidden,
+        }
+    }
+
+    /// Returns the end of a run whose budget is met.
+    fn over_budget(&self, name: &StateName) -> Option<Event> {
+        let reason = budget::met(self.budget(), self.run.usage(), self.run.dearest())?;
+        Some(self.spent(name, reason))
+    }
+
+    fn spent(&self, name: &StateName, reason: String) -> Event {
+        let (outcome, by) = (Outcome::OverBudget, TerminatedBy::Budget);
+        self.complete(Ending { outcome, by, state: name.clone(), reason, signal: None })
+    }
+
+    /// Returns what models may cost in all.
+    fn budget(&self) -> Budget {
+        budget::both(self.machine.budget, self.start.budget)
+    }
+
+    fn budget_left(&self) -> Budget {
+        budget::left(self.budget(), self.run.usage())
+    }
+
     /// Resolves an action and announces it.
-    fn request(&mut self, shell: &ShellAction, step: Option<&Step>) -> Result<Event, RenderError> {
-        let text = self.render(&shell.text)?;
-        let cwd = shell.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
+    fn request(&mut self, action: &Action, state: &StateName) -> Result<Event, RenderError> {
+        let text = self.render(action.text())?;
+        let (request, kind, shown) = match action {
+            Action::Shell(shell) => {
+                let setting = self.setting(&shell.setting)?;
+                let request = ActionRequest { shell: shell.shell.clone(), text: text.clone(), setting };
+                (Request::Action(request), ActionKind::Shell, text)
+            }
+            Action::Prompt(prompt) => {
+                if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
+                    return Ok(event);
+                }
+                let request = self.prompt(prompt, text)?;
+                let shown = request.text.clone();
+                (Request::Prompt(Box::new(request)), ActionKind::Prompt, shown)
+            }
+            Action::Tool(tool) => {
+                let Some((server, name)) = text.trim().split_once('/') else {
+                    return Ok(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL")));
+                };
+                let params = tool.params.iter().map(|(key, value)| {
+                    Ok((key.clone(), value.render(&mut |template| self.render(template))?))
+                });
+                let params: Map<String, Value> = params.collect::<Result<_, RenderError>>()?;
+                let shown = format!("{text} {}", Value::Object(params.clone()));
+                let (server, tool_name) = (server.to_owned(), name.to_owned());
+                let setting = self.setting(&tool.setting)?;
+                let request = ToolRequest { server, tool: tool_name, params, setting };
+                (Request::Tool(Box::new(request)), ActionKind::Mcp, shown)
+            }
+            // A sub-loop is announced by itself.
+            Action::SubLoop(sub) => return self.request_sub_loop(sub, state),
+        };
+        self.request = Some(request);
+        Ok(Event::ActionStart { state: state.clone(), action: shown, kind })
+    }
+
+    /// Puts a prompt together.
+    fn prompt(&self, prompt: &PromptAction, text: String) -> Result<PromptRequest, RenderError> {
+        let mut text = text;
+        for (index, (name, value)) in prompt.context.iter().enumerate() {
+            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
+            let value = self.render(value)?;
+            let _ = write!(text, "{before}- {name}: {value}");
+        }
+        let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
+        Ok(PromptRequest {
+            text,
+            agent: rendered(&prompt.agent)?,
+            tools: prompt.tools.clone(),
+            model: rendered(&prompt.model)?,
+            setting: self.setting(&prompt.setting)?,
+            budget: self.budget_left(),
+        })
+    }
+
+    /// Resolves where and how long an action runs. That of a terminal has little time when nothing else is said.
+    fn setting(&self, setting: &machine::Setting) -> Result<Setting, RenderError> {
+        let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
-        for (name, value) in self.machine.env.iter().chain(&shell.env) {
+        for (name, value) in self.machine.env.iter().chain(&setting.env) {
             env.push((name.clone(), self.render(value)?));
         }
-        let timeout = if step.is_none() { shell.timeout.or(Some(CLOSING_TIME)) } else { shell.timeout };
-        self.request = Some(Request::Action(ActionRequest {
-            shell: shell.shell.clone(),
-            text: text.clone(),
-            env,
-            cwd,
-            end: self.end_of_action(timeout),
-            idle: shell.idle_timeout,
-        }));
-        let state = match (step, self.run.phase()) {
-            (Some(step), _) => step.name.clone(),
-            (None, Phase::Deciding(Deciding::Arrive { to, .. })) => self.machine.name_of(*to).clone(),
-            (None, _) => self.machine.name_of(self.machine.initial).clone(),
-        };
-        Ok(Event::ActionStart { state, action: text, kind: ActionKind::Shell })
+        let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
+        let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
+        Ok(Setting { env, cwd, end: self.end_of_action(timeout), idle: setting.idle_timeout })
     }
 
     /// Resolves a sub-loop and announces it.
@@ -336,7 +486,8 @@ impl Engine<'_> {
         let left = |end: Duration| end.saturating_sub(self.now);
         let timeout = sub.timeout.into_iter().chain(self.timeout().map(left)).min();
         let deadline = self.start.deadline.map(left);
-        let request = SubLoopRequest { name: name.clone(), params, around, timeout, deadline };
+        let budget = self.budget_left();
+        let request = SubLoopRequest { name: name.clone(), params, around, timeout, deadline, budget };
         self.request = Some(Request::SubLoop(Box::new(request)));
         Ok(Event::SubLoopStart { state: state.clone(), r#loop: name })
     }
@@ -348,11 +499,14 @@ impl Engine<'_> {
             (_, Some(Action::SubLoop(sub))) => {
                 (self.render(&sub.name).unwrap_or_default(), matches!(sub.given, SubLoopInput::Everything))
             }
-            (_, Some(Action::Shell(_)) | None) => (String::new(), false),
+            (_, Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None) => {
+                (String::new(), false)
+            }
         };
         let state = step.name.clone();
         Event::SubLoopComplete(match end {
             Ok(end) => SubLoopComplete {
+                halt: halt(&end),
                 state,
                 r#loop: name,
                 verdict: sub_loop_verdict(end.complete.outcome),
@@ -361,6 +515,7 @@ impl Engine<'_> {
                 steps: end.complete.steps,
                 duration_ms: end.complete.duration_ms,
                 error: None,
+                usage: end.usage,
                 captured: if gives_back { end.captured } else { IndexMap::new() },
                 output: end.output,
             },
@@ -373,6 +528,8 @@ impl Engine<'_> {
                 steps: 0,
                 duration_ms: 0,
                 error: Some(error),
+                halt: None,
+                usage: Usage::default(),
                 captured: IndexMap::new(),
                 output: Text::default(),
             },
@@ -392,6 +549,9 @@ impl Engine<'_> {
         let step = self.machine.step(id);
         if let Some(event) = self.ended_around(step) {
             return event;
+        }
+        if let Some(found) = self.signal(step) {
+            return Event::Signal { state: step.name.clone(), signal: found.signal, text: found.text };
         }
         if let Some(sub) = self.run.sub_loop() {
             let mut details = Map::new();
@@ -414,14 +574,8 @@ impl Engine<'_> {
                     Ok(scope) => scope,
                     Err(error) => return error_in(&step.name, "evaluate", &error.to_string()),
                 };
-                let judging = Judging {
-                    seen: self.run.seen(),
-                    scope: &self.scope(),
-                    action: self.run.action(),
-                    memory: self.run.memories().get(&id),
-                    survey: scope.and_then(|scope| self.surveyed(&scope)),
-                };
-                let judged = match evaluate.judge(judging) {
+                let survey = scope.and_then(|scope| self.surveyed(&scope));
+                let judged = match evaluate.judge(self.judging(id, &self.scope(), survey)) {
                     Ok(judged) => judged,
                     Err(FieldError::Render(error)) => {
                         return error_in(&step.name, "evaluate", &error.to_string());
@@ -446,17 +600,69 @@ impl Engine<'_> {
 
     /// An action that was stopped because the run is to end ends the run.
     fn ended_around(&self, step: &Step) -> Option<Event> {
-        if self.run.sub_loop().is_some() {
-            return self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
+        if let Some(sub) = self.run.sub_loop() {
+            let own = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
+            return own.or_else(|| Some(self.halted(step, sub.halt.as_ref()?)));
         }
-        match self.run.seen()?.stop? {
+        let answer = self.answer.as_ref();
+        let seen = self.run.seen();
+        let cause = seen.and_then(|seen| seen.stop).or_else(|| answer?.stop)?;
+        let why = || {
+            let of_action = seen.and_then(|seen| seen.failure.clone());
+            of_action.or_else(|| answer?.reply.as_ref().err().cloned()).unwrap_or_default()
+        };
+        match cause {
             Stop::LoopTimeout => {
                 Some(Event::LoopTimeout { state: step.name.clone(), elapsed_ms: millis(self.now) })
             }
             Stop::Deadline => Some(self.hand_off(&step.name)),
             Stop::Cancelled => self.interrupted(&step.name),
+            Stop::Budget => Some(self.spent(&step.name, why())),
+            Stop::Unavailable => {
+                let (outcome, by) = (Outcome::Unavailable, TerminatedBy::Unavailable);
+                let (state, reason) = (step.name.clone(), why());
+                Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
+            }
+            Stop::Quota => Some(saved(&step.name, HandoffReason::Quota, why())),
             Stop::Timeout | Stop::IdleTimeout => None,
         }
+    }
+
+    /// Ends as the sub-loop of a step did.
+    fn halted(&self, step: &Step, halt: &Halt) -> Event {
+        let state = step.name.clone();
+        match halt {
+            Halt::Handoff(handoff) => Event::Handoff(Handoff { state, ..handoff.clone() }),
+            Halt::End { outcome, terminated_by, reason } => self.complete(Ending {
+                outcome: *outcome,
+                by: *terminated_by,
+                state,
+                reason: reason.clone(),
+                signal: None,
+            }),
+        }
+    }
+
+    /// Returns the signal that the action of a step printed, if the loop obeys it. A sub-loop obeys its own.
+    fn signal(&self, step: &Step) -> Option<Found> {
+        if self.run.sub_loop().is_some() || step.action.is_none() {
+            return None;
+        }
+        signals::find(self.run.seen()?.stdout.as_str(), &self.machine.signals)
+    }
+
+    /// The hand-off that an action asked for. What it says itself comes before what was written to a file.
+    pub(super) fn signalled_handoff(&self, state: &StateName, text: &str, written: Option<String>) -> Event {
+        let wanted = self.start.on_handoff.unwrap_or(self.machine.on_handoff);
+        let too_many = self.run.handoffs() > self.machine.max_handoffs;
+        let behavior = if wanted == OnHandoff::Spawn && too_many { OnHandoff::Pause } else { wanted };
+        let own = Some(text.to_owned()).filter(|text| !signals::is_standard(text));
+        let continuation = own.or(written).or_else(|| Some(text.to_owned()).filter(|text| !text.is_empty()));
+        let what =
+            continuation.as_deref().map(|text| format!(": {}", one_line(text, 200))).unwrap_or_default();
+        let message = format!("`{state}` asked for a fresh session{what}");
+        let (state, reason) = (state.clone(), HandoffReason::Signal);
+        Event::Handoff(Handoff { state, reason, message, continuation, behavior })
     }
 
     fn leave(&mut self, id: StepId, verdict: &Verdict) -> Event {
@@ -510,7 +716,12 @@ impl Engine<'_> {
             Some(seen) if !seen.succeeded() => Ended::Badly,
             _ => Ended::Well,
         };
-        let Some(way) = routing::way(self.machine, step, verdict, ended) else {
+        let way = if self.is_without_model(step) {
+            routing::without_model(step)
+        } else {
+            routing::way(self.machine, step, verdict, ended)
+        };
+        let Some(way) = way else {
             return self.no_way(step, verdict);
         };
         if let Some(cap) = self.run.capped() {
@@ -563,16 +774,27 @@ impl Engine<'_> {
     /// Runs the action of a terminal, if it has one.
     fn close(&mut self, id: EndId) -> Event {
         let end = self.machine.end(id);
-        let Some(Action::Shell(shell)) = &end.closing else {
+        let Some(action) = &end.closing else {
             return self.finish(id);
         };
-        match self.request(shell, None) {
-            Ok(event) => event,
-            Err(error) => {
-                let message = format!("the closing action was not run: {error}");
-                Event::Warning { state: Some(end.name.clone()), message }
+        let why = match self.request_closing(action, &end.name) {
+            Ok(event) => return event,
+            Err(why) => why,
+        };
+        let message = format!("the closing action was not run: {why}");
+        Event::Warning { state: Some(end.name.clone()), message }
+    }
+
+    fn request_closing(&mut self, action: &Action, name: &StateName) -> Result<Event, String> {
+        if matches!(action, Action::Prompt(_)) {
+            if !self.may_ask() {
+                return Err("it needs an agent, and none may be asked here".to_owned());
+            }
+            if let Some(why) = budget::met(self.budget(), self.run.usage(), self.run.dearest()) {
+                return Err(why);
             }
         }
+        self.request(action, name).map_err(|error| error.to_string())
     }
 
     /// A closing action changes nothing, but its failure is said.
@@ -626,8 +848,8 @@ impl Engine<'_> {
     }
 
     fn hand_off(&self, state: &StateName) -> Event {
-        let reason = format!("the deadline of this job came after {}", human(self.now));
-        Event::Handoff { state: state.clone(), reason }
+        let message = format!("the deadline of this job came after {}", human(self.now));
+        saved(state, HandoffReason::Deadline, message)
     }
 
     fn interrupted(&self, state: &StateName) -> Option<Event> {
@@ -660,6 +882,52 @@ impl Engine<'_> {
     fn render(&self, template: &Template) -> Result<String, RenderError> {
         template.render(&self.scope())
     }
+}
+
+/// Returns what a run has to end with because its sub-loop ended so.
+fn halt(end: &SubLoopEnd) -> Option<Halt> {
+    let complete = &end.complete;
+    match (complete.terminated_by, &end.handoff) {
+        (TerminatedBy::Handoff, Some(handoff)) => Some(Halt::Handoff(handoff.clone())),
+        (
+            terminated_by @ (TerminatedBy::FatalError
+            | TerminatedBy::LoopStop
+            | TerminatedBy::Budget
+            | TerminatedBy::Unavailable),
+            _,
+        ) => Some(Halt::End { outcome: complete.outcome, terminated_by, reason: complete.reason.clone() }),
+        (
+            TerminatedBy::Terminal
+            | TerminatedBy::MaxIterations
+            | TerminatedBy::MaxSteps
+            | TerminatedBy::MaxEdgeRevisits
+            | TerminatedBy::Error
+            | TerminatedBy::Blocked
+            | TerminatedBy::Timeout
+            | TerminatedBy::Handoff
+            | TerminatedBy::Interrupted
+            | TerminatedBy::Stall,
+            _,
+        ) => None,
+    }
+}
+
+/// Goes on without the model that a step needs, or saves the run for where there is one.
+fn without_model(step: &Step) -> Event {
+    if routing::without_model(step).is_none() {
+        let message = format!("`{}` needs an agent, and none may be asked here (llm_disabled)", step.name);
+        return saved(&step.name, HandoffReason::LlmDisabled, message);
+    }
+    let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
+    let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
+    let verdict = Verdict::blocked();
+    Event::Evaluate { r#type, verdict, details, memory: None, tree: None }
+}
+
+/// Saves a run for a later one, for a reason that no action gave.
+fn saved(state: &StateName, reason: HandoffReason, message: String) -> Event {
+    let (state, behavior) = (state.clone(), OnHandoff::Pause);
+    Event::Handoff(Handoff { state, reason, message, continuation: None, behavior })
 }
 
 fn error_in(state: &StateName, key: &str, error: &str) -> Event {

@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 use crate::base::name::{LoopName, StateName};
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::Verdict;
+use crate::machine::{OnHandoff, SignalKind};
 
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::run::StateResult;
@@ -122,13 +124,27 @@ pub enum Event {
         /// The sentence.
         message: String,
     },
-    /// The run is saved for a later one.
-    Handoff {
-        /// Where it continues.
+    /// A model was asked about the result of a state.
+    Judge {
+        /// The state.
         state: StateName,
-        /// Why.
-        reason: String,
+        /// What it cost.
+        usage: Usage,
+        /// Why there is no answer, if there is none.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error: Option<String>,
     },
+    /// An action printed a signal that the loop obeys.
+    Signal {
+        /// The state.
+        state: StateName,
+        /// Which signal.
+        signal: SignalKind,
+        /// What stood behind it.
+        text: String,
+    },
+    /// The run is saved for a later one.
+    Handoff(Handoff),
     /// A state failed in a way that nothing caught.
     LoopError {
         /// The state.
@@ -145,6 +161,36 @@ pub enum Event {
     },
     /// The run is over. Every journal ends with this line.
     LoopComplete(LoopComplete),
+}
+
+/// Why and how a run is saved for a later one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// Where it continues.
+    pub state: StateName,
+    /// Why, in one word.
+    pub reason: HandoffReason,
+    /// Why, for people.
+    pub message: String,
+    /// What the work that continues is told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub continuation: Option<String>,
+    /// Who continues it.
+    pub behavior: OnHandoff,
+}
+
+/// Why a run is saved for a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoffReason {
+    /// The time of the job is over.
+    Deadline,
+    /// An action asked for it.
+    Signal,
+    /// A state needs a model, and none may be asked here.
+    LlmDisabled,
+    /// The quota of the model is used up for now.
+    Quota,
 }
 
 /// The working tree as the stall detector saw it.
@@ -228,6 +274,10 @@ pub struct Source {
 pub enum Llm {
     /// Never.
     Off,
+    /// They are answered from a recording.
+    Replay,
+    /// They do.
+    On,
 }
 
 /// What kind of action a state runs.
@@ -236,6 +286,10 @@ pub enum Llm {
 pub enum ActionKind {
     /// A command line.
     Shell,
+    /// A prompt for an agent.
+    Prompt,
+    /// A call of an MCP tool.
+    Mcp,
     /// Another loop.
     SubLoop,
 }
@@ -268,6 +322,8 @@ pub struct ActionComplete {
     pub step: u32,
     /// What was observed. Read from a journal, it holds the ends of the streams only.
     pub seen: Observation,
+    /// What a model cost, where one was asked.
+    pub usage: Option<Usage>,
 }
 
 /// The same as it is written.
@@ -288,10 +344,12 @@ struct ActionCompleteWire {
     stderr_tail: String,
     output_bytes: u64,
     stderr_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    usage: Option<Usage>,
 }
 
 impl From<ActionComplete> for ActionCompleteWire {
-    fn from(ActionComplete { step, seen }: ActionComplete) -> Self {
+    fn from(ActionComplete { step, seen, usage }: ActionComplete) -> Self {
         Self {
             step,
             exit_code: seen.exit_code,
@@ -305,6 +363,7 @@ impl From<ActionComplete> for ActionCompleteWire {
             stderr_tail: text::tail(seen.stderr.as_str(), TAIL).to_owned(),
             output_bytes: seen.stdout.bytes(),
             stderr_bytes: seen.stderr.bytes(),
+            usage,
         }
     }
 }
@@ -316,6 +375,7 @@ impl From<ActionCompleteWire> for ActionComplete {
         };
         Self {
             step: wire.step,
+            usage: wire.usage,
             seen: Observation {
                 stdout: text(wire.output_tail, wire.output_bytes),
                 stderr: text(wire.stderr_tail, wire.stderr_bytes),
@@ -350,12 +410,35 @@ pub struct SubLoopComplete {
     /// Why it could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
+    /// What the run around it has to end with, because the sub-loop did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub halt: Option<Halt>,
+    /// What models cost in it.
+    #[serde(skip_serializing_if = "Usage::is_nothing", default)]
+    pub usage: Usage,
     /// What it gives back to the captures of the run around it. Not written: the events of the sub-loop say it.
     #[serde(skip)]
     pub captured: IndexMap<String, StateResult>,
     /// What its last action printed.
     #[serde(skip)]
     pub output: Text,
+}
+
+/// An end of a sub-loop that is the end of the run around it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Halt {
+    /// It is saved for a later run.
+    Handoff(Handoff),
+    /// It is over.
+    End {
+        /// The outcome.
+        outcome: Outcome,
+        /// What ended it.
+        terminated_by: TerminatedBy,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// How a run ended.
@@ -457,7 +540,7 @@ mod tests {
     #[test]
     fn an_event_reads_back_as_it_was_written() {
         let seen = Observation { signal: Some(9), ..Observation::exited(137, "out\n") };
-        let event = stamped(Event::ActionComplete(ActionComplete { step: 4, seen }));
+        let event = stamped(Event::ActionComplete(ActionComplete { step: 4, seen, usage: None }));
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Stamped>(&line).unwrap(), event);
     }
@@ -465,8 +548,12 @@ mod tests {
     #[test]
     fn a_long_stream_is_written_as_its_end() {
         let seen = Observation::exited(0, "x".repeat(TAIL) + "end");
-        let line =
-            serde_json::to_string(&stamped(Event::ActionComplete(ActionComplete { step: 1, seen }))).unwrap();
+        let line = serde_json::to_string(&stamped(Event::ActionComplete(ActionComplete {
+            step: 1,
+            seen,
+            usage: None,
+        })))
+        .unwrap();
         assert!(line.len() < TAIL + 500);
         let Event::ActionComplete(back) = serde_json::from_str::<Stamped>(&line).unwrap().event else {
             panic!()

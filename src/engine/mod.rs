@@ -12,9 +12,11 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::time::Timestamp;
+use crate::evaluate::model::Answer;
 use crate::evaluate::survey::Surveyed;
-use crate::machine::Machine;
+use crate::machine::{Budget, Machine, OnHandoff};
 
+mod budget;
 mod decide;
 mod environment;
 pub mod event;
@@ -22,11 +24,14 @@ pub mod outcome;
 pub mod request;
 pub mod run;
 mod scope;
+mod signals;
 
 use event::{Event, LoopStart};
 use outcome::Signal;
-use request::{ActionRequest, Input, Next, SubLoopRequest, SurveyRequest};
-use run::{Phase, Run, StateResult, Waiting};
+use request::{
+    ActionRequest, AskRequest, Input, Next, PromptRequest, SubLoopRequest, SurveyRequest, ToolRequest,
+};
+use run::{Deciding, Phase, Run, StateResult, Waiting};
 
 /// What a run is told at its start and never changes.
 #[derive(Clone, Debug)]
@@ -45,6 +50,10 @@ pub struct Start {
     pub deadline: Option<Duration>,
     /// The time that is left to a sub-loop of the run around it.
     pub timeout: Option<Duration>,
+    /// What models may cost, beside what the loop itself says.
+    pub budget: Budget,
+    /// Who continues after a hand-off, in place of what the loop says.
+    pub on_handoff: Option<OnHandoff>,
     /// The captures of the run around a sub-loop, where it sees them.
     pub captured: IndexMap<String, StateResult>,
 }
@@ -59,11 +68,15 @@ pub struct Engine<'m> {
     request: Option<Request>,
     survey: Option<SurveyRequest>,
     surveys: Vec<(Vec<String>, Surveyed)>,
+    question: Option<Box<AskRequest>>,
+    answer: Option<Answer>,
 }
 
 /// Work that was announced and not yet done.
 enum Request {
     Action(ActionRequest),
+    Prompt(Box<PromptRequest>),
+    Tool(Box<ToolRequest>),
     SubLoop(Box<SubLoopRequest>),
 }
 
@@ -81,6 +94,8 @@ impl<'m> Engine<'m> {
             request: None,
             survey: None,
             surveys: Vec::new(),
+            question: None,
+            answer: None,
         }
     }
 
@@ -109,11 +124,21 @@ impl<'m> Engine<'m> {
         if let (Phase::Deciding(_), Some(survey)) = (self.run.phase(), &self.survey) {
             return Next::Survey(survey);
         }
+        if let (Phase::Deciding(_), Some(question)) = (self.run.phase(), &self.question) {
+            return Next::Ask(question);
+        }
         match (self.run.phase(), &self.request) {
             (Phase::Waiting(Waiting::Start), _) => Next::Begin,
             (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Action(request))) => {
                 Next::Run(request)
             }
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Prompt(request))) => {
+                Next::Prompt(request)
+            }
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Tool(request))) => {
+                Next::Call(request)
+            }
+            (Phase::Waiting(Waiting::Continuation(..)), _) => Next::ReadContinuation,
             (Phase::Waiting(Waiting::SubLoop(_)), Some(Request::SubLoop(request))) => Next::SubLoop(request),
             (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => Next::Wait(self.bounded(*wait)),
             (Phase::Done(end), _) => Next::Done(end),
@@ -133,7 +158,23 @@ impl<'m> Engine<'m> {
             }
             (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::ActionDone(seen)) => {
                 self.request = None;
-                let event = self.completed(seen);
+                let event = self.completed(seen, None);
+                self.record(event, &mut events);
+            }
+            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::PromptDone(seen, usage)) => {
+                self.request = None;
+                let event = self.completed(seen, Some(usage));
+                self.record(event, &mut events);
+            }
+            (Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)), Input::Answered(answer)) => {
+                let state = self.machine.step(*id).name.clone();
+                self.question = None;
+                let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
+                self.answer = Some(answer);
+                self.record(Event::Judge { state, usage, error }, &mut events);
+            }
+            (Phase::Waiting(Waiting::Continuation(state, text)), Input::Continuation(written)) => {
+                let event = self.signalled_handoff(state, text, written);
                 self.record(event, &mut events);
             }
             (Phase::Waiting(Waiting::SubLoop(id)), Input::SubLoopDone(end)) => {
@@ -168,6 +209,7 @@ impl<'m> Engine<'m> {
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {
         if matches!(event, Event::StateEnter { .. }) {
             self.surveys.clear();
+            self.answer = None;
         }
         self.run.apply(self.machine, &event);
         events.push(event);

@@ -129,4 +129,12 @@ pub enum TerminatedBy {
     Interrupted,
     /// Nothing changed for too many visits of a state.
     Stall,
+    /// An action printed `FATAL_ERROR:`.
+    FatalError,
+    /// An action printed `LOOP_STOP:`.
+    LoopStop,
+    /// The budget for models.
+    Budget,
+    /// A host or a service that is missing or down.
+    Unavailable,
 }

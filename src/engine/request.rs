@@ -5,10 +5,12 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::evaluate::model::{Answer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Surveyed;
+use crate::machine::Budget;
 
-use super::event::LoopComplete;
+use super::event::{Handoff, LoopComplete};
 use super::outcome::Signal;
 use super::run::StateResult;
 
@@ -19,6 +21,12 @@ pub enum Input {
     Begin,
     /// The action ended.
     ActionDone(Observation),
+    /// The agent that took a prompt ended, and what it cost.
+    PromptDone(Observation, Usage),
+    /// A model answered, or did not.
+    Answered(Answer),
+    /// What a fresh session is told, where it is written down.
+    Continuation(Option<String>),
     /// The sub-loop ended, or could not begin.
     SubLoopDone(Result<SubLoopEnd, String>),
     /// The working tree was looked at, or why it could not be.
@@ -36,6 +44,14 @@ pub enum Next<'a> {
     Begin,
     /// Run this and report.
     Run(&'a ActionRequest),
+    /// Hand this prompt to an agent and report.
+    Prompt(&'a PromptRequest),
+    /// Call this tool and report.
+    Call(&'a ToolRequest),
+    /// Ask a model this and report.
+    Ask(&'a AskRequest),
+    /// Look for what a fresh session is told and report.
+    ReadContinuation,
     /// Run this loop to its end and report.
     SubLoop(&'a SubLoopRequest),
     /// Look at the working tree and report.
@@ -59,6 +75,8 @@ pub struct SubLoopRequest {
     pub timeout: Option<Duration>,
     /// The time after which it hands itself over.
     pub deadline: Option<Duration>,
+    /// What is left of the budget.
+    pub budget: Budget,
 }
 
 /// What a sub-loop sees of the loop around it.
@@ -79,6 +97,10 @@ pub struct SubLoopEnd {
     pub captured: IndexMap<String, StateResult>,
     /// What its last action printed.
     pub output: Text,
+    /// How it was saved, if it was.
+    pub handoff: Option<Handoff>,
+    /// What models cost in it.
+    pub usage: Usage,
 }
 
 /// What part of the working tree is looked at.
@@ -90,13 +112,9 @@ pub struct SurveyRequest {
     pub limit: Option<Duration>,
 }
 
-/// An action with every template resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActionRequest {
-    /// The words before the text.
-    pub shell: Vec<String>,
-    /// The text.
-    pub text: String,
+/// Where and how long an action runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
     /// Environment beyond that of ll-loop itself.
     pub env: Vec<(String, String)>,
     /// The directory, relative to the run's.
@@ -105,4 +123,58 @@ pub struct ActionRequest {
     pub end: Option<(Duration, Stop)>,
     /// The silence after which it is stopped.
     pub idle: Option<Duration>,
+}
+
+/// A command line with every template resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionRequest {
+    /// The words before the text.
+    pub shell: Vec<String>,
+    /// The text.
+    pub text: String,
+    /// Where and how long it runs.
+    pub setting: Setting,
+}
+
+/// A prompt with every template resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptRequest {
+    /// The whole text.
+    pub text: String,
+    /// The agent of the host.
+    pub agent: Option<String>,
+    /// The tools that may be used; the host's own choice when empty.
+    pub tools: Vec<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Where and how long it runs.
+    pub setting: Setting,
+    /// What is left of the budget.
+    pub budget: Budget,
+}
+
+/// A call of an MCP tool with every template resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolRequest {
+    /// The server.
+    pub server: String,
+    /// Its tool.
+    pub tool: String,
+    /// The arguments.
+    pub params: Map<String, Value>,
+    /// Where and how long it runs.
+    pub setting: Setting,
+}
+
+/// A question for a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskRequest {
+    /// The question.
+    pub question: Question,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// Where and how long it is asked.
+    pub setting: Setting,
+    /// What is left of the budget.
+    pub budget: Budget,
 }

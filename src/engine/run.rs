@@ -7,11 +7,12 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{EndId, Machine, Routes, Step, StepId, Target};
+use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::event::{Event, LoopComplete, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree};
+use super::event::{Event, Handoff, LoopComplete, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
 /// Either the world owes us something, or we owe a decision, or it is over.
@@ -36,6 +37,8 @@ pub enum Waiting {
     SubLoop(StepId),
     /// The end of a terminal's action.
     Closing(EndId),
+    /// What a fresh session is told, for a hand-off in this state that said only this.
+    Continuation(StateName, String),
     /// The end of a wait before `to` is entered.
     Backoff {
         /// What comes next.
@@ -158,6 +161,10 @@ pub struct Run {
     trust: Trust,
     capped: Option<TerminatedBy>,
     restarting: bool,
+    usage: Usage,
+    dearest: Usage,
+    handoff: Option<Handoff>,
+    handoffs: u32,
 }
 
 impl Run {
@@ -189,6 +196,10 @@ impl Run {
             trust: Trust::Verified,
             capped: None,
             restarting: false,
+            usage: Usage::default(),
+            dearest: Usage::default(),
+            handoff: None,
+            handoffs: 0,
         }
     }
 
@@ -262,6 +273,26 @@ impl Run {
     /// Returns what the evaluator of each state remembers.
     pub fn memories(&self) -> &BTreeMap<StepId, Value> {
         &self.memories
+    }
+
+    /// Returns what models cost so far.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Returns the most that one call cost: its tokens and its price, which may be of two calls.
+    pub(super) fn dearest(&self) -> &Usage {
+        &self.dearest
+    }
+
+    /// Returns how the run was saved the last time, if it was.
+    pub fn handoff(&self) -> Option<&Handoff> {
+        self.handoff.as_ref()
+    }
+
+    /// Returns how often actions asked for a fresh session.
+    pub fn handoffs(&self) -> u32 {
+        self.handoffs
     }
 
     /// Returns the text of the current state's action.
@@ -356,13 +387,21 @@ impl Run {
                 }
                 None => {}
             },
-            Event::ActionComplete(complete) => self.complete(machine, &complete.seen),
+            Event::ActionComplete(complete) => {
+                self.spend(complete.usage.as_ref());
+                self.complete(machine, &complete.seen);
+            }
             Event::SubLoopStart { state, .. } => {
                 if let Some(Target::Step(id)) = machine.find(state) {
                     self.phase = Phase::Waiting(Waiting::SubLoop(id));
                 }
             }
-            Event::SubLoopComplete(complete) => self.complete_sub_loop(machine, complete),
+            Event::SubLoopComplete(complete) => {
+                self.spend(Some(&complete.usage));
+                self.complete_sub_loop(machine, complete);
+            }
+            Event::Judge { usage, .. } => self.spend(Some(usage)),
+            Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
             Event::Evaluate { verdict, details, memory, tree, .. } => {
                 self.evaluate(verdict, details, (memory.as_ref(), tree.as_ref()));
             }
@@ -382,9 +421,7 @@ impl Run {
                 }
             }
             Event::Warning { .. } => self.warned(),
-            Event::Handoff { state, reason } => {
-                self.end(Outcome::Handoff, TerminatedBy::Handoff, state, reason);
-            }
+            Event::Handoff(handoff) => self.hand_off(handoff),
             Event::LoopError { state, error } => self.end(Outcome::Error, TerminatedBy::Error, state, error),
             Event::LoopTimeout { state, elapsed_ms } => {
                 let elapsed = crate::base::time::human(Duration::from_millis(*elapsed_ms));
@@ -405,6 +442,43 @@ impl Run {
     fn end(&mut self, outcome: Outcome, by: TerminatedBy, state: &StateName, reason: &str) {
         let ending = Ending { outcome, by, state: state.clone(), reason: reason.to_owned(), signal: None };
         self.phase = Phase::Deciding(Deciding::End(ending));
+    }
+
+    /// A signal goes before every route.
+    fn signalled(&mut self, state: &StateName, signal: SignalKind, text: &str) {
+        let bare = format!("`{state}` asked for it");
+        let reason = if text.is_empty() { bare.as_str() } else { text };
+        match signal {
+            SignalKind::Handoff => {
+                self.handoffs += 1;
+                self.phase = Phase::Waiting(Waiting::Continuation(state.clone(), text.to_owned()));
+            }
+            SignalKind::Error => self.end(Outcome::Error, TerminatedBy::FatalError, state, reason),
+            SignalKind::Stop => self.end(Outcome::Stopped, TerminatedBy::LoopStop, state, reason),
+        }
+    }
+
+    fn hand_off(&mut self, handoff: &Handoff) {
+        // What leaves nothing to resume has failed.
+        let outcome = match handoff.behavior {
+            OnHandoff::Terminate => Outcome::Error,
+            OnHandoff::Pause | OnHandoff::Spawn => Outcome::Handoff,
+        };
+        self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
+        self.handoff = Some(handoff.clone());
+    }
+
+    fn spend(&mut self, usage: Option<&Usage>) {
+        let Some(usage) = usage else { return };
+        self.usage.add(usage);
+        let dearest = &mut self.dearest;
+        if usage.tokens() > dearest.tokens() {
+            (dearest.input_tokens, dearest.output_tokens) = (usage.input_tokens, usage.output_tokens);
+        }
+        dearest.cost_usd = match (dearest.cost_usd, usage.cost_usd) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
     }
 
     fn enter(&mut self, id: StepId, state: &StateName, (iteration, step, attempt): (u32, u32, u32)) {

@@ -7,18 +7,21 @@ use std::fmt::Write as _;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::event::{Llm, Source};
 use super::outcome::{Outcome, TerminatedBy};
 use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::survey::Survey;
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
 mod explored;
+mod models;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
@@ -49,6 +52,8 @@ fn start(strict: bool) -> Start {
         run_dir: "/run".to_owned(),
         deadline: None,
         timeout: None,
+        budget: Budget::default(),
+        on_handoff: None,
         captured: IndexMap::new(),
     }
 }
@@ -134,7 +139,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             }
             Next::Run(request) => {
                 let seen = world.answer(&request.text);
-                let limit = request.end.map_or(Duration::MAX, |(limit, _)| limit);
+                let limit = request.setting.end.map_or(Duration::MAX, |(limit, _)| limit);
                 now += Duration::from_secs(world.seconds_per_action).min(limit);
                 Input::ActionDone(seen)
             }
@@ -142,10 +147,28 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
                 let seen = world.answer(&request.name);
                 Input::SubLoopDone(sub_loop_end(request, &seen))
             }
+            Next::Prompt(request) => Input::PromptDone(world.answer(&request.text), call()),
+            Next::Call(request) => Input::ActionDone(world.answer(&request.tool)),
+            Next::Ask(request) => Input::Answered(answered(&world.answer("judge"), request)),
+            Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
         };
         all.extend(engine.handle(input, now));
     }
     panic!("no end after 10000 turns: {:?}", &all[all.len() - 5..]);
+}
+
+/// What every call of a model costs: ten cents and a hundred tokens.
+fn call() -> Usage {
+    Usage { calls: 1, input_tokens: 90, output_tokens: 10, cost_usd: Some(0.1), ..Usage::default() }
+}
+
+/// Takes the output of a scripted answer as the verdict of a judge.
+fn answered(seen: &Observation, request: &AskRequest) -> Answer {
+    assert!(request.question.prompt.contains("<action_output>"));
+    let verdict = seen.stdout.without_line_end();
+    let reply = json!({"verdict": verdict, "confidence": 0.9, "reason": "because"});
+    let reply = if seen.exit_code == 0 { Ok(reply) } else { Err(verdict.to_owned()) };
+    Answer { reply, stop: seen.stop, usage: call() }
 }
 
 /// Lets a sub-loop end as a scripted answer says: its exit code names the outcome, its output is a capture `kid`.
@@ -177,7 +200,8 @@ fn sub_loop_end(
     };
     let mut captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
     captured.insert("kid".to_owned(), StateResult { state: name, seen: seen.clone(), verdict: None });
-    Ok(request::SubLoopEnd { complete, captured, output: seen.stdout.clone() })
+    let output = seen.stdout.clone();
+    Ok(request::SubLoopEnd { complete, captured, output, handoff: None, usage: Usage::default() })
 }
 
 /// Writes events as one line a step: `1/2 check: test → no → fix`.
@@ -215,7 +239,14 @@ fn traced(events: &[Event]) -> String {
             Event::Backoff { duration_ms, .. } => writeln!(out, "wait {duration_ms}ms"),
             Event::Stall { state, window, seen } => write!(out, " stall: {}", seen.sentence(state, *window)),
             Event::Warning { message, .. } => write!(out, " warning: {message}"),
-            Event::Handoff { reason, .. } => write!(out, " handoff: {reason}"),
+            Event::Judge { error, .. } => {
+                write!(out, " asked{}", error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default())
+            }
+            Event::Signal { signal, text, .. } => write!(out, " signal {}: {text}", signal.word()),
+            Event::Handoff(handoff) => {
+                let told = handoff.continuation.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+                write!(out, " handoff: {}{told}, {}", handoff.message, handoff.behavior.word())
+            }
             Event::LoopError { error, .. } => write!(out, " error: {error}"),
             Event::LoopTimeout { elapsed_ms, .. } => write!(out, " loop timeout after {elapsed_ms}ms"),
             Event::LoopComplete(end) => {
@@ -511,10 +542,10 @@ fn the_timeout_of_the_loop_bounds_waits_and_actions() {
 fn the_deadline_of_the_job_hands_the_run_over() {
     let machine = machine(CHECK_FIX);
     let start = Start { deadline: Some(Duration::from_secs(2)), ..start(false) };
-    assert_snapshot!(traced(&events(&machine, start, &world("test: 1"))), @r"
+    assert_snapshot!(traced(&events(&machine, start, &world("test: 1"))), @"
     1/1 check: test (1) → no → fix [Verdict for no]
     1/2 fix: repair (0) → check [Next]
-     handoff: the deadline of this job came after 2.0s
+     handoff: the deadline of this job came after 2.0s, pause
     = handoff (75, unverified) by Handoff in check after 1 iterations, 2 steps: the deadline of this job came after 2.0s
     ");
 }
@@ -525,7 +556,7 @@ fn an_action_gets_the_least_of_what_is_left() {
     let machine = machine(text);
     let mut engine = Engine::new(&machine, start(false));
     let limit = |engine: &Engine<'_>| match engine.next() {
-        Next::Run(request) => request.end,
+        Next::Run(request) => request.setting.end,
         other => panic!("{other:?}"),
     };
     engine.handle(Input::Begin, Duration::ZERO);
@@ -929,7 +960,7 @@ fn actions_find_their_run_in_the_environment() {
     engine.handle(Input::Begin, Duration::ZERO);
     engine.handle(Input::ActionDone(Observation::exited(0, "x\0y\n")), Duration::ZERO);
     let Next::Run(request) = engine.next() else { panic!() };
-    let env: BTreeMap<_, _> = request.env.iter().cloned().collect();
+    let env: BTreeMap<_, _> = request.setting.env.iter().cloned().collect();
     for (name, value) in [
         ("LL_LOOP_RUN", "demo-1"),
         ("LL_STATE", "b"),
@@ -977,7 +1008,7 @@ fn events_of(machine: &Machine, answers: &[Observation], trees: &str) -> Vec<Eve
             Next::Wait(_) => Input::WaitDone,
             Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
             Next::Survey(_) => Input::Surveyed(tree(trees.next().unwrap())),
-            Next::SubLoop(_) => panic!("no sub-loops here"),
+            other => panic!("only commands and trees here, not {other:?}"),
         };
         all.extend(engine.handle(input, Duration::ZERO));
     }
@@ -1027,7 +1058,7 @@ proptest! {
                 Next::Wait(_) => Input::WaitDone,
                 Next::Survey(_) => Input::Surveyed(tree('!')),
                 Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                Next::SubLoop(_) => return Err(TestCaseError::fail("the maze has no sub-loops")),
+                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
             };
             let followed = engine.handle(input, Duration::from_secs(turns));
             prop_assert!(!followed.is_empty() || matches!(engine.next(), Next::Run(_)));
@@ -1068,7 +1099,7 @@ proptest! {
             match engine.next() {
                 Next::Done(_) => return Ok(()),
                 Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
-                Next::Wait(_) | Next::Begin | Next::Survey(_) | Next::SubLoop(_) => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
+                _ => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
             }
         }
         let was_over = matches!(engine.next(), Next::Done(_));
@@ -1107,11 +1138,11 @@ proptest! {
                 Next::Begin => Input::Begin,
                 Next::Wait(_) => Input::WaitDone,
                 Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                Next::SubLoop(_) => return Err(TestCaseError::fail("the maze has no sub-loops")),
                 Next::Survey(_) => {
                     digest += u32::from(*steps.next().unwrap());
                     Input::Surveyed(Ok(Survey { head: None, digest: digest.to_string() }))
                 }
+                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
             };
             all.extend(engine.handle(input, Duration::ZERO));
         }

@@ -69,8 +69,8 @@ impl Evaluator for ActionStall {
         Ok(judged.remembering(remembered(&Memory { values, count })))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

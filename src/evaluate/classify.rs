@@ -39,7 +39,7 @@ impl Evaluator for Classify {
         })
     }
 
-    fn verdicts(&self) -> Verdicts {
+    fn verdicts(&self) -> Verdicts<'_> {
         Verdicts::Any
     }
 

@@ -67,8 +67,8 @@ impl Evaluator for Convergence {
         Ok(Judged::new(Verdict::new(word), details).remembering(memory))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["target", "progress", "stall"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["target", "progress", "stall"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

@@ -49,8 +49,8 @@ impl Evaluator for DiffStall {
         Ok(judged.remembering(remembered(&Memory { tree, count })))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

@@ -46,8 +46,8 @@ impl Evaluator for ExitCode {
         Ok(Judged::new(verdict, json!({ "exit_code": code })))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

@@ -53,8 +53,8 @@ impl Evaluator for McpResult {
         Ok(Judged::new(Verdict::new(word), details))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["success", "tool_error", "not_found"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["success", "tool_error", "not_found"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

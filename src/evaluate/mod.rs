@@ -14,6 +14,7 @@ use crate::base::decode::tagged;
 use crate::base::template::{Scope, Template};
 
 pub mod field;
+pub mod model;
 pub mod observation;
 pub mod operator;
 pub mod survey;
@@ -25,6 +26,7 @@ mod convergence;
 mod diff_stall;
 mod exit_code;
 mod harbor_scorer;
+mod llm_structured;
 mod mcp_result;
 mod output_contains;
 mod output_json;
@@ -37,6 +39,7 @@ pub use convergence::{Convergence, Direction};
 pub use diff_stall::DiffStall;
 pub use exit_code::ExitCode;
 pub use harbor_scorer::HarborScorer;
+pub use llm_structured::LlmStructured;
 pub use mcp_result::McpResult;
 pub use output_contains::OutputContains;
 pub use output_json::OutputJson;
@@ -44,6 +47,7 @@ pub use output_numeric::OutputNumeric;
 pub use score_stall::ScoreStall;
 
 use field::{Field, FieldError};
+use model::{Answer, Question};
 use observation::Observation;
 use survey::Surveyed;
 use verdict::Verdict;
@@ -73,9 +77,8 @@ tagged! {
         HarborScorer(HarborScorer) = "harbor_scorer",
         /// By the envelope of an MCP tool's answer.
         McpResult(McpResult) = "mcp_result",
-    }
-    later {
-        "llm_structured" = "judging by a model comes with a later version",
+        /// By the answer of a model.
+        LlmStructured(LlmStructured) = "llm_structured",
     }
 }
 
@@ -92,6 +95,8 @@ pub struct Judging<'a> {
     pub memory: Option<&'a Value>,
     /// The working tree, for an evaluator that asks for a survey.
     pub survey: Option<&'a Surveyed>,
+    /// What a model answered, for an evaluator that asks one.
+    pub answer: Option<&'a Answer>,
 }
 
 /// A verdict and what it rests on.
@@ -126,12 +131,19 @@ impl Judged {
 }
 
 /// The verdicts an evaluator can give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdicts {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdicts<'e> {
     /// These and `error` or `timeout` of the action.
-    Only(&'static [&'static str]),
+    Only(Vec<Cow<'e, str>>),
     /// Whatever the action prints.
     Any,
+}
+
+impl Verdicts<'_> {
+    /// Makes the list of an evaluator whose verdicts are always the same.
+    pub fn only(words: &[&'static str]) -> Self {
+        Self::Only(words.iter().copied().map(Cow::Borrowed).collect())
+    }
 }
 
 /// One way to judge.
@@ -140,7 +152,7 @@ pub trait Evaluator {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError>;
 
     /// Returns the verdicts that can come out.
-    fn verdicts(&self) -> Verdicts;
+    fn verdicts(&self) -> Verdicts<'_>;
 
     /// Returns every template in the evaluator's keys, with the key.
     fn templates(&self) -> Vec<(&'static str, &Template)>;
@@ -153,6 +165,17 @@ pub trait Evaluator {
     /// Returns the scope of the survey that it needs, if it needs one: files and directories, or none for everything.
     fn survey(&self) -> Option<&[Template]> {
         None
+    }
+
+    /// Returns what a model is asked before this can judge, if one is asked. An error means that a template of the
+    /// evaluator itself has no value.
+    fn question(&self, _judging: Judging<'_>) -> Option<Result<Question, FieldError>> {
+        None
+    }
+
+    /// Tells whether it asks a model.
+    fn asks(&self) -> bool {
+        false
     }
 
     /// Returns the other word by which a route for this verdict may go.
@@ -283,11 +306,45 @@ mod testing {
             action: Some("x"),
             memory: memory.as_ref(),
             survey: None,
+            answer: None,
         };
         match evaluator(spec).judge(judging) {
             Ok(judged) => (judged.verdict.to_string(), Value::Object(judged.details)),
             Err(error) => (format!("unresolved: {error}"), Value::Null),
         }
+    }
+
+    /// Decodes `spec` and does something with it and an action that printed and exited so.
+    fn with_action<T>(
+        spec: &str,
+        stdout: &str,
+        exit_code: i32,
+        answer: Option<&Answer>,
+        run: impl FnOnce(&Evaluate, Judging<'_>) -> T,
+    ) -> T {
+        let (seen, scope) = (Observation::exited(exit_code, stdout), scope());
+        let judging = Judging {
+            seen: Some(&seen),
+            scope: &scope,
+            action: Some("x"),
+            memory: None,
+            survey: None,
+            answer,
+        };
+        run(&evaluator(spec), judging)
+    }
+
+    /// The judgement of an action with what a model answered about it.
+    pub(super) fn judge_answer(spec: &str, answer: &Answer, exit_code: i32) -> Judged {
+        with_action(spec, "out", exit_code, Some(answer), |evaluate, judging| {
+            evaluate.judge(judging).unwrap()
+        })
+    }
+
+    /// What a model is asked about an action.
+    pub(super) fn asked(spec: &str, stdout: &str, exit_code: i32) -> Question {
+        let ask = |evaluate: &Evaluate, judging: Judging<'_>| evaluate.question(judging).unwrap().unwrap();
+        with_action(spec, stdout, exit_code, None, ask)
     }
 
     /// Visits of one state, one after the other, with what it remembers between them.
@@ -311,6 +368,7 @@ mod testing {
                 action: self.action.as_deref(),
                 memory: self.memory.as_ref(),
                 survey: self.survey.as_ref(),
+                answer: None,
             });
             let judged = judged.unwrap();
             if judged.memory.is_some() {

@@ -80,6 +80,12 @@ pub enum Stop {
     Deadline,
     /// Somebody asked the run to end.
     Cancelled,
+    /// The budget for models was met while it ran.
+    Budget,
+    /// The host of the model is missing, not set up, or down after retries.
+    Unavailable,
+    /// The quota of the model is used up for longer than the run can wait.
+    Quota,
 }
 
 impl Stop {

@@ -50,8 +50,8 @@ impl Evaluator for OutputContains {
         Ok(Judged::new(Verdict::yes_if(matched != self.negate), details))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

@@ -53,8 +53,8 @@ impl Evaluator for OutputJson {
         })
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

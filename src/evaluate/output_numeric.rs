@@ -41,8 +41,8 @@ impl Evaluator for OutputNumeric {
         Ok(Judged::new(verdict, details))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

@@ -66,8 +66,8 @@ impl Evaluator for ScoreStall {
         Ok(Judged::new(Verdict::yes_if(memory.count < max_stall), details).remembering(remembered(&memory)))
     }
 
-    fn verdicts(&self) -> Verdicts {
-        Verdicts::Only(&["yes", "no"])
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no"])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {

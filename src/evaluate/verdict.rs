@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::llm_structured::UNCERTAIN;
 use serde::{Deserialize, Serialize};
 
 /// The word by which a state is left: `yes`, `no`, `error`, or any word an evaluator or a tool comes up with.
@@ -40,6 +41,11 @@ impl Verdict {
         Self::new("timeout")
     }
 
+    /// Returns the verdict that a person is needed.
+    pub fn blocked() -> Self {
+        Self::new("blocked")
+    }
+
     /// Reads a key of `route` or the word behind `on_`, folding the alias families: success, pass and met are
     /// `yes`; failure, fail and unmet are `no`.
     pub fn canonical(word: &str) -> Self {
@@ -65,12 +71,14 @@ impl Verdict {
         self.0 == "timeout"
     }
 
-    /// Tells whether the verdict is a failing observation; every other one is a passing observation.
+    /// Tells whether the verdict is a failing observation; every other one is a passing observation. An answer that
+    /// its own judge is not sure of verifies nothing.
     pub fn is_failing(&self) -> bool {
-        matches!(
-            self.0.as_str(),
-            "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
-        )
+        self.0.ends_with(UNCERTAIN)
+            || matches!(
+                self.0.as_str(),
+                "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
+            )
     }
 }
 

@@ -71,6 +71,11 @@ impl RunFiles {
         self.with("pid")
     }
 
+    /// What the session printed that was started to continue the run.
+    pub fn session(&self) -> PathBuf {
+        self.with("session.log")
+    }
+
     /// The reports.
     pub fn report(&self) -> PathBuf {
         self.with("report")
@@ -102,6 +107,7 @@ impl RunFiles {
         // The journal goes last: as long as it is here, the run is here.
         let moves = [
             (self.log(), archived.log()),
+            (self.session(), archived.session()),
             (self.streams(), archived.streams()),
             (self.scratch(), archived.scratch()),
             (self.report(), archived.report()),

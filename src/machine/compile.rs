@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
+use crate::base::text::one_line;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
-use crate::evaluate::{Evaluate, ExitCode, Verdicts};
+use crate::evaluate::{Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
 
 use super::{
-    Action, Binding, Cap, End, EndId, Fallback, Limits, Machine, Maintain, Meaning, Retry, Routes,
-    ShellAction, Stall, Step, StepId, SubLoopAction, SubLoopInput, Target,
+    Action, Binding, Budget, Cap, End, EndId, Fallback, Limits, Llm, Machine, Maintain, Meaning, Params,
+    PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId, SubLoopAction, SubLoopInput,
+    Target, ToolAction,
 };
 
 /// Compiles a definition. The machine is there when no problem is an error.
@@ -85,10 +88,6 @@ impl<'d> Compiler<'d> {
             }
         }
         self.parameters();
-        if definition.llm.is_some() {
-            let place = Place::Key(root.key("llm"));
-            self.problems.push(Diagnostic::note("no-effect", place, "`llm` has no effect in this version"));
-        }
         let initial = self.named(&definition.initial, &root.key("initial"));
         let fallback = Fallback {
             on_error: self.optional(definition.on_error.as_ref(), &root.key("on_error")),
@@ -97,6 +96,7 @@ impl<'d> Compiler<'d> {
         };
         let limits = self.limits();
         let stall = self.stall();
+        let (llm, budget) = (self.llm(), self.budget());
         if self.problems.has_errors() {
             return None;
         }
@@ -115,6 +115,11 @@ impl<'d> Compiler<'d> {
             }),
             fallback,
             stall,
+            llm,
+            budget,
+            signals: definition.signals.clone(),
+            on_handoff: definition.on_handoff,
+            max_handoffs: definition.max_handoffs.get(),
             steps,
             ends,
             referred: BTreeSet::new(),
@@ -158,6 +163,46 @@ impl<'d> Compiler<'d> {
             schema::StallAction::Go(state) => Some(self.named(state, &path.key("action"))?),
         };
         Some(Stall { window, to })
+    }
+
+    fn llm(&mut self) -> Llm {
+        let Some(llm) = &self.definition.llm else { return Llm::default() };
+        let model = self.model(llm.model.as_ref(), &DocPath::root().key("llm").key("model"));
+        Llm {
+            is_forbidden: !llm.enabled,
+            model,
+            max_tokens: llm.max_tokens.map(schema::Count::get),
+            timeout: llm.timeout,
+        }
+    }
+
+    /// Takes the name of a model, unless it is a variable of a shell, which nobody would ever fill in.
+    fn model(&mut self, model: Option<&Template>, path: &DocPath) -> Option<Template> {
+        let model = model?;
+        if model.expressions().next().is_none() && model.source().contains("${") {
+            let message = format!("`{}` is not the name of a model", model.source());
+            let help = "the host chooses the model; write a name, or a template such as `${context.model}`";
+            let place = Place::Value(path.clone());
+            self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+            return None;
+        }
+        Some(model.clone())
+    }
+
+    fn budget(&mut self) -> Budget {
+        let Some(budget) = &self.definition.budget else { return Budget::default() };
+        if budget.cost_usd.is_some_and(|cost| cost <= 0.0) {
+            let place = Place::Value(DocPath::root().key("budget").key("cost_usd"));
+            let help = "to run without any model, write `llm: {enabled: false}`";
+            let message = "`cost_usd` must be more than zero";
+            self.problems.push(Diagnostic::error("count", place, message).help(help));
+        }
+        Budget {
+            cost_usd: budget.cost_usd,
+            tokens: budget.tokens.map(|tokens| tokens.get().into()),
+            calls: budget.llm_calls.map(schema::Count::get),
+            allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
+        }
     }
 
     fn parameters(&mut self) {
@@ -209,7 +254,7 @@ impl<'d> Compiler<'d> {
             name: name.clone(),
             description: state.description.clone(),
             meaning: self.meaning(name, state, path),
-            closing: self.action(state, path).filter(|action| matches!(action, Action::Shell(_))),
+            closing: self.action(state, path).filter(|action| !matches!(action, Action::SubLoop(_))),
             on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
         }
     }
@@ -249,14 +294,6 @@ impl<'d> Compiler<'d> {
                 self.problems
                     .push(Diagnostic::warning("no-effect", place, message).help("add `terminal: true`"));
             }
-        }
-        if let Some(Action::Shell(_)) = action
-            && !state.context.is_empty()
-        {
-            let place = Place::Key(path.key("context"));
-            let message = "`context` has no effect beside a shell action";
-            let help = "it is shown to prompts; name the values in the action, or put them under `env`";
-            self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
         }
         let step = Step {
             name: name.clone(),
@@ -336,7 +373,7 @@ impl<'d> Compiler<'d> {
             }
             // The end of a sub-loop is its verdict.
             _ if matches!(action, Some(Action::SubLoop(_))) => None,
-            _ => explicit.cloned().or_else(|| action.map(|_| Evaluate::ExitCode(ExitCode::unix()))),
+            _ => explicit.cloned().or_else(|| action.and_then(judged_by)),
         }
     }
 
@@ -393,35 +430,105 @@ impl<'d> Compiler<'d> {
             }
         }
         let text = state.action.clone()?;
-        let kind = state.action_type.unwrap_or_else(|| inferred_kind(text.source()));
-        match kind {
-            ActionType::Shell => {}
-            ActionType::Prompt | ActionType::SlashCommand | ActionType::McpTool => {
-                let message = "only shell actions are supported by this version";
-                let label = format!("this is a `{}` action", kind.word());
-                let help = "agent and tool actions come with a later version; write `action_type: shell` if this is a command";
-                let place = Place::Value(path.key("action"));
-                self.problems.push(Diagnostic::error("not-yet", place, message).label(label).help(help));
-            }
-        }
         if text.source().trim().is_empty() {
             let place = Place::Value(path.key("action"));
             let help = "remove the key for a state that runs nothing";
             self.problems.push(Diagnostic::error("empty-action", place, "the action is empty").help(help));
         }
-        let shell = match state.shell.as_ref().unwrap_or(&self.definition.shell) {
-            Shell::Bash => vec!["bash".to_owned(), "-c".to_owned()],
-            Shell::Sh => vec!["sh".to_owned(), "-c".to_owned()],
-            Shell::Argv(words) => words.clone(),
-        };
-        Some(Action::Shell(ShellAction {
-            text,
-            shell,
+        let kind = state.action_type.unwrap_or_else(|| inferred_kind(text.source()));
+        self.idle_keys(state, kind, path);
+        let setting = Setting {
             env: state.env.clone(),
             cwd: state.cwd.clone(),
             timeout: state.timeout.or(self.definition.default_timeout),
             idle_timeout: state.idle_timeout.or(self.definition.default_idle_timeout),
-        }))
+        };
+        Some(match kind {
+            ActionType::Shell => {
+                let shell = match state.shell.as_ref().unwrap_or(&self.definition.shell) {
+                    Shell::Bash => vec!["bash".to_owned(), "-c".to_owned()],
+                    Shell::Sh => vec!["sh".to_owned(), "-c".to_owned()],
+                    Shell::Argv(words) => words.clone(),
+                };
+                Action::Shell(ShellAction { text, shell, setting })
+            }
+            ActionType::Prompt | ActionType::SlashCommand => Action::Prompt(PromptAction {
+                text,
+                context: state.context.clone(),
+                agent: state.agent.clone(),
+                tools: state.tools.clone(),
+                model: self.model(state.model.as_ref(), &path.key("model")),
+                setting,
+            }),
+            ActionType::McpTool => self.tool(text, state, setting, path),
+        })
+    }
+
+    /// Notes keys that belong to another kind of action.
+    fn idle_keys(&mut self, state: &State, kind: ActionType, path: &DocPath) {
+        let (is_shell, is_tool) = (kind == ActionType::Shell, kind == ActionType::McpTool);
+        let is_prompt = !is_shell && !is_tool;
+        for (key, given, fits, help) in [
+            ("agent", state.agent.is_some(), is_prompt, "a prompt has an agent: add `action_type: prompt`"),
+            ("tools", !state.tools.is_empty(), is_prompt, "a prompt has tools: add `action_type: prompt`"),
+            ("model", state.model.is_some(), is_prompt, "a prompt has a model: add `action_type: prompt`"),
+            (
+                "context",
+                !state.context.is_empty(),
+                is_prompt,
+                "it is shown to prompts; name the values in the action, or put them under `env`",
+            ),
+            (
+                "params",
+                !state.params.is_empty(),
+                is_tool,
+                "a tool has parameters: add `action_type: mcp_tool`",
+            ),
+            ("shell", state.shell.is_some(), is_shell, "only a shell action is run by a shell"),
+        ] {
+            if given && !fits {
+                let place = Place::Key(path.key(key));
+                let message = format!("`{key}` has no effect beside a {} action", kind.word());
+                self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
+            }
+        }
+    }
+
+    fn tool(&mut self, tool: Template, state: &State, setting: Setting, path: &DocPath) -> Action {
+        if let Some(name) = tool.as_literal() {
+            let parts: Vec<_> = name.trim().split('/').collect();
+            if parts.len() != 2 || parts.iter().any(|part| part.is_empty()) {
+                let message = format!("`{}` is not a tool", one_line(&name, 60));
+                let help = "write the server and its tool, such as `github/create_issue`";
+                let place = Place::Value(path.key("action"));
+                self.problems.push(Diagnostic::error("tool", place, message).help(help));
+            }
+        }
+        let at = path.key("params");
+        let params = state
+            .params
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), self.tool_params(value, &at.key(name))?)));
+        let params = params.collect();
+        Action::Tool(ToolAction { tool, params, setting })
+    }
+
+    fn tool_params(&mut self, value: &Value, path: &DocPath) -> Option<Params> {
+        Some(match value {
+            Value::String(text) => Params::Text(decode::template(text, path, &mut self.problems)?),
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                Params::List(items.filter_map(|(at, item)| self.tool_params(item, &path.index(at))).collect())
+            }
+            Value::Object(entries) => {
+                let entries = entries.iter();
+                let read = entries.filter_map(|(name, value)| {
+                    Some((name.clone(), self.tool_params(value, &path.key(name))?))
+                });
+                Params::Map(read.collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Params::Plain(value.clone()),
+        })
     }
 
     fn routes(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Routes> {
@@ -461,15 +568,17 @@ impl<'d> Compiler<'d> {
         if let Some(next) = &state.next {
             let next = self.target(name, next, &path.key("next"))?;
             let (on_error, on_timeout) = (way(Verdict::error()).or(error), way(Verdict::timeout()));
+            let on_blocked = way(Verdict::blocked()).filter(|_| is_prompt(state));
             for (verdict, (_, at)) in &table {
-                if !verdict.is_error() && !verdict.is_timeout() {
+                let is_blocked = on_blocked.is_some() && *verdict == Verdict::blocked();
+                if !verdict.is_error() && !verdict.is_timeout() && !is_blocked {
                     let message = format!("the route for `{verdict}` has no effect beside `next`");
                     let help = "`next` is taken whatever the result; remove one of the two";
                     self.problems
                         .push(Diagnostic::warning("no-effect", Place::Key(at.clone()), message).help(help));
                 }
             }
-            return Some(Routes::Always { next, on_error, on_timeout });
+            return Some(Routes::Always { next, on_error, on_timeout, on_blocked });
         }
         if state.route.is_empty() && state.on.is_empty() {
             let message = format!("the state `{name}` has no way out");
@@ -565,6 +674,16 @@ impl<'d> Compiler<'d> {
     }
 }
 
+/// Returns the evaluator of an action whose state names none.
+fn judged_by(action: &Action) -> Option<Evaluate> {
+    match action {
+        Action::Shell(_) => Some(Evaluate::ExitCode(ExitCode::unix())),
+        Action::Prompt(_) => Some(Evaluate::LlmStructured(LlmStructured::standard())),
+        Action::Tool(_) => Some(Evaluate::McpResult(McpResult { source: None })),
+        Action::SubLoop(_) => None,
+    }
+}
+
 /// Returns every name that a template reads from `captured`.
 fn referred(machine: &Machine) -> BTreeSet<String> {
     let templates = machine.templates();
@@ -580,7 +699,7 @@ fn referred(machine: &Machine) -> BTreeSet<String> {
 
 /// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a mistake
 /// when the state cannot give it and it looks like one that every state knows.
-fn misspelt(word: &str, state: &State) -> Option<&'static str> {
+fn misspelt(word: &str, state: &State) -> Option<String> {
     // The last two are keys of their own.
     const KNOWN: [&str; 14] = [
         "yes",
@@ -599,12 +718,10 @@ fn misspelt(word: &str, state: &State) -> Option<&'static str> {
         "maintain",
     ];
     let possible =
-        state.evaluate.as_ref().map_or(Verdicts::Only(&["yes", "no"]), |evaluate| evaluate.verdicts());
-    match possible {
-        Verdicts::Any => None,
-        Verdicts::Only(words) if words.contains(&word) || KNOWN.contains(&word) => None,
-        Verdicts::Only(words) => nearest(word, words.iter().chain(&KNOWN).copied()),
-    }
+        state.evaluate.as_ref().map_or(Verdicts::only(&["yes", "no"]), |evaluate| evaluate.verdicts());
+    let Verdicts::Only(possible) = possible else { return None };
+    let words = || possible.iter().map(AsRef::as_ref).chain(KNOWN);
+    if words().any(|known| known == word) { None } else { nearest(word, words()).map(str::to_owned) }
 }
 
 /// Tells what a terminal means by the words in its name.
@@ -619,6 +736,12 @@ fn inferred_meaning(name: &StateName) -> Meaning {
         (false, true) => Meaning::Blocked,
         (false, false) => Meaning::Success,
     }
+}
+
+/// Tells whether a state asks an agent.
+fn is_prompt(state: &State) -> bool {
+    let kind = state.action_type.or_else(|| Some(inferred_kind(state.action.as_ref()?.source())));
+    matches!(kind, Some(ActionType::Prompt | ActionType::SlashCommand))
 }
 
 /// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.

@@ -11,16 +11,22 @@ use serde_json::Value;
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
 use crate::definition::schema::Parameter;
+pub use crate::definition::schema::{OnHandoff, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::Verdict;
 
+mod action;
 pub mod check;
 pub mod compile;
 pub mod context;
 pub mod explore;
 pub mod graph;
 pub mod routing;
+
+pub use action::{
+    Action, Binding, Params, PromptAction, Setting, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
+};
 
 /// A step, as an index into its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,9 +72,45 @@ pub struct Machine {
     pub fallback: Fallback,
     /// When visits of a state that change nothing are a stall.
     pub stall: Option<Stall>,
+    /// How models are asked.
+    pub llm: Llm,
+    /// What models may cost.
+    pub budget: Budget,
+    /// Which signals in the output of actions count.
+    pub signals: Vec<SignalKind>,
+    /// What happens at a hand-off signal.
+    pub on_handoff: OnHandoff,
+    /// How often a run may hand off to a new session by itself.
+    pub max_handoffs: u32,
     steps: Vec<Step>,
     ends: Vec<End>,
     referred: BTreeSet<String>,
+}
+
+/// How models are asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Llm {
+    /// Whether the loop itself forbids it.
+    pub is_forbidden: bool,
+    /// The model of judges that name none.
+    pub model: Option<Template>,
+    /// The longest answer of a judge, in tokens.
+    pub max_tokens: Option<u32>,
+    /// The longest time for a call.
+    pub timeout: Option<Duration>,
+}
+
+/// What models may cost. Nothing is capped that has no number.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Calls.
+    pub calls: Option<u32>,
+    /// Whether calls without a known price may be made although their cost is capped.
+    pub allows_unpriced: bool,
 }
 
 /// Starting again after an end.
@@ -158,73 +200,6 @@ pub struct Retry {
     pub codes: Vec<i32>,
 }
 
-/// What a state runs: data only.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// A command line.
-    Shell(ShellAction),
-    /// Another loop.
-    SubLoop(SubLoopAction),
-}
-
-impl Action {
-    /// Returns the text as it was written.
-    pub fn text(&self) -> &Template {
-        match self {
-            Self::Shell(shell) => &shell.text,
-            Self::SubLoop(sub) => &sub.name,
-        }
-    }
-}
-
-/// Another loop as the work of a state.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SubLoopAction {
-    /// Its name.
-    pub name: Template,
-    /// What it is given.
-    pub given: SubLoopInput,
-    /// The longest time.
-    pub timeout: Option<Duration>,
-}
-
-/// What a sub-loop is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SubLoopInput {
-    /// Nothing: it is on its own.
-    Nothing,
-    /// The context and the captures of the loop around it, which also takes its captures back.
-    Everything,
-    /// Values for its parameters.
-    Parameters(IndexMap<VarName, Binding>),
-}
-
-/// A value for a parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Binding {
-    /// A text, resolved when the sub-loop starts.
-    Text(Template),
-    /// Anything else.
-    Value(Value),
-}
-
-/// A command line and how it runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShellAction {
-    /// The text.
-    pub text: Template,
-    /// The words before the text, such as `bash -c`.
-    pub shell: Vec<String>,
-    /// Environment beyond the loop's.
-    pub env: IndexMap<String, Template>,
-    /// The directory, relative to the run's.
-    pub cwd: Option<Template>,
-    /// The longest time.
-    pub timeout: Option<Duration>,
-    /// The longest silence.
-    pub idle_timeout: Option<Duration>,
-}
-
 /// Where the verdicts of a state lead. Never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Routes {
@@ -236,6 +211,8 @@ pub enum Routes {
         on_error: Option<Target>,
         /// The way after an action that took too long.
         on_timeout: Option<Target>,
+        /// The way where a model is needed and none may be asked.
+        on_blocked: Option<Target>,
     },
     /// By verdict.
     ByVerdict {
@@ -252,12 +229,13 @@ impl Routes {
     /// Returns every way out with the word that people know it by.
     pub fn ways(&self) -> Vec<(String, Target)> {
         match self {
-            Self::Always { next, on_error, on_timeout } => {
+            Self::Always { next, on_error, on_timeout, on_blocked } => {
                 let named =
                     |word: &str, target: &Option<Target>| target.map(|target| (word.to_owned(), target));
                 std::iter::once(("next".to_owned(), *next))
                     .chain(named("error", on_error))
                     .chain(named("timeout", on_timeout))
+                    .chain(named("blocked", on_blocked))
                     .collect()
             }
             Self::ByVerdict { table, error, otherwise } => {
@@ -341,6 +319,7 @@ impl Machine {
     /// Returns every template of the loop, with the state and the key it stands under; loop-wide ones have no state.
     pub fn templates(&self) -> Vec<(Option<&StateName>, String, &Template)> {
         let env = self.env.iter().map(|(name, template)| (None, format!("env.{name}"), template));
+        let model = self.llm.model.iter().map(|model| (None, "llm.model".to_owned(), model));
         let steps = self
             .steps
             .iter()
@@ -349,11 +328,17 @@ impl Machine {
             let closing = end.closing.iter().flat_map(Action::templates);
             closing.map(|(key, template)| (Some(&end.name), key, template))
         });
-        env.chain(steps).chain(ends).collect()
+        env.chain(model).chain(steps).chain(ends).collect()
     }
 }
 
 impl Step {
+    /// Tells whether this state cannot do its work without a model.
+    pub fn needs_model(&self) -> bool {
+        let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
+        judged || matches!(self.action, Some(Action::Prompt(_)))
+    }
+
     fn templates(&self) -> Vec<(String, &Template)> {
         let action = self.action.iter().flat_map(Action::templates);
         let evaluate = self.evaluate.iter().flat_map(|evaluate| evaluate.templates());
@@ -363,28 +348,5 @@ impl Step {
             value.as_template().map(|template| (format!("param.{name}"), template))
         });
         action.chain(evaluate).chain(message).chain(params).collect()
-    }
-}
-
-impl Action {
-    fn templates(&self) -> Vec<(String, &Template)> {
-        match self {
-            Self::Shell(shell) => {
-                let env = shell.env.iter().map(|(name, template)| (format!("env.{name}"), template));
-                let cwd = shell.cwd.iter().map(|cwd| ("cwd".to_owned(), cwd));
-                std::iter::once(("action".to_owned(), &shell.text)).chain(env).chain(cwd).collect()
-            }
-            Self::SubLoop(sub) => {
-                let bindings = match &sub.given {
-                    SubLoopInput::Parameters(bindings) => Some(bindings),
-                    SubLoopInput::Nothing | SubLoopInput::Everything => None,
-                };
-                let texts = bindings.into_iter().flatten().filter_map(|(name, binding)| match binding {
-                    Binding::Text(text) => Some((format!("with.{name}"), text)),
-                    Binding::Value(_) => None,
-                });
-                std::iter::once(("loop".to_owned(), &sub.name)).chain(texts).collect()
-            }
-        }
     }
 }

@@ -60,7 +60,7 @@ pub struct Way {
 /// the end of the action where they do not. None: nothing fits.
 pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: Ended) -> Option<Way> {
     match &step.routes {
-        Routes::Always { next, on_error, on_timeout } => {
+        Routes::Always { next, on_error, on_timeout, .. } => {
             let (to, key) = match (ended, on_timeout, on_error) {
                 (Ended::Late, Some(to), _) => (to, Some(Verdict::timeout())),
                 (Ended::Late | Ended::Badly, _, Some(to)) => (to, Some(Verdict::error())),
@@ -114,6 +114,28 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
     }
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
     blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
+}
+
+/// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
+/// `blocked`, or else for errors. None: the run has to be continued where one may be asked.
+pub fn without_model(step: &Step) -> Option<Way> {
+    let blocked = Verdict::blocked();
+    let (blocked_way, error_way) = match &step.routes {
+        Routes::Always { on_blocked, on_error, .. } => {
+            (*on_blocked, on_error.map(|to| (to, Key::On(Verdict::error()))))
+        }
+        Routes::ByVerdict { table, error, .. } => {
+            let any = error.map(|to| (to, Key::AnyError));
+            let own = table.get(&Verdict::error()).map(|to| (*to, Key::On(Verdict::error())));
+            (table.get(&blocked).copied(), any.or(own))
+        }
+    };
+    let verdict = Some(blocked.clone());
+    match (blocked_way, error_way) {
+        (Some(to), _) => Some(Way { to, verdict, reason: Reason::Verdict, key: Key::On(blocked) }),
+        (None, Some((to, key))) => Some(Way { to, verdict, reason: Reason::Error, key }),
+        (None, None) => None,
+    }
 }
 
 /// Returns another word by which a route knows a verdict of this state: the answers of tools and the ends of
@@ -186,7 +208,7 @@ impl Departure {
 /// Returns every way in which a state can be left, the good first: each verdict its evaluator can give, and the errors
 /// and the timeouts of its action.
 pub fn departures(step: &Step) -> Vec<Departure> {
-    let can_be_late = step.action.as_ref().is_some_and(can_be_late);
+    let can_be_late = step.action.as_ref().is_some_and(Action::can_be_late);
     let late = can_be_late.then(|| Departure::of("timeout", Ended::Late));
     let Routes::ByVerdict { table, .. } = &step.routes else {
         let badly = step.action.as_ref().map(|_| Departure::of("error", Ended::Badly));
@@ -224,13 +246,6 @@ fn any_word<'v>(named: impl Iterator<Item = &'v Verdict>) -> Vec<Departure> {
         }
     }
     departures
-}
-
-fn can_be_late(action: &Action) -> bool {
-    match action {
-        Action::Shell(shell) => shell.timeout.is_some() || shell.idle_timeout.is_some(),
-        Action::SubLoop(_) => true,
-    }
 }
 
 /// What can come after a state.

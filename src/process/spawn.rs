@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::fs::Access;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep_until};
 
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
@@ -25,6 +25,9 @@ pub const GRACE: Duration = Duration::from_secs(5);
 
 /// How long the pipes are read after the child has exited, twice: before and after the last KILL.
 const DRAIN: Duration = Duration::from_millis(100);
+
+/// How long a program may take to end that has said its last word.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a killed child may take to vanish; longer only happens in a broken kernel or file system.
 const REAP: Duration = Duration::from_secs(2);
@@ -40,6 +43,19 @@ pub struct Program {
     ///
     /// Naming it costs: the child is then started with `fork` instead of the much cheaper `posix_spawn`.
     pub cwd: Option<PathBuf>,
+    /// What it can read from standard input; the end of the file when there is nothing.
+    pub stdin: Option<String>,
+}
+
+/// What the reader of an output makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// There may be more.
+    More,
+    /// The program has said its last word. It gets a moment to end, and counts as having ended well.
+    Enough,
+    /// The program has to be stopped.
+    Stop(Stop),
 }
 
 /// How long it may run.
@@ -56,14 +72,14 @@ pub async fn run(
     program: &Program,
     limits: Limits,
     cancel: &mut Cancel,
-    output: &mut dyn FnMut(Stream, &[u8]),
+    output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
 ) -> Observation {
     let started = Instant::now();
     let child = match spawn(program) {
         Ok(child) => child,
         Err(error) => return Observation::not_started(explain(program, &error)),
     };
-    Running::new(child, limits, started).attend(cancel, output).await
+    Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await
 }
 
 fn spawn(program: &Program) -> io::Result<Child> {
@@ -77,7 +93,7 @@ fn spawn(program: &Program) -> io::Result<Child> {
         .args(arguments)
         .env_clear()
         .envs(program.env.iter().map(|(key, value)| (key, value)))
-        .stdin(Stdio::null())
+        .stdin(if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -111,11 +127,20 @@ fn explain(program: &Program, error: &io::Error) -> String {
     }
 }
 
+/// Writes what a child can read and closes the pipe. A child that does not want to read it all is not to blame.
+async fn write(stdin: Option<ChildStdin>, input: Option<&str>) {
+    if let (Some(mut stdin), Some(input)) = (stdin, input) {
+        let _unread = stdin.write_all(input.as_bytes()).await;
+    }
+}
+
 /// Where a child stands between its start and its last trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// It runs.
     Running,
+    /// It has said its last word, and is ended at this time.
+    Done { until: Instant },
     /// It was asked to end, and is killed at this time.
     Asked { kill_at: Instant },
     /// Its group was killed; waiting for it to vanish.
@@ -134,6 +159,7 @@ struct Running {
     last_output: Instant,
     phase: Phase,
     stop: Option<Stop>,
+    is_done: bool,
     status: Option<ExitStatus>,
 }
 
@@ -141,10 +167,28 @@ impl Running {
     fn new(child: Child, limits: Limits, started: Instant) -> Self {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let phase = Phase::Running;
-        Self { child, group, limits, started, last_output: started, phase, stop: None, status: None }
+        Self {
+            child,
+            group,
+            limits,
+            started,
+            last_output: started,
+            phase,
+            stop: None,
+            is_done: false,
+            status: None,
+        }
     }
 
-    async fn attend(mut self, cancel: &mut Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Observation {
+    async fn attend(
+        mut self,
+        input: Option<&str>,
+        cancel: &mut Cancel,
+        output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
+    ) -> Observation {
+        let writing = write(self.child.stdin.take(), input);
+        tokio::pin!(writing);
+        let mut is_writing = input.is_some();
         let mut stdout = Pipe::new(Stream::Stdout, self.child.stdout.take());
         let mut stderr = Pipe::new(Stream::Stderr, self.child.stderr.take());
         let mut known = Request::None;
@@ -158,12 +202,15 @@ impl Running {
             tokio::select! {
                 read = stdout.read(), if !stdout.is_closed() => {
                     self.last_output = Instant::now();
-                    stdout.take(&read, output);
+                    let heard = stdout.take(&read, output);
+                    self.on_heard(heard);
                 }
                 read = stderr.read(), if !stderr.is_closed() => {
                     self.last_output = Instant::now();
-                    stderr.take(&read, output);
+                    let heard = stderr.take(&read, output);
+                    self.on_heard(heard);
                 }
+                () = &mut writing, if is_writing => is_writing = false,
                 status = self.child.wait(), if self.status.is_none() => {
                     self.status = status.ok();
                     self.phase = Phase::Exited { drain_until: Instant::now() + DRAIN };
@@ -190,7 +237,8 @@ impl Running {
                 let idle = self.limits.idle.map(|limit| self.last_output + limit);
                 end.into_iter().chain(idle).min()
             }
-            Phase::Asked { kill_at: at }
+            Phase::Done { until: at }
+            | Phase::Asked { kill_at: at }
             | Phase::Killed { give_up_at: at }
             | Phase::Exited { drain_until: at }
             | Phase::Draining { until: at } => Some(at),
@@ -213,6 +261,11 @@ impl Running {
                 }
                 true
             }
+            Phase::Done { until } if now >= until => {
+                self.signal_group(Signal::TERM);
+                self.phase = Phase::Asked { kill_at: now + GRACE };
+                true
+            }
             Phase::Asked { kill_at } if now >= kill_at => {
                 self.kill_group();
                 self.phase = Phase::Killed { give_up_at: now + REAP };
@@ -224,7 +277,7 @@ impl Running {
                 true
             }
             Phase::Killed { give_up_at: at } | Phase::Draining { until: at } => now < at,
-            Phase::Asked { .. } | Phase::Exited { .. } => true,
+            Phase::Done { .. } | Phase::Asked { .. } | Phase::Exited { .. } => true,
         }
     }
 
@@ -233,12 +286,23 @@ impl Running {
             (Request::None, _)
             | (Request::Gently(_), Phase::Asked { .. })
             | (_, Phase::Killed { .. } | Phase::Exited { .. } | Phase::Draining { .. }) => {}
-            (Request::Gently(_), Phase::Running) => self.ask_to_end(Stop::Cancelled),
-            (Request::Now(_), Phase::Running | Phase::Asked { .. }) => {
+            (Request::Gently(_), Phase::Running | Phase::Done { .. }) => self.ask_to_end(Stop::Cancelled),
+            (Request::Now(_), Phase::Running | Phase::Done { .. } | Phase::Asked { .. }) => {
                 self.stop.get_or_insert(Stop::Cancelled);
                 self.kill_group();
                 self.phase = Phase::Killed { give_up_at: Instant::now() + REAP };
             }
+        }
+    }
+
+    fn on_heard(&mut self, heard: Heard) {
+        match (heard, self.phase) {
+            (Heard::Enough, Phase::Running) => {
+                self.is_done = true;
+                self.phase = Phase::Done { until: Instant::now() + FAREWELL };
+            }
+            (Heard::Stop(stop), Phase::Running) => self.ask_to_end(stop),
+            (Heard::More | Heard::Enough | Heard::Stop(_), _) => {}
         }
     }
 
@@ -268,7 +332,12 @@ impl Running {
         };
         let code =
             self.status.and_then(|status| status.code()).or(signal.map(|number| 128 + number)).unwrap_or(1);
-        let timed_out = self.stop.is_some_and(|stop| stop != Stop::Cancelled);
+        let timed_out = self.stop.is_some_and(|stop| stop != Stop::Cancelled && stop != Stop::Budget);
+        let (code, signal) = match signal {
+            // We ended it, after it had said that it was done.
+            Some(_) if self.is_done && self.stop.is_none() => (0, None),
+            signal => (code, signal),
+        };
         Observation {
             stdout: stdout.into_text(),
             stderr: stderr.into_text(),
@@ -309,17 +378,21 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         }
     }
 
-    fn take(&mut self, read: &io::Result<usize>, output: &mut dyn FnMut(Stream, &[u8])) {
+    fn take(&mut self, read: &io::Result<usize>, output: &mut dyn FnMut(Stream, &[u8]) -> Heard) -> Heard {
         match read {
-            Ok(0) | Err(_) => self.reader = None,
+            Ok(0) | Err(_) => {
+                self.reader = None;
+                Heard::More
+            }
             Ok(count) => {
                 let count = *count;
                 let bytes = &self.buffer[..count];
                 self.capture.push(bytes);
-                output(self.stream, bytes);
+                let heard = output(self.stream, bytes);
                 if count == self.buffer.len() && count < LARGEST_READ {
                     self.buffer.resize(count * 2, 0);
                 }
+                heard
             }
         }
     }
@@ -335,6 +408,7 @@ mod tests {
             argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             cwd: None,
+            stdin: None,
         }
     }
 
@@ -342,7 +416,7 @@ mod tests {
     fn observe(script: &str, limits: Limits) -> (Observation, Duration) {
         let started = std::time::Instant::now();
         let (_ask, mut cancel) = Cancel::channel();
-        let seen = runtime().block_on(run(&program(script), limits, &mut cancel, &mut |_, _| {}));
+        let seen = runtime().block_on(run(&program(script), limits, &mut cancel, &mut |_, _| Heard::More));
         (seen, started.elapsed())
     }
 
@@ -450,7 +524,7 @@ mod tests {
     fn a_missing_program_is_an_observation() {
         let (_ask, mut cancel) = Cancel::channel();
         let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
-        let seen = runtime().block_on(run(&missing, Limits::default(), &mut cancel, &mut |_, _| {}));
+        let seen = runtime().block_on(run(&missing, Limits::default(), &mut cancel, &mut |_, _| Heard::More));
         assert_eq!(seen.failure.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
     }
 
@@ -468,7 +542,7 @@ mod tests {
                     std::future::pending::<()>().await;
                 };
                 let program = program(script);
-                let mut ignored = |_: Stream, _: &[u8]| {};
+                let mut ignored = |_: Stream, _: &[u8]| Heard::More;
                 tokio::select! {
                     seen = run(&program, Limits::default(), &mut cancel, &mut ignored) => seen,
                     () = asking => unreachable!(),

@@ -49,7 +49,10 @@ impl CiLog {
     fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::LoopStart(start) => self.loop_start(start),
-            Event::StateEnter { .. } | Event::SubLoopComplete(_) | Event::Message { .. } => Ok(()),
+            Event::StateEnter { .. }
+            | Event::SubLoopComplete(_)
+            | Event::Judge { .. }
+            | Event::Message { .. } => Ok(()),
             Event::SubLoopStart { .. } => self.sub_loop(),
             Event::ActionStart { .. } => self.open_group(),
             Event::ActionComplete(_) => self.close_group(),
@@ -76,8 +79,12 @@ impl CiLog {
                 let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
                 self.line("!", &format!("warning: {place}{}", one_line(message, 1000)))
             }
-            Event::Handoff { state, reason } => {
-                self.line("→", &format!("handoff in {state}: {}", one_line(reason, 1000)))
+            Event::Signal { state, signal, text } => {
+                self.line("!", &format!("signal in {state}: {} {}", signal.word(), one_line(text, 1000)))
+            }
+            Event::Handoff(handoff) => {
+                let (state, message) = (&handoff.state, one_line(&handoff.message, 1000));
+                self.line("→", &format!("handoff in {state}: {message}"))
             }
             Event::Stall { state, window, seen } => {
                 self.line("!", &format!("stall: {}", seen.sentence(state, *window)))

@@ -51,7 +51,11 @@ pub fn advice(digest: &Digest) -> Option<String> {
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
-            | TerminatedBy::Interrupted => {
+            | TerminatedBy::Interrupted
+            | TerminatedBy::FatalError
+            | TerminatedBy::LoopStop
+            | TerminatedBy::Budget
+            | TerminatedBy::Unavailable => {
                 "raise `max_iterations`, or look at why the check never passes".into()
             }
         }),

@@ -77,7 +77,9 @@ impl Console {
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Message { .. }
-            | Event::Handoff { .. }
+            | Event::Judge { .. }
+            | Event::Signal { .. }
+            | Event::Handoff(_)
             | Event::LoopTimeout { .. } => Ok(()),
             Event::ActionStart { .. } => {
                 let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
@@ -575,6 +577,10 @@ mod tests {
             (Outcome::Blocked, TerminatedBy::Blocked),
             (Outcome::Timeout, TerminatedBy::Timeout),
             (Outcome::Handoff, TerminatedBy::Handoff),
+            (Outcome::Stopped, TerminatedBy::LoopStop),
+            (Outcome::Error, TerminatedBy::FatalError),
+            (Outcome::OverBudget, TerminatedBy::Budget),
+            (Outcome::Unavailable, TerminatedBy::Unavailable),
             (Outcome::Interrupted, TerminatedBy::Interrupted),
         ] {
             let mut journal = Journal::start();
@@ -582,7 +588,7 @@ mod tests {
             journal.end(outcome, terminated_by, "fix", false);
             said += &shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK });
         }
-        assert_snapshot!(said, @r"
+        assert_snapshot!(said, @"
         Loop completed, unverified: fix (1 iteration, 2.3s)
         success (unverified): `check` said no and nothing passed after it
         with --strict an unverified success is a failure
@@ -602,6 +608,16 @@ mod tests {
         raise the loop's `timeout`; its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
         Loop saved in fix (1 iteration, 2.3s)
         handoff: saved in `fix`
+        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        Loop stopped in fix (1 iteration, 2.3s)
+        stopped: in `fix`
+        Loop ended by an error in fix (1 iteration, 2.3s)
+        error: `fix`: 
+        Loop over its budget in fix (1 iteration, 2.3s)
+        over_budget: in `fix`
+        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        Loop unable to go on in fix (1 iteration, 2.3s)
+        unavailable: in `fix`
         its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
         Loop interrupted by SIGTERM in fix (1 iteration, 2.3s)
         interrupted: SIGTERM in `fix`

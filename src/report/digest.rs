@@ -144,13 +144,17 @@ impl Digest {
             }
             Event::Evaluate { tree: Some(tree), .. } => self.compare(tree),
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
-            Event::Handoff { state, reason } => self.handoff = Some((state.clone(), reason.clone())),
+            Event::Handoff(handoff) => {
+                self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
+            }
             Event::LoopComplete(end) => self.end = Some(end.clone()),
             Event::StateEnter { .. }
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)
             | Event::Evaluate { .. }
             | Event::Message { .. }
+            | Event::Judge { .. }
+            | Event::Signal { .. }
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::SubLoopStart { .. }
@@ -316,6 +320,9 @@ impl Digest {
             }
             Outcome::Error => match self.tracker.trouble() {
                 Some((state, error)) => sentence.name(state).words(": ").words(&text::one_line(error, 300)),
+                None if matches!(end.terminated_by, TerminatedBy::FatalError | TerminatedBy::Handoff) => {
+                    sentence.name(&end.final_state).words(": ").words(&text::one_line(&end.reason, 300))
+                }
                 None => self.explain_deciding(end, sentence),
             },
             Outcome::Timeout => sentence
@@ -403,6 +410,10 @@ impl Digest {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Stall
+            | TerminatedBy::FatalError
+            | TerminatedBy::LoopStop
+            | TerminatedBy::Budget
+            | TerminatedBy::Unavailable
             | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
         }
     }

@@ -59,7 +59,9 @@ impl Sink for LogFile {
             | Event::Message { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }
-            | Event::Handoff { .. }
+            | Event::Handoff(_)
+            | Event::Judge { .. }
+            | Event::Signal { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
             | Event::Stall { .. }

@@ -182,8 +182,10 @@ impl Step {
         match &self.result {
             Some(result) if result.succeeded => Standing::Passing,
             Some(result) => match result.stop {
-                Some(Stop::Cancelled | Stop::Deadline) => Standing::Open,
-                Some(Stop::Timeout | Stop::IdleTimeout | Stop::LoopTimeout) | None => Standing::Failing,
+                Some(Stop::Cancelled | Stop::Deadline | Stop::Quota | Stop::Budget) => Standing::Open,
+                Some(Stop::Timeout | Stop::IdleTimeout | Stop::LoopTimeout | Stop::Unavailable) | None => {
+                    Standing::Failing
+                }
             },
             None => Standing::Open,
         }
@@ -220,7 +222,7 @@ impl Step {
             return text::one_line(verdict.as_str(), 120);
         }
         match &self.result {
-            Some(result) => ended(result),
+            Some(result) => self.ended(result),
             None if self.error.is_some() => "error".to_owned(),
             None if self.closing => "end".to_owned(),
             None if self.route.is_some() => "next".to_owned(),
@@ -233,7 +235,7 @@ impl Step {
         let word = self.word();
         let mut facts = Vec::new();
         if let Some(result) = &self.result {
-            let ended = ended(result);
+            let ended = self.ended(result);
             if ended != word {
                 facts.push(ended);
             }
@@ -253,11 +255,10 @@ impl Step {
         match (&self.result, &self.error) {
             (_, Some(error)) => format!("failed: {}", text::one_line(error, 300)),
             (Some(result), None) => match (&result.failure, result.stop, result.signal) {
+                (Some(why), ..) if self.is_prompt() => format!("failed: {}", text::one_line(why, 300)),
                 (Some(why), ..) => format!("could not be started: {}", text::one_line(why, 300)),
                 (None, Some(Stop::Timeout | Stop::IdleTimeout), _) => "timed out".to_owned(),
-                (None, Some(Stop::LoopTimeout | Stop::Deadline | Stop::Cancelled), _) => {
-                    "was stopped".to_owned()
-                }
+                (None, Some(_), _) => "was stopped".to_owned(),
                 (None, None, Some(signal)) => format!("was killed by signal {signal}"),
                 (None, None, None) => format!("exited {}", result.exit_code),
             },
@@ -301,6 +302,28 @@ impl Step {
         shown
     }
 
+    /// Tells whether an agent did the work, which can fail after it was started.
+    fn is_prompt(&self) -> bool {
+        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Prompt)
+    }
+
+    fn ended(&self, result: &ActionResult) -> String {
+        match (&result.failure, result.stop, result.signal) {
+            (_, Some(Stop::Timeout), _) => "timed out".to_owned(),
+            (_, Some(Stop::IdleTimeout), _) => "timed out in silence".to_owned(),
+            (_, Some(Stop::LoopTimeout), _) => "stopped by the loop's timeout".to_owned(),
+            (_, Some(Stop::Deadline), _) => "stopped by the deadline".to_owned(),
+            (_, Some(Stop::Budget), _) => "stopped by the budget".to_owned(),
+            (_, Some(Stop::Quota), _) => "stopped by a quota".to_owned(),
+            (_, Some(Stop::Unavailable), _) => "unavailable".to_owned(),
+            (_, Some(Stop::Cancelled), _) => "stopped".to_owned(),
+            (Some(_), None, _) if self.is_prompt() => "failed".to_owned(),
+            (Some(_), None, _) => "not started".to_owned(),
+            (None, None, Some(signal)) => format!("signal {signal}"),
+            (None, None, None) => format!("exit {}", result.exit_code),
+        }
+    }
+
     fn detail_facts(&self) -> Vec<String> {
         let Some(judged) = &self.judged else {
             return Vec::new();
@@ -310,19 +333,6 @@ impl Step {
             format!("{} {}", text::one_line(key, 30), text::one_line(&value, MAX_DETAIL))
         };
         judged.details.iter().map(fact).collect()
-    }
-}
-
-fn ended(result: &ActionResult) -> String {
-    match (&result.failure, result.stop, result.signal) {
-        (Some(_), ..) => "not started".to_owned(),
-        (None, Some(Stop::Timeout), _) => "timed out".to_owned(),
-        (None, Some(Stop::IdleTimeout), _) => "timed out in silence".to_owned(),
-        (None, Some(Stop::LoopTimeout), _) => "stopped by the loop's timeout".to_owned(),
-        (None, Some(Stop::Deadline), _) => "stopped by the deadline".to_owned(),
-        (None, Some(Stop::Cancelled), _) => "stopped".to_owned(),
-        (None, None, Some(signal)) => format!("signal {signal}"),
-        (None, None, None) => format!("exit {}", result.exit_code),
     }
 }
 
@@ -418,7 +428,9 @@ impl Tracker {
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }
-            | Event::Handoff { .. }
+            | Event::Judge { .. }
+            | Event::Signal { .. }
+            | Event::Handoff(_)
             | Event::Stall { .. }
             | Event::LoopTimeout { .. } => None,
         }

@@ -86,7 +86,7 @@ impl Journal {
     pub(crate) fn seen(&mut self, seen: Observation) -> &mut Self {
         self.now += i64::try_from(seen.duration.as_millis()).unwrap();
         let step = self.step;
-        self.push(Event::ActionComplete(ActionComplete { step, seen }))
+        self.push(Event::ActionComplete(ActionComplete { step, seen, usage: None }))
     }
 
     pub(crate) fn judge(&mut self, verdict: &str) -> &mut Self {

@@ -8,7 +8,7 @@ use tempfile::TempPath;
 
 use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::process::spawn::{self, Limits, Program};
+use crate::process::spawn::{self, Heard, Limits, Program};
 use crate::report::{OutputLine, Sinks};
 
 use super::lines::Lines;
@@ -27,12 +27,13 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
         Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
-    let limits = Limits { end: request.end, idle: request.idle };
+    let limits = Limits { end: request.setting.end, idle: request.setting.idle };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
     let mut streams = [Lines::new(), Lines::new()];
     let mut output = |stream: Stream, bytes: &[u8]| {
         streams[index(stream)].push(bytes, redactor, &mut |text| show(&sinks, stream, text));
+        Heard::More
     };
     let seen = tokio::select! {
         seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
@@ -45,7 +46,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
     seen
 }
 
-fn show(sinks: &RefCell<&mut Sinks>, stream: Stream, text: &str) {
+pub(super) fn show(sinks: &RefCell<&mut Sinks>, stream: Stream, text: &str) {
     sinks.borrow_mut().output(OutputLine { stream, text });
 }
 
@@ -59,7 +60,7 @@ fn index(stream: Stream) -> usize {
 /// Prepares the process, with the file that holds its text where the text is too long for an argument.
 fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), String> {
     let mut env = world.env.clone();
-    env.extend(request.env.iter().cloned());
+    env.extend(request.setting.env.iter().cloned());
     let mut argv = request.shell.clone();
     let script = if request.text.len() > ARGUMENT && argv.last().is_some_and(|word| word == "-c") {
         argv.pop();
@@ -71,8 +72,8 @@ fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<Te
     argv.push(
         script.as_ref().map_or_else(|| request.text.clone(), |path| path.to_string_lossy().into_owned()),
     );
-    let cwd = request.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
-    Ok((Program { argv, env: env.into_iter().collect(), cwd }, script))
+    let cwd = request.setting.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
+    Ok((Program { argv, env: env.into_iter().collect(), cwd, stdin: None }, script))
 }
 
 /// Writes a text to a file that only we can read and that goes when the action has ended.
@@ -84,7 +85,7 @@ fn script(text: &str, world: &World) -> io::Result<TempPath> {
 }
 
 /// Finds the directory of an action, which stays inside the working tree.
-fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
+pub(super) fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
     let path = Path::new(cwd);
     let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
     let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");

@@ -21,11 +21,15 @@ use crate::process::signal::{Cancel, EndSignal, Request};
 use crate::report::Sinks;
 
 mod action;
+pub mod agent;
 pub mod clock;
+mod continuation;
 mod lines;
 mod sub_loop;
 mod survey;
+mod tool;
 
+use agent::Agents;
 use clock::Clock;
 
 /// How often sinks are told that time passes.
@@ -41,6 +45,8 @@ pub struct World {
     pub sinks: Sinks,
     /// Requests to end.
     pub cancel: Cancel,
+    /// Who answers prompts and questions.
+    pub agents: Agents,
     /// The time.
     pub clock: Clock,
     /// The environment that actions inherit.
@@ -88,15 +94,27 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
             Next::SubLoop(request) => {
                 Input::SubLoopDone(sub_loop::perform(request, engine.start(), world).await?)
             }
+            Next::Prompt(request) => {
+                let (seen, usage) = agent::perform(request, world).await;
+                Input::PromptDone(seen, usage)
+            }
+            Next::Call(request) => Input::ActionDone(tool::call(request, world).await),
+            Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
+            Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
         };
         let now = world.clock.elapsed().saturating_sub(begun);
         let mut events = match (world.cancel.signal(), &input) {
-            (Some(signal), Input::ActionDone(_) | Input::SubLoopDone(_) | Input::Surveyed(_)) => {
-                engine.handle(Input::Cancel(named(signal)), now)
-            }
-            _ => Vec::new(),
+            (
+                Some(signal),
+                Input::ActionDone(_)
+                | Input::PromptDone(..)
+                | Input::Answered(_)
+                | Input::SubLoopDone(_)
+                | Input::Surveyed(_),
+            ) => engine.handle(Input::Cancel(named(signal)), now),
+            (Some(_) | None, _) => Vec::new(),
         };
         events.extend(engine.handle(input, now));
         world.record(engine, events)?;

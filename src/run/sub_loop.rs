@@ -29,5 +29,7 @@ pub(super) async fn perform(
     world.path.pop();
     let complete = ended?;
     let output = engine.run().prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
-    Ok(Ok(SubLoopEnd { complete, captured: engine.run().captured().clone(), output }))
+    let run = engine.run();
+    let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
+    Ok(Ok(SubLoopEnd { complete, captured, output, handoff, usage }))
 }

@@ -19,7 +19,7 @@ use crate::engine::request::SurveyRequest;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::process::signal::{Cancel, Request};
-use crate::process::spawn::{self, Limits, Program};
+use crate::process::spawn::{self, Heard, Limits, Program};
 
 use super::clock::Clock;
 use super::{World, tick};
@@ -161,6 +161,7 @@ impl Surveyor {
             argv: words.map(|word| (*word).to_owned()).collect(),
             env: self.env.clone(),
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
+            stdin: None,
         };
         let limits = Limits { end: Some((self.left()?, Stop::Timeout)), idle: None };
         let mut printed = Vec::new();
@@ -168,6 +169,7 @@ impl Surveyor {
             if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {
                 printed.extend_from_slice(bytes);
             }
+            Heard::More
         };
         let seen = spawn::run(&program, limits, &mut self.cancel, &mut keep).await;
         if let Some(why) = seen.failure {

@@ -12,11 +12,12 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("definition", &["base", "evaluate"]),
         ("machine", &["base", "evaluate", "definition"]),
         ("engine", &["base", "evaluate", "machine"]),
+        ("host", &["base", "evaluate"]),
         ("process", &["base", "evaluate"]),
         ("journal", &["base", "evaluate", "engine"]),
         ("report", &["base", "evaluate", "engine"]),
         ("ci", &["base", "report"]),
-        ("run", &["base", "evaluate", "machine", "engine", "process", "journal", "report"]),
+        ("run", &["base", "evaluate", "machine", "engine", "process", "host", "journal", "report"]),
     ])
 }
 

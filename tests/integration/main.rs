@@ -4,6 +4,7 @@
 mod common;
 
 mod action_inputs;
+mod agents;
 mod architecture;
 mod bad_input;
 mod ci_mode;

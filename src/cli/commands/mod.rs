@@ -1,6 +1,7 @@
 //! One file a command: what it is asked, and what it does.
 
 pub(super) mod action;
+mod agents;
 pub(super) mod compile;
 pub(super) mod explain;
 pub(super) mod init;
@@ -13,4 +14,5 @@ pub(super) mod version;
 
 mod prepare;
 mod publish;
+mod session;
 mod sub_loops;

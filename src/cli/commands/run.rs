@@ -20,12 +20,13 @@ use crate::cli::output::Output;
 use crate::definition::load::DIRECTORY;
 use crate::definition::schema::Count;
 use crate::engine::event::{Llm, LoopComplete, LoopStart, Source};
+use crate::engine::outcome::Outcome;
 use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::context::{self, Given};
-use crate::machine::{Machine, graph};
+use crate::machine::{Budget, Machine, graph};
 use crate::process::signal;
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
@@ -34,8 +35,10 @@ use crate::report::log_file::LogFile;
 use crate::run::clock::Clock;
 use crate::run::{World, drive};
 
+use super::agents::{self, Decided};
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
+use super::session;
 use super::sub_loops::Library;
 
 /// Where a run shows itself.
@@ -63,7 +66,9 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         .enable_all()
         .build()
         .map_err(|error| CliError::failed("cannot start", &error))?;
-    runtime.block_on(started(args, env, output, face, prepared, context))
+    let in_ci = matches!(face, Face::Ci(_));
+    let decided = agents::decide(&args.llm, &prepared.machine, in_ci, env, output)?;
+    runtime.block_on(started(args, env, output, face, prepared, context, decided))
 }
 
 fn face(args: &RunArgs, env: &Env) -> Result<Face, CliError> {
@@ -172,6 +177,7 @@ async fn started(
     face: Face,
     prepared: Prepared,
     context: Map<String, Value>,
+    decided: Decided,
 ) -> Result<u8, CliError> {
     let args = &at_home(args, &prepared)?;
     let cancel = signal::listen().map_err(|error| CliError::failed("cannot listen for signals", &error))?;
@@ -194,11 +200,14 @@ async fn started(
     let mut library = Library::new(&prepared.located.root);
     let surroundings = surroundings(args, &prepared);
     let sinks = sinks(args, output, &face, &files);
-    let start = start(args, &face, &prepared, &files, context, env, &clock);
+    let mut start = start(args, &face, &prepared, &files, context, env, &clock);
+    start.event.llm = decided.llm;
+    (start.budget, start.on_handoff) = (decided.budget, decided.on_handoff);
     let mut world = World {
         journal,
         sinks,
         cancel,
+        agents: decided.agents,
         clock,
         env: env.for_actions(args.pass_token),
         root: prepared.located.root.clone(),
@@ -213,6 +222,8 @@ async fn started(
     for failure in world.sinks.take_failures() {
         output.warning(&failure);
     }
+    let host = world.agents.host;
+    let handoff = engine.run().handoff().cloned();
     drop(world);
     files.release();
     let files = match &ended {
@@ -222,6 +233,9 @@ async fn started(
     // Also when the journal was lost: what is in it is reported, as far as the run got.
     for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
         output.warning(&warning);
+    }
+    if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
+        session::spawn(handoff.as_ref(), host, &files, env, output);
     }
     ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
 }
@@ -322,6 +336,8 @@ fn start(
         run_dir: absolute(&files.scratch()).to_string_lossy().into_owned(),
         deadline: args.deadline.map(before_the_end),
         timeout: None,
+        budget: Budget::default(),
+        on_handoff: None,
         captured: IndexMap::new(),
     }
 }

@@ -96,6 +96,8 @@ impl Library {
                 run_dir: around.run_dir.clone(),
                 deadline: request.deadline,
                 timeout: request.timeout,
+                budget: request.budget,
+                on_handoff: around.on_handoff,
                 captured,
             },
         })
@@ -165,7 +167,7 @@ impl Library {
 fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
     machine.steps().filter_map(|(_, step)| match &step.action {
         Some(Action::SubLoop(sub)) => Some((step, sub)),
-        Some(Action::Shell(_)) | None => None,
+        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => None,
     })
 }
 

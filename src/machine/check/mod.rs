@@ -14,17 +14,19 @@ mod deep;
 mod ends;
 mod flow;
 mod injection;
+mod models;
 mod reach;
 mod values;
 mod verdicts;
 
 use flow::Flow;
+pub use models::fate;
 
 /// A rule: it looks at a machine and says what it finds.
 type Rule = fn(&Subject<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -34,6 +36,7 @@ const RULES: [Rule; 11] = [
     ends::unverified_success,
     ends::silent_failure,
     injection::injection,
+    models::needed,
     values::undefined,
     values::unset,
 ];

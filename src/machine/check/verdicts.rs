@@ -13,8 +13,8 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
         let Routes::ByVerdict { table, .. } = &step.routes else { continue };
         let possible = match (&step.evaluate, &step.action) {
             (Some(evaluate), _) => evaluate.verdicts(),
-            (None, Some(Action::SubLoop(_))) => Verdicts::Only(&["success", "failure", "blocked"]),
-            (None, _) => Verdicts::Only(&["yes"]),
+            (None, Some(Action::SubLoop(_))) => Verdicts::only(&["success", "failure", "blocked"]),
+            (None, _) => Verdicts::only(&["yes"]),
         };
         let Verdicts::Only(possible) = possible else { continue };
         for verdict in table.keys() {
@@ -22,13 +22,14 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
                 && (step.action.is_some() || step.evaluate.is_some());
             let by_alias = possible
                 .iter()
-                .any(|word| routing::alias(step, &Verdict::new(*word)).as_ref() == Some(verdict));
-            if possible.contains(&verdict.as_str()) || by_the_action || by_alias {
+                .any(|word| routing::alias(step, &Verdict::new(word.as_ref())).as_ref() == Some(verdict));
+            let by_itself = possible.iter().any(|word| word == verdict.as_str());
+            if by_itself || by_the_action || by_alias {
                 continue;
             }
             let kind = step.evaluate.as_ref().map_or("no evaluator", |evaluate| evaluate.name());
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
-            let list = listed(possible);
+            let list = listed(&possible);
             let help = match step.action {
                 Some(_) => format!("it can give {list}, and `error` or `timeout` when the action fails"),
                 None => format!("it can give {list}"),

@@ -1,0 +1,147 @@
+//! Whether a run may ask agents and models, which one it asks, and what is said about it before it starts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::Access;
+
+use crate::base::time::parse_duration;
+use crate::cli::args::LlmArgs;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::engine::event::Llm;
+use crate::host::{self, Host};
+use crate::machine::check::fate;
+use crate::machine::{Action, Budget, Machine, OnHandoff};
+use crate::run::agent::Agents;
+
+/// What was decided about agents before a run starts.
+pub(super) struct Decided {
+    /// Whether prompts may reach a model.
+    pub(super) llm: Llm,
+    /// Who takes them.
+    pub(super) agents: Agents,
+    /// What they may cost, by the command line.
+    pub(super) budget: Budget,
+    /// Who continues after a hand-off, in place of what the loop says.
+    pub(super) on_handoff: Option<OnHandoff>,
+}
+
+/// Decides it from the command line and the environment, and says what follows for this loop.
+pub(super) fn decide(
+    args: &LlmArgs,
+    machine: &Machine,
+    in_ci: bool,
+    env: &Env,
+    output: &Output,
+) -> Result<Decided, CliError> {
+    let llm = if args.no_llm || (in_ci && !args.llm) { Llm::Off } else { Llm::On };
+    let host = match llm {
+        Llm::Off | Llm::Replay => None,
+        Llm::On => chosen(args.host.as_deref(), env)?,
+    };
+    let budget = Budget {
+        cost_usd: args.max_cost,
+        tokens: args.max_tokens,
+        calls: args.max_llm_calls,
+        allows_unpriced: false,
+    };
+    priced(host, machine, &budget)?;
+    let may_ask = llm == Llm::On && !machine.llm.is_forbidden;
+    if may_ask {
+        consent(args, machine, in_ci, env, output);
+    } else {
+        preflight(machine, output);
+    }
+    let first_wait = env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
+    let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)) };
+    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(args, machine, in_ci, output) })
+}
+
+/// Finds the host that is asked for, or else the first one that is there. None may be needed, so none is no error.
+fn chosen(name: Option<&str>, env: &Env) -> Result<Option<&'static dyn Host>, CliError> {
+    match name.or_else(|| env.get("LL_HOST_CLI")) {
+        Some(name) => host::by_name(name).map(Some).ok_or_else(|| {
+            let names: Vec<_> = host::names().collect();
+            CliError::invalid(format!("unknown host `{name}`"))
+                .help(format!("write one of {}", names.join(", ")))
+        }),
+        None => Ok(host::first(|name| is_on_path(name, env))),
+    }
+}
+
+fn is_on_path(name: &str, env: &Env) -> bool {
+    let path = env.get("PATH").unwrap_or("/usr/bin:/bin");
+    path.split(':').filter(|directory| !directory.is_empty()).any(|directory| {
+        let path = Path::new(directory).join(name);
+        path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
+    })
+}
+
+/// Refuses a cap on cost that could not be kept.
+fn priced(host: Option<&'static dyn Host>, machine: &Machine, budget: &Budget) -> Result<(), CliError> {
+    let is_capped = budget.cost_usd.or(machine.budget.cost_usd).is_some();
+    let is_needed = machine.steps().any(|(_, step)| step.needs_model());
+    match host.filter(|host| is_capped && is_needed && !host.prices() && !machine.budget.allows_unpriced) {
+        Some(host) => {
+            let message = format!("the cost is capped, and `{}` does not say what a call costs", host.name());
+            let help = "cap `tokens` or `llm_calls`, or write `unpriced: allow` under `budget`";
+            Err(CliError::invalid(message).help(help))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Says which states need an agent where none may be asked, and what becomes of them.
+fn preflight(machine: &Machine, output: &Output) {
+    for (_, step) in machine.steps().filter(|(_, step)| step.needs_model()) {
+        let fate = fate(machine, step);
+        output.warning(&format!("`{}` needs an agent, and none may be asked here: {fate}", step.name));
+    }
+}
+
+/// Takes a spawned session back to a pause in CI, where nobody would look after it, unless it was asked for.
+fn on_handoff(args: &LlmArgs, machine: &Machine, in_ci: bool, output: &Output) -> Option<OnHandoff> {
+    let asked = args.on_handoff.as_deref();
+    let asked = [OnHandoff::Pause, OnHandoff::Spawn, OnHandoff::Terminate]
+        .into_iter()
+        .find(|behavior| Some(behavior.word()) == asked);
+    if asked.is_none() && in_ci && machine.on_handoff == OnHandoff::Spawn {
+        output
+            .warning("`on_handoff: spawn` pauses in CI; `--on-handoff spawn` starts a session all the same");
+        return Some(OnHandoff::Pause);
+    }
+    asked
+}
+
+/// Says once for each loop and machine that agents do what they want. To go on is to agree.
+fn consent(args: &LlmArgs, machine: &Machine, in_ci: bool, env: &Env, output: &Output) {
+    let acts = machine.steps().any(|(_, step)| matches!(step.action, Some(Action::Prompt(_))));
+    if !acts || args.yes || in_ci {
+        return;
+    }
+    let Some(home) = env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
+        let home: std::path::PathBuf = env.get("HOME")?.into();
+        Some(home.join(".local/state"))
+    }) else {
+        say(machine, output);
+        return;
+    };
+    let known = home.join("ll-loop/consent").join(machine.name.file_stem());
+    if known.exists() {
+        return;
+    }
+    say(machine, output);
+    // Where it cannot be kept, it is said again.
+    let _said_again =
+        fs_err::create_dir_all(known.parent().unwrap_or(&home)).and_then(|()| fs_err::write(&known, ""));
+}
+
+fn say(machine: &Machine, output: &Output) {
+    output.warning(&format!(
+        "`{}` hands prompts to an agent that runs without asking for permission: it can change and run whatever you \
+         can in this directory and beyond; this is said once (`--no-llm` asks nobody, `--yes` agrees)",
+        machine.name
+    ));
+}

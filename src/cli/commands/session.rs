@@ -1,0 +1,53 @@
+//! Starts the session of an agent that continues a run, apart from this process.
+
+use std::process::{Command, Stdio};
+
+use std::os::unix::process::CommandExt as _;
+
+use crate::cli::env::Env;
+use crate::cli::output::Output;
+use crate::engine::event::Handoff;
+use crate::host::{Host, Prompt};
+use crate::journal::files::RunFiles;
+use crate::machine::OnHandoff;
+
+/// Starts the session that a hand-off asks for, if it asks for one. The run is saved already, so a session that cannot
+/// be started costs a warning.
+pub(super) fn spawn(
+    handoff: Option<&Handoff>,
+    host: Option<&'static dyn Host>,
+    files: &RunFiles,
+    env: &Env,
+    output: &Output,
+) {
+    let Some(handoff) = handoff.filter(|handoff| handoff.behavior == OnHandoff::Spawn) else { return };
+    let advice = format!("`ll-loop resume {}` continues the run", files.instance());
+    let Some(host) = host else {
+        output.warning(&format!("no session was started, because no agent may be asked here; {advice}"));
+        return;
+    };
+    let told = handoff.continuation.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    let text = format!("Continue loop execution. Run: ll-loop resume {}{told}", files.instance());
+    match start(host, &text, files, env) {
+        Ok(()) => output.warning(&format!("a new session of {} continues the run", host.name())),
+        Err(error) => output.warning(&format!("no session was started: {error}; {advice}")),
+    }
+}
+
+fn start(host: &dyn Host, text: &str, files: &RunFiles, env: &Env) -> std::io::Result<()> {
+    let call = host.prompt(&Prompt { text, agent: None, tools: &[], model: None });
+    let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
+    let log = fs_err::File::create(files.session())?.into_parts().0;
+    // Its own group: what ends this process does not end the session.
+    Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(env.for_actions(false))
+        .envs(call.env)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .map(drop)
+}

@@ -1,0 +1,100 @@
+//! What a model is asked, what it answers and what that costs. Who asks it is no business of this layer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::observation::Stop;
+
+/// A question whose answer has a form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The whole text.
+    pub prompt: String,
+    /// The JSON Schema that the answer has to satisfy.
+    pub schema: Value,
+    /// The model; none leaves it to the loop, and then to the host.
+    pub model: Option<String>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The answer, or why there is none.
+    pub reply: Result<Value, String>,
+    /// Why the call did not come to its own end, if it did not.
+    pub stop: Option<Stop>,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// What calls of models cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// How many calls.
+    pub calls: u32,
+    /// Tokens that went in, those from a cache included.
+    pub input_tokens: u64,
+    /// Tokens that came out.
+    pub output_tokens: u64,
+    /// The price in US dollars; none when some call had none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost_usd: Option<f64>,
+    /// The model that answered.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// The session, for the host's own tools.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<String>,
+}
+
+impl Usage {
+    /// Returns all tokens.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Tells whether nobody was asked.
+    pub fn is_nothing(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// Adds what another call cost. The model and the session are those of the later one.
+    pub fn add(&mut self, other: &Self) {
+        if other.calls == 0 {
+            return;
+        }
+        self.cost_usd = match (self.calls, self.cost_usd, other.cost_usd) {
+            (0, _, cost) => cost,
+            (_, Some(one), Some(more)) => Some(one + more),
+            (_, None, _) | (_, _, None) => None,
+        };
+        self.calls = self.calls.saturating_add(other.calls);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.model = other.model.clone().or(self.model.take());
+        self.session = other.session.clone().or(self.session.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(cost: Option<f64>) -> Usage {
+        Usage { calls: 1, input_tokens: 10, output_tokens: 1, cost_usd: cost, ..Usage::default() }
+    }
+
+    #[test]
+    fn a_price_that_is_missing_once_is_missing() {
+        let sum = |calls: &[Option<f64>]| {
+            let mut sum = Usage::default();
+            for cost in calls {
+                sum.add(&call(*cost));
+            }
+            (sum.calls, sum.tokens(), sum.cost_usd)
+        };
+        assert_eq!(sum(&[]), (0, 0, None));
+        assert_eq!(sum(&[Some(0.5), Some(0.25)]), (2, 22, Some(0.75)));
+        assert_eq!(sum(&[Some(0.5), None, Some(0.5)]), (3, 33, None));
+    }
+}

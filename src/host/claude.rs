@@ -1,0 +1,471 @@
+//! Claude Code: `claude -p`, with a stream of JSON lines for prompts and one JSON document for questions.
+
+use serde_json::{Map, Value};
+
+use crate::base::text::{plain, tail};
+use crate::evaluate::model::{Question, Usage};
+
+use super::{Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, passed, variable};
+
+/// The host.
+pub(super) struct Claude;
+
+/// A quota that is used up, and when it is there again, in seconds since 1970, where that is known.
+#[derive(Clone, Copy)]
+struct Met {
+    resets_at: Option<i64>,
+}
+
+/// What is kept of what an agent says.
+const KEPT: usize = 8 * 1024 * 1024;
+
+/// Makes the agent's shell come back to the directory of the action after every command.
+const HOME: &str = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR";
+
+const LONGEST_ANSWER: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
+
+impl Host for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn prices(&self) -> bool {
+        true
+    }
+
+    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
+        let (argument, stdin) = passed(prompt.text);
+        let mut argv =
+            words(&["--dangerously-skip-permissions", "--verbose", "--output-format", "stream-json"]);
+        argv.push("-p".to_owned());
+        argv.extend(argument);
+        let tools = prompt.tools.join(",");
+        for (flag, value) in [
+            ("--agent", prompt.agent),
+            ("--tools", Some(tools.as_str()).filter(|tools| !tools.is_empty())),
+            ("--model", prompt.model),
+        ] {
+            argv.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_owned()]));
+        }
+        Invocation { argv, stdin, env: vec![variable(HOME, "1")] }
+    }
+
+    fn listen(&self) -> Box<dyn Listener> {
+        Box::new(Stream::default())
+    }
+
+    fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation {
+        let (argument, stdin) = passed(&question.prompt);
+        let mut argv = words(&["--output-format", "json", "-p"]);
+        argv.extend(argument);
+        argv.extend(["--json-schema".to_owned(), question.schema.to_string()]);
+        argv.push("--no-session-persistence".to_owned());
+        argv.extend(question.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+        let longest = max_tokens.map(|tokens| variable(LONGEST_ANSWER, &tokens.to_string()));
+        Invocation { argv, stdin, env: longest.into_iter().collect() }
+    }
+
+    fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
+        let Some(Value::Object(envelope)) = document(stdout) else {
+            let why = if stdout.trim().is_empty() {
+                format!("it printed nothing (exit {exit_code})")
+            } else {
+                format!("its output is not JSON: {}", excerpt(stdout))
+            };
+            let failure = if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) };
+            return (Err(failure), Usage { calls: 1, ..Usage::default() });
+        };
+        let usage = usage(&envelope);
+        (answer(&envelope, exit_code), usage)
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    std::iter::once("claude").chain(words.iter().copied()).map(str::to_owned).collect()
+}
+
+fn answer(envelope: &Map<String, Value>, exit_code: i32) -> Result<Value, Failure> {
+    refusal(envelope, None, None)?;
+    if exit_code != 0 {
+        return Err(Failure::Failed(format!("it exited with {exit_code}: {}", said(envelope))));
+    }
+    if let Some(answer) = envelope.get("structured_output").filter(|answer| answer.is_object()) {
+        return Ok(answer.clone());
+    }
+    match envelope.get("result") {
+        Some(answer @ Value::Object(_)) => Ok(answer.clone()),
+        Some(Value::String(text)) => object_in(text)
+            .ok_or_else(|| Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(text)))),
+        _ if envelope.contains_key("verdict") => Ok(Value::Object(envelope.clone())),
+        _ => {
+            Err(Failure::Misunderstood("its output has neither `structured_output` nor `result`".to_owned()))
+        }
+    }
+}
+
+/// Returns why a result is none, by its fields: `class` is what the failed message of a stream was called, `quota` the
+/// quota that was met.
+fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>) -> Result<(), Failure> {
+    let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or("success");
+    let is_error = result.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+    if !is_error && subtype == "success" {
+        let denied = result.get("permission_denials").and_then(Value::as_array);
+        let Some(first) = denied.and_then(|denied| denied.first()) else { return Ok(()) };
+        let tool = first.get("tool_name").and_then(Value::as_str).unwrap_or("a tool");
+        return Err(Failure::Failed(format!("it was denied permission to use {}", excerpt(tool))));
+    }
+    let why = match said(result) {
+        said if said.is_empty() => format!("it failed ({subtype})"),
+        said => format!("it failed: {said}"),
+    };
+    let status = result.get("api_error_status").and_then(Value::as_u64);
+    Err(match (status, class) {
+        (Some(429), _) | (_, Some("rate_limit")) => match quota {
+            Some(Met { resets_at }) => Failure::Quota(why, resets_at),
+            None => Failure::Transient(why),
+        },
+        (Some(502 | 503 | 504 | 529), _) | (_, Some("overloaded" | "server_error")) => {
+            Failure::Transient(why)
+        }
+        (Some(401..=403), _)
+        | (
+            _,
+            Some(
+                "authentication_failed"
+                | "oauth_org_not_allowed"
+                | "cloud_credential_error"
+                | "account_on_hold"
+                | "verification_required"
+                | "billing_error"
+                | "model_not_found",
+            ),
+        ) => Failure::Unavailable(why),
+        _ => Failure::Failed(why),
+    })
+}
+
+fn said(result: &Map<String, Value>) -> String {
+    excerpt(result.get("result").and_then(Value::as_str).unwrap_or_default())
+}
+
+/// Reads what a result says it cost.
+fn usage(result: &Map<String, Value>) -> Usage {
+    let mut usage = tokens(result.get("usage"));
+    usage.calls = 1;
+    usage.cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| *cost >= 0.0);
+    // The model that was asked for need not be the one that answered.
+    let models = result.get("modelUsage").and_then(Value::as_object);
+    usage.model = models.and_then(|models| models.keys().next().cloned());
+    usage.session = result.get("session_id").and_then(Value::as_str).map(str::to_owned);
+    usage
+}
+
+fn tokens(usage: Option<&Value>) -> Usage {
+    let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or_default();
+    let from_cache = count("cache_read_input_tokens") + count("cache_creation_input_tokens");
+    let (input_tokens, output_tokens) = (count("input_tokens") + from_cache, count("output_tokens"));
+    Usage { input_tokens, output_tokens, ..Usage::default() }
+}
+
+/// The stream of a prompt.
+#[derive(Default)]
+struct Stream {
+    text: String,
+    usage: Usage,
+    class: Option<String>,
+    quota: Option<Met>,
+    result: Option<Map<String, Value>>,
+    /// The first line that is not part of a stream.
+    stray: Option<String>,
+}
+
+impl Listener for Stream {
+    fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
+        self.usage.calls = 1;
+        if line.trim().is_empty() || self.result.is_some() {
+            return;
+        }
+        let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else {
+            self.stray.get_or_insert_with(|| excerpt(line));
+            say(line);
+            return;
+        };
+        let word = |key: &str| event.get(key).and_then(Value::as_str);
+        match word("type") {
+            Some("system") if word("subtype") == Some("init") => {
+                self.usage.model = word("model").map(str::to_owned);
+                self.usage.session = word("session_id").map(str::to_owned);
+            }
+            Some("assistant") => self.assistant(&event, say),
+            Some("rate_limit_event") => {
+                let info = event.get("rate_limit_info");
+                let is_met = info.and_then(|info| info.get("status")?.as_str()) == Some("rejected");
+                let resets_at = info.and_then(|info| info.get("resetsAt")?.as_i64());
+                self.quota = is_met.then_some(Met { resets_at });
+            }
+            Some("result") => {
+                let mut usage = usage(&event);
+                usage.model = usage.model.or(self.usage.model.take());
+                usage.session = usage.session.or(self.usage.session.take());
+                self.usage = usage;
+                self.result = Some(event);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.result.is_some()
+    }
+
+    fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    fn said(&self) -> &str {
+        &self.text
+    }
+
+    fn end(&mut self, exit_code: i32) -> Result<String, Failure> {
+        let Some(result) = self.result.take() else {
+            let why = match &self.stray {
+                Some(line) => format!("its output is not a stream of JSON lines (exit {exit_code}): {line}"),
+                None => format!("it ended without a result (exit {exit_code})"),
+            };
+            let failure = if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) };
+            return Err(failure);
+        };
+        refusal(&result, self.class.as_deref(), self.quota)?;
+        if exit_code != 0 {
+            return Err(Failure::Failed(format!("it exited with {exit_code}, after a good result")));
+        }
+        match result.get("result") {
+            Some(Value::String(last)) if last.trim().is_empty() => {
+                Err(Failure::Failed("its result is empty".to_owned()))
+            }
+            Some(Value::String(last)) => {
+                let text = std::mem::take(&mut self.text);
+                Ok(if text.trim().is_empty() { format!("{last}\n") } else { text })
+            }
+            _ => Err(Failure::Misunderstood("its result has no text".to_owned())),
+        }
+    }
+}
+
+impl Stream {
+    fn assistant(&mut self, event: &Map<String, Value>, say: &mut dyn FnMut(&str)) {
+        if let Some(class) = event.get("error").and_then(Value::as_str) {
+            self.class = Some(class.to_owned());
+        }
+        let Some(message) = event.get("message") else { return };
+        let spent = tokens(message.get("usage"));
+        // A message counts everything before it as its input.
+        self.usage.input_tokens = self.usage.input_tokens.max(spent.input_tokens);
+        self.usage.output_tokens += spent.output_tokens;
+        for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
+            let Some(text) = block.get("text").and_then(Value::as_str) else { continue };
+            for line in text.lines() {
+                say(&plain(line));
+            }
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+        if self.text.len() > 2 * KEPT {
+            self.text = tail(&self.text, KEPT).to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn prompt(text: &str) -> Prompt<'_> {
+        Prompt { text, agent: None, tools: &[], model: None }
+    }
+
+    /// Plays lines to the reader: what was said, what came out, and what it cost.
+    fn play(lines: &[Value], exit_code: i32) -> (Vec<String>, Result<String, Failure>, Usage) {
+        let mut listener = Claude.listen();
+        let mut said = Vec::new();
+        for line in lines {
+            let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
+            listener.line(&line, &mut |line| said.push(line.to_owned()));
+        }
+        let usage = listener.usage().clone();
+        (said, listener.end(exit_code), usage)
+    }
+
+    fn says(text: &str) -> Value {
+        json!({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
+    }
+
+    fn result(more: &Value) -> Value {
+        let mut result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "done"});
+        result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        result
+    }
+
+    #[test]
+    fn a_prompt_is_an_argument_while_it_is_short() {
+        let tools = ["Read".to_owned(), "Edit".to_owned()];
+        let full = Prompt { text: "/fix it", agent: Some("fixer"), tools: &tools, model: Some("small") };
+        let call = Claude.prompt(&full);
+        let expected = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p|/fix it|--agent fixer --tools Read,Edit --model small";
+        assert_eq!(
+            call.argv,
+            expected
+                .split('|')
+                .flat_map(|part| if part == "/fix it" { vec![part] } else { part.split(' ').collect() })
+                .collect::<Vec<_>>()
+        );
+        assert_eq!((call.stdin, &call.env[0].1[..]), (None, "1"));
+        let long = "x".repeat(ARGUMENT_AND_MORE);
+        let call = Claude.prompt(&prompt(&long));
+        assert_eq!(call.argv.last().unwrap(), "-p");
+        assert_eq!(call.stdin.as_deref(), Some(long.as_str()));
+    }
+
+    const ARGUMENT_AND_MORE: usize = super::super::ARGUMENT + 1;
+
+    #[test]
+    fn a_question_comes_with_its_schema() {
+        let question =
+            Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: Some("m".into()) };
+        let call = Claude.judge(&question, Some(256));
+        let expected = [
+            "claude",
+            "--output-format",
+            "json",
+            "-p",
+            "ok?",
+            "--json-schema",
+            r#"{"type":"object"}"#,
+            "--no-session-persistence",
+            "--model",
+            "m",
+        ];
+        assert_eq!(call.argv, expected);
+        assert_eq!(call.env, [("CLAUDE_CODE_MAX_OUTPUT_TOKENS".to_owned(), "256".to_owned())]);
+    }
+
+    #[test]
+    fn a_good_stream_is_what_was_said_and_what_it_cost() {
+        let init = json!({"type": "system", "subtype": "init", "session_id": "s1", "model": "asked"});
+        let cost = json!({
+            "total_cost_usd": 0.25,
+            "usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7},
+            "modelUsage": {"answered": {}},
+        });
+        let (said, text, usage) =
+            play(&[init, says("one\ntwo"), json!({"type": "user"}), says("three"), result(&cost)], 0);
+        assert_eq!(said, ["one", "two", "three"]);
+        assert_eq!(text.as_deref(), Ok("one\ntwo\nthree\n"));
+        let expected = Usage {
+            calls: 1,
+            input_tokens: 100,
+            output_tokens: 7,
+            cost_usd: Some(0.25),
+            model: Some("answered".into()),
+            session: Some("s1".into()),
+        };
+        assert_eq!(usage, expected);
+        assert_eq!(play(&[result(&json!({}))], 0).1.as_deref(), Ok("done\n"));
+    }
+
+    #[test]
+    fn nothing_but_a_good_result_is_a_success() {
+        let failed = |lines: &[Value], code: i32, why: &str| {
+            let (_, end, _) = play(lines, code);
+            let (Failure::Failed(said) | Failure::Misunderstood(said)) = end.unwrap_err() else { panic!() };
+            assert!(said.contains(why), "{said}");
+        };
+        failed(&[], 0, "without a result");
+        failed(&[], 3, "exit 3");
+        failed(&[json!("not json at all")], 0, "not json at all");
+        failed(&[says("half"), json!("{\"type\": \"resu")], 0, "resu");
+        failed(&[says("x"), result(&json!({}))], 1, "after a good result");
+        failed(&[result(&json!({"result": " "}))], 0, "empty");
+        failed(&[result(&json!({"result": null}))], 0, "no text");
+        failed(&[result(&json!({"is_error": true, "result": "boom"}))], 0, "boom");
+        failed(&[result(&json!({"subtype": "error_max_turns"}))], 0, "done");
+        failed(&[result(&json!({"permission_denials": [{"tool_name": "Bash"}]}))], 0, "use Bash");
+    }
+
+    #[test]
+    fn failures_are_told_apart_by_fields() {
+        let failure = |before: &[Value], more: Value| {
+            let mut lines = before.to_vec();
+            lines.push(result(&json!({"is_error": true, "result": "r"})));
+            lines.last_mut().unwrap().as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            play(&lines, 1).1.unwrap_err()
+        };
+        let class = |class: &str| json!({"type": "assistant", "error": class, "message": {"content": []}});
+        let quota =
+            json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 99}});
+        let allowed =
+            json!({"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "resetsAt": 99}});
+        let why = || "it failed: r".to_owned();
+        for status in [502, 503, 504, 529] {
+            assert_eq!(failure(&[], json!({"api_error_status": status})), Failure::Transient(why()));
+        }
+        assert_eq!(failure(&[class("overloaded")], json!({})), Failure::Transient(why()));
+        assert_eq!(failure(&[class("rate_limit"), allowed], json!({})), Failure::Transient(why()));
+        assert_eq!(failure(&[class("rate_limit"), quota], json!({})), Failure::Quota(why(), Some(99)));
+        assert_eq!(failure(&[class("authentication_failed")], json!({})), Failure::Unavailable(why()));
+        assert_eq!(failure(&[], json!({"api_error_status": 401})), Failure::Unavailable(why()));
+        // Words in a text decide nothing.
+        assert_eq!(
+            failure(&[], json!({"result": "API Error: 529 overloaded"})),
+            Failure::Failed("it failed: API Error: 529 overloaded".into())
+        );
+    }
+
+    #[test]
+    fn an_answer_is_found_where_versions_put_it() {
+        let yes = json!({"verdict": "yes"});
+        for envelope in [
+            json!({"type": "result", "is_error": false, "structured_output": yes}),
+            json!({"type": "result", "result": yes}),
+            json!({"type": "result", "result": "{\"verdict\": \"yes\"}"}),
+            json!({"type": "result", "result": "so:\n```json\n{\"verdict\": \"yes\"}\n```\n"}),
+            yes.clone(),
+        ] {
+            assert_eq!(
+                Claude.answer(&format!("a warning\n{envelope}\n"), 0).0,
+                Ok(yes.clone()),
+                "{envelope}"
+            );
+        }
+        let cost =
+            json!({"result": "{}", "total_cost_usd": 0.5, "usage": {"input_tokens": 3, "output_tokens": 4}});
+        let usage = Claude.answer(&cost.to_string(), 0).1;
+        assert_eq!((usage.calls, usage.tokens(), usage.cost_usd), (1, 7, Some(0.5)));
+    }
+
+    #[test]
+    fn an_answer_that_is_none_says_why() {
+        let why = |stdout: &str, code: i32| match Claude.answer(stdout, code).0.unwrap_err() {
+            Failure::Failed(why) => why,
+            Failure::Misunderstood(why) => format!("? {why}"),
+            other @ (Failure::Transient(_) | Failure::Quota(..) | Failure::Unavailable(_)) => {
+                panic!("{other:?}")
+            }
+        };
+        assert_eq!(why("", 0), "? it printed nothing (exit 0)");
+        assert_eq!(why("oops", 2), "its output is not JSON: oops");
+        assert_eq!(why(r#"{"type": "result", "is_error": true, "result": "boom"}"#, 0), "it failed: boom");
+        assert_eq!(
+            why(r#"{"subtype": "error_max_structured_output_retries"}"#, 0),
+            "it failed (error_max_structured_output_retries)"
+        );
+        assert_eq!(why(r#"{"type": "result", "result": "yes"}"#, 0), "its answer is not a JSON object: yes");
+        assert_eq!(
+            why(r#"{"type": "result", "structured_output": {"verdict": "yes"}}"#, 1),
+            "it exited with 1: "
+        );
+        assert!(why(r#"{"type": "else"}"#, 0).starts_with("? its output has neither"));
+    }
+}

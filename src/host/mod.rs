@@ -1,0 +1,140 @@
+//! The CLIs of agents: how each is called and how its output is read. One file a host; nothing here starts a process.
+
+use serde_json::Value;
+
+use crate::base::text::one_line;
+use crate::evaluate::model::{Question, Usage};
+
+mod claude;
+
+/// A prompt for an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Prompt<'a> {
+    /// The whole text.
+    pub text: &'a str,
+    /// The agent, where the host has several.
+    pub agent: Option<&'a str>,
+    /// The tools that may be used; the host's own choice when empty.
+    pub tools: &'a [String],
+    /// The model.
+    pub model: Option<&'a str>,
+}
+
+/// How a host is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// What it reads from standard input.
+    pub stdin: Option<String>,
+    /// Environment that it needs.
+    pub env: Vec<(String, String)>,
+}
+
+/// Why a call came to nothing. Told by fields and codes, never by searching texts for words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The call failed; another one may not.
+    Failed(String),
+    /// The service is overloaded or cannot be reached for now.
+    Transient(String),
+    /// The quota is used up until then, in seconds since 1970, where that is known.
+    Quota(String, Option<i64>),
+    /// The host is not set up: no account, no right, no such model.
+    Unavailable(String),
+    /// The output has another shape than that of any version we know.
+    Misunderstood(String),
+}
+
+/// Reads the output of an agent while it works.
+pub trait Listener {
+    /// Takes a line and hands on what people should see of it.
+    fn line(&mut self, line: &str, say: &mut dyn FnMut(&str));
+
+    /// Tells whether the agent has said its last word, whether or not its process ends.
+    fn is_done(&self) -> bool;
+
+    /// Returns what it cost so far.
+    fn usage(&self) -> &Usage;
+
+    /// Returns what the agent said so far.
+    fn said(&self) -> &str;
+
+    /// Returns what the agent said, once its process has ended with this code.
+    fn end(&mut self, exit_code: i32) -> Result<String, Failure>;
+}
+
+/// A CLI that takes prompts.
+pub trait Host {
+    /// Returns its name, which is also that of its program.
+    fn name(&self) -> &'static str;
+
+    /// Tells whether it says what a call cost.
+    fn prices(&self) -> bool;
+
+    /// Returns the call that hands a prompt to an agent, which may then do what it wants.
+    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation;
+
+    /// Returns the reader for the output of such a call.
+    fn listen(&self) -> Box<dyn Listener>;
+
+    /// Returns the call that asks a question.
+    fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation;
+
+    /// Reads the answer to a question from what such a call printed, and what it cost.
+    fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage);
+}
+
+/// Every host, in the order in which they are looked for.
+const HOSTS: [&dyn Host; 1] = [&claude::Claude];
+
+/// Returns the names of all hosts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    HOSTS.iter().map(|host| host.name())
+}
+
+/// Finds a host by its name.
+pub fn by_name(name: &str) -> Option<&'static dyn Host> {
+    HOSTS.iter().copied().find(|host| host.name() == name)
+}
+
+/// Returns the first host whose program is there.
+pub fn first(is_there: impl Fn(&str) -> bool) -> Option<&'static dyn Host> {
+    HOSTS.iter().copied().find(|host| is_there(host.name()))
+}
+
+/// Prompts up to this length are an argument; the system bounds arguments at 128 KiB.
+const ARGUMENT: usize = 100_000;
+
+/// Returns the prompt as an argument, or as standard input where it is too long for one.
+fn passed(text: &str) -> (Option<String>, Option<String>) {
+    let text = text.to_owned();
+    if text.len() > ARGUMENT { (None, Some(text)) } else { (Some(text), None) }
+}
+
+/// Reads the JSON document that a whole output is, or else its last line that is not blank.
+fn document(stdout: &str) -> Option<Value> {
+    let whole = serde_json::from_str(stdout.trim()).ok();
+    whole.or_else(|| serde_json::from_str(stdout.lines().rev().find(|line| !line.trim().is_empty())?).ok())
+}
+
+/// Reads an object out of the text of a model: the text itself, or what stands in its last code fence.
+fn object_in(text: &str) -> Option<Value> {
+    let text = text.trim();
+    let fenced = text.rfind("```json").map(|start| &text[start + 7..]);
+    let fenced = fenced.and_then(|rest| Some(&rest[..rest.find("```")?]));
+    [Some(text), fenced]
+        .into_iter()
+        .flatten()
+        .find_map(|candidate| serde_json::from_str(candidate.trim()).ok().filter(Value::is_object))
+}
+
+/// Returns the start of a text for a message.
+fn excerpt(text: &str) -> String {
+    one_line(text, 200)
+}
+
+/// Returns an environment variable of a call.
+fn variable(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}

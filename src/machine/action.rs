@@ -1,0 +1,225 @@
+//! What a state runs, as data. Who performs it is no business of this layer.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::base::name::VarName;
+use crate::base::template::{RenderError, Template};
+
+/// What a state runs: data only.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A command line.
+    Shell(ShellAction),
+    /// Another loop.
+    SubLoop(SubLoopAction),
+    /// A prompt for an agent.
+    Prompt(PromptAction),
+    /// A call of an MCP tool.
+    Tool(ToolAction),
+}
+
+/// Where and how long an action runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setting {
+    /// Environment beyond the loop's.
+    pub env: IndexMap<String, Template>,
+    /// The directory, relative to the run's.
+    pub cwd: Option<Template>,
+    /// The longest time.
+    pub timeout: Option<Duration>,
+    /// The longest silence.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// A command line and how it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShellAction {
+    /// The text.
+    pub text: Template,
+    /// The words before the text, such as `bash -c`.
+    pub shell: Vec<String>,
+    /// Where and how long it runs.
+    pub setting: Setting,
+}
+
+/// A prompt and who takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptAction {
+    /// The text.
+    pub text: Template,
+    /// Values that are shown below the text.
+    pub context: IndexMap<VarName, Template>,
+    /// The agent of the host.
+    pub agent: Option<Template>,
+    /// The tools that may be used; the host's own choice when empty.
+    pub tools: Vec<String>,
+    /// The model.
+    pub model: Option<Template>,
+    /// Where and how long it runs.
+    pub setting: Setting,
+}
+
+/// A call of an MCP tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolAction {
+    /// The server and its tool, with a slash between them.
+    pub tool: Template,
+    /// The arguments.
+    pub params: IndexMap<String, Params>,
+    /// Where and how long it runs.
+    pub setting: Setting,
+}
+
+/// A value whose texts are templates, at every depth.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Params {
+    /// A text.
+    Text(Template),
+    /// A number, a truth value or nothing.
+    Plain(Value),
+    /// A list.
+    List(Vec<Self>),
+    /// A mapping.
+    Map(IndexMap<String, Self>),
+}
+
+impl Setting {
+    fn templates(&self) -> impl Iterator<Item = (String, &Template)> {
+        let env = self.env.iter().map(|(name, template)| (format!("env.{name}"), template));
+        env.chain(self.cwd.iter().map(|cwd| ("cwd".to_owned(), cwd)))
+    }
+}
+
+impl Params {
+    /// Makes the value, with every text rendered.
+    pub fn render(
+        &self,
+        render: &mut impl FnMut(&Template) -> Result<String, RenderError>,
+    ) -> Result<Value, RenderError> {
+        Ok(match self {
+            Self::Text(text) => Value::String(render(text)?),
+            Self::Plain(value) => value.clone(),
+            Self::List(items) => {
+                Value::Array(items.iter().map(|item| item.render(render)).collect::<Result<_, _>>()?)
+            }
+            Self::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), value.render(render)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+        })
+    }
+
+    fn templates<'p>(&'p self, key: &str, out: &mut Vec<(String, &'p Template)>) {
+        match self {
+            Self::Text(text) => out.push((key.to_owned(), text)),
+            Self::Plain(_) => {}
+            Self::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.templates(&format!("{key}.{index}"), out);
+                }
+            }
+            Self::Map(entries) => {
+                for (name, value) in entries {
+                    value.templates(&format!("{key}.{name}"), out);
+                }
+            }
+        }
+    }
+}
+
+/// Another loop as the work of a state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubLoopAction {
+    /// Its name.
+    pub name: Template,
+    /// What it is given.
+    pub given: SubLoopInput,
+    /// The longest time.
+    pub timeout: Option<Duration>,
+}
+
+/// What a sub-loop is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubLoopInput {
+    /// Nothing: it is on its own.
+    Nothing,
+    /// The context and the captures of the loop around it, which also takes its captures back.
+    Everything,
+    /// Values for its parameters.
+    Parameters(IndexMap<VarName, Binding>),
+}
+
+/// A value for a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Binding {
+    /// A text, resolved when the sub-loop starts.
+    Text(Template),
+    /// Anything else.
+    Value(Value),
+}
+
+impl Action {
+    /// Returns the text as it was written.
+    pub fn text(&self) -> &Template {
+        match self {
+            Self::Shell(shell) => &shell.text,
+            Self::SubLoop(sub) => &sub.name,
+            Self::Prompt(prompt) => &prompt.text,
+            Self::Tool(tool) => &tool.tool,
+        }
+    }
+
+    /// Tells whether its end can come too late.
+    pub fn can_be_late(&self) -> bool {
+        let setting = match self {
+            Self::Shell(shell) => &shell.setting,
+            Self::Prompt(prompt) => &prompt.setting,
+            Self::Tool(tool) => &tool.setting,
+            Self::SubLoop(_) => return true,
+        };
+        setting.timeout.is_some() || setting.idle_timeout.is_some()
+    }
+
+    /// Returns every template in it, with the key that it stands under.
+    pub(super) fn templates(&self) -> Vec<(String, &Template)> {
+        match self {
+            Self::Shell(shell) => {
+                let place = shell.setting.templates();
+                std::iter::once(("action".to_owned(), &shell.text)).chain(place).collect()
+            }
+            Self::Prompt(prompt) => {
+                let context =
+                    prompt.context.iter().map(|(name, template)| (format!("context.{name}"), template));
+                let host = [("agent", &prompt.agent), ("model", &prompt.model)];
+                let host = host.into_iter().filter_map(|(key, word)| Some((key.to_owned(), word.as_ref()?)));
+                let place = prompt.setting.templates();
+                let text = std::iter::once(("action".to_owned(), &prompt.text));
+                text.chain(context).chain(host).chain(place).collect()
+            }
+            Self::Tool(tool) => {
+                let mut all = vec![("action".to_owned(), &tool.tool)];
+                for (name, value) in &tool.params {
+                    value.templates(&format!("params.{name}"), &mut all);
+                }
+                all.extend(tool.setting.templates());
+                all
+            }
+            Self::SubLoop(sub) => {
+                let bindings = match &sub.given {
+                    SubLoopInput::Parameters(bindings) => Some(bindings),
+                    SubLoopInput::Nothing | SubLoopInput::Everything => None,
+                };
+                let texts = bindings.into_iter().flatten().filter_map(|(name, binding)| match binding {
+                    Binding::Text(text) => Some((format!("with.{name}"), text)),
+                    Binding::Value(_) => None,
+                });
+                std::iter::once(("loop".to_owned(), &sub.name)).chain(texts).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! States that need a model, and what becomes of them where none may be asked.
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::machine::{Machine, Step, routing};
+
+use super::{Subject, state};
+
+pub(super) fn needed(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    for (_, step) in subject.machine.steps().filter(|(_, step)| step.needs_model()) {
+        let place = Place::Key(state(&step.name));
+        let message = format!("`{}` needs an agent", step.name);
+        let help = format!(
+            "where none may be asked (`--no-llm`, the default in CI), {}",
+            fate(subject.machine, step)
+        );
+        findings.push(Diagnostic::note("needs-agent", place, message).help(help));
+    }
+}
+
+/// Says what becomes of a state that needs a model where none may be asked.
+pub fn fate(machine: &Machine, step: &Step) -> String {
+    match routing::without_model(step) {
+        Some(way) => format!("it goes to `{}` as `blocked`", machine.name_of(way.to)),
+        None => "the run is saved there (exit 75) for `resume --llm`".to_owned(),
+    }
+}

@@ -1,0 +1,394 @@
+//! Asks agents and models: hands prompts and questions to the host, reads its answers, and tries again what is worth it.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::engine::request::{AskRequest, PromptRequest, Setting};
+use crate::evaluate::model::{Answer, Usage};
+use crate::evaluate::observation::{Observation, Stop, Stream, Text};
+use crate::host::{self, Failure, Host, Invocation, Listener, Prompt};
+use crate::machine::Budget;
+use crate::process::signal::Request;
+use crate::process::spawn::{self, Heard, Limits, Program};
+
+use super::action::{directory, show};
+use super::clock::Clock;
+use super::lines::Lines;
+use super::{World, tick};
+
+/// Who answers in a run, and how patient we are.
+pub struct Agents {
+    /// The CLI that takes prompts; none when there is none on this machine.
+    pub host: Option<&'static dyn Host>,
+    /// The wait before a call that failed for now is made again; it doubles with each.
+    pub first_wait: Duration,
+}
+
+/// How often a call is made in all before the service counts as down.
+const ATTEMPTS: u32 = 4;
+
+/// The longest wait for a quota where no deadline bounds it.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// A line longer than this is no event of any host.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// How long a host may take to say its version.
+const VERSION_TIME: Duration = Duration::from_secs(5);
+
+/// What came of one call: what was seen of the process, and what it means.
+struct Called<T> {
+    seen: Observation,
+    result: Result<T, Failure>,
+    usage: Usage,
+}
+
+/// Hands a prompt to an agent and waits for its end. The observation of one that failed says why.
+pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
+    let prompt = Prompt {
+        text: &request.text,
+        agent: request.agent.as_deref(),
+        tools: &request.tools,
+        model: request.model.as_deref(),
+    };
+    let mut patience = Patience::new(world, &request.setting);
+    let mut spent = Usage::default();
+    loop {
+        let host = match ready(world) {
+            Ok(host) => host,
+            Err(seen) => return (*seen, spent),
+        };
+        let setting = patience.left(&request.setting);
+        let called = prompted(host, &prompt, &setting, (request.budget, &spent), world).await;
+        spent.add(&called.usage);
+        match settle(host, called, &mut patience, world).await {
+            Settled::Again => {}
+            Settled::Done(seen, Some(text)) => {
+                return (Observation { stdout: Text::whole(text), ..seen }, spent);
+            }
+            Settled::Done(seen, None) => return (seen, spent),
+        }
+    }
+}
+
+/// Asks a model and waits for its answer.
+pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
+    let mut patience = Patience::new(world, &request.setting);
+    let mut usage = Usage::default();
+    loop {
+        let host = match ready(world) {
+            Ok(host) => host,
+            Err(seen) => {
+                let reply = Err(seen.failure.unwrap_or_default());
+                return Answer { reply, stop: seen.stop, usage };
+            }
+        };
+        let invocation = host.judge(&request.question, request.max_tokens);
+        let setting = patience.left(&request.setting);
+        let called = asked(host, invocation, &setting, world).await;
+        usage.add(&called.usage);
+        match settle(host, called, &mut patience, world).await {
+            Settled::Again => {}
+            Settled::Done(seen, result) => {
+                let late = || format!("{} took too long to answer", host.name());
+                let reply = result.ok_or_else(|| seen.failure.unwrap_or_else(late));
+                return Answer { reply, stop: seen.stop, usage };
+            }
+        }
+    }
+}
+
+/// Returns the host, or the observation of a call that cannot be made.
+fn ready(world: &World) -> Result<&'static dyn Host, Box<Observation>> {
+    if world.cancel.signal().is_some() {
+        return Err(Box::new(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") }));
+    }
+    world.agents.host.ok_or_else(|| {
+        let names: Vec<_> = host::names().collect();
+        let why = format!("there is no agent on PATH: none of {}", names.join(", "));
+        Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
+    })
+}
+
+/// What a call came to, or that it is to be made again.
+enum Settled<T> {
+    Done(Observation, Option<T>),
+    Again,
+}
+
+/// Makes of a failure what it means for the run, and waits where waiting helps.
+async fn settle<T>(
+    host: &'static dyn Host,
+    called: Called<T>,
+    patience: &mut Patience,
+    world: &mut World,
+) -> Settled<T> {
+    let Called { mut seen, result, usage: _ } = called;
+    let failure = match result {
+        Ok(result) => return Settled::Done(seen, Some(result)),
+        Err(_) if seen.stop.is_some() => return Settled::Done(seen, None),
+        Err(failure) => failure,
+    };
+    let name = host.name();
+    let (why, stop) = match failure {
+        Failure::Failed(why) => (why, None),
+        Failure::Unavailable(why) => (why, Some(Stop::Unavailable)),
+        Failure::Misunderstood(why) => {
+            let version = version(host, world).await;
+            (format!("{why} ({name} {version}; this version of ll-loop does not understand it)"), None)
+        }
+        Failure::Transient(why) => match patience.next_wait() {
+            Some(wait) => return waited(wait, &why, name, seen, world).await,
+            None => (format!("{why}; tried {ATTEMPTS} times"), Some(Stop::Unavailable)),
+        },
+        Failure::Quota(why, resets_at) => match patience.until(resets_at, world) {
+            Some(wait) => return waited(wait, &why, name, seen, world).await,
+            None => (why, Some(Stop::Quota)),
+        },
+    };
+    seen.failure = Some(format!("{name}: {why}"));
+    seen.stop = stop;
+    if seen.exit_code == 0 {
+        seen.exit_code = 1;
+    }
+    Settled::Done(seen, None)
+}
+
+/// Waits before the next call, unless somebody wants the run to end first.
+async fn waited<T>(
+    wait: Duration,
+    why: &str,
+    name: &str,
+    seen: Observation,
+    world: &mut World,
+) -> Settled<T> {
+    let line = format!("{name}: {why}; trying again in {}", crate::base::time::human(wait));
+    let line = world.redactor.text(&line).into_owned();
+    let sinks = RefCell::new(&mut world.sinks);
+    show(&sinks, Stream::Stderr, &line);
+    tokio::select! {
+        () = tokio::time::sleep(wait) => Settled::Again,
+        _ = world.cancel.differs_from(Request::None) => {
+            Settled::Done(Observation { stop: Some(Stop::Cancelled), ..seen }, None)
+        }
+        never = tick(&sinks) => match never {},
+    }
+}
+
+/// How long calls are made again, within the time that the request has.
+struct Patience {
+    clock: Clock,
+    attempts: u32,
+    wait: Duration,
+    end: Option<Duration>,
+}
+
+impl Patience {
+    fn new(world: &World, setting: &Setting) -> Self {
+        let end = setting.end.map(|(end, _)| end);
+        Self { clock: Clock::start(), attempts: 0, wait: world.agents.first_wait, end }
+    }
+
+    /// Returns the setting with what is left of its time.
+    fn left(&mut self, setting: &Setting) -> Setting {
+        self.attempts += 1;
+        let passed = self.clock.elapsed();
+        let end = setting.end.map(|(end, stop)| (end.saturating_sub(passed), stop));
+        Setting { end, ..setting.clone() }
+    }
+
+    /// Returns the wait before the next call, with a part of chance so that many runs do not come back at once.
+    fn next_wait(&mut self) -> Option<Duration> {
+        let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+        let wait = self.wait.mul_f64(0.5 + chance);
+        self.wait *= 2;
+        (self.attempts < ATTEMPTS && self.fits(wait)).then_some(wait)
+    }
+
+    /// Returns the wait until a quota is there again, if the run has the time for it.
+    fn until(&self, resets_at: Option<i64>, world: &World) -> Option<Duration> {
+        let now = world.clock.now().as_millis() / 1000;
+        // A moment more: clocks differ.
+        let wait = Duration::from_secs(u64::try_from(resets_at? - now).unwrap_or_default() + 2);
+        let is_short = self.end.is_some() || wait <= LONGEST_WAIT;
+        (self.attempts < ATTEMPTS && is_short && self.fits(wait)).then_some(wait)
+    }
+
+    fn fits(&self, wait: Duration) -> bool {
+        self.end.is_none_or(|end| self.clock.elapsed() + wait < end)
+    }
+}
+
+/// Makes the process of a call.
+fn program(invocation: Invocation, setting: &Setting, world: &World) -> Result<Program, String> {
+    let mut env = world.env.clone();
+    env.extend(setting.env.iter().cloned());
+    env.extend(invocation.env);
+    let cwd = setting.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
+    Ok(Program { argv: invocation.argv, env: env.into_iter().collect(), cwd, stdin: invocation.stdin })
+}
+
+async fn prompted(
+    host: &'static dyn Host,
+    prompt: &Prompt<'_>,
+    setting: &Setting,
+    (budget, spent): (Budget, &Usage),
+    world: &mut World,
+) -> Called<String> {
+    let program = match program(host.prompt(prompt), setting, world) {
+        Ok(program) => program,
+        Err(why) => return not_called(why),
+    };
+    let limits = Limits { end: setting.end, idle: setting.idle };
+    let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
+    let mut listener = host.listen();
+    let mut assembly = Assembly::default();
+    let mut complaints = Lines::new();
+    let mut output = |stream: Stream, bytes: &[u8]| {
+        match stream {
+            Stream::Stdout => assembly.push(bytes, &mut |line| {
+                listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
+            }),
+            Stream::Stderr => complaints.push(bytes, redactor, &mut |text| show(&sinks, stream, text)),
+        }
+        match listener.is_done() {
+            true => Heard::Enough,
+            false if is_over(budget, spent, listener.usage()) => Heard::Stop(Stop::Budget),
+            false => Heard::More,
+        }
+    };
+    let seen = tokio::select! {
+        seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
+        never = tick(&sinks) => match never {},
+    };
+    assembly.finish(&mut |line| {
+        listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
+    });
+    complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
+    heard(seen, listener.as_mut())
+}
+
+/// Makes of a process and what was heard from it the end of a call.
+fn heard(seen: Observation, listener: &mut dyn Listener) -> Called<String> {
+    let usage = listener.usage().clone();
+    if seen.failure.is_some() {
+        return missing(seen);
+    }
+    let said = Text::whole(listener.said());
+    let mut seen = Observation { stdout: said, ..seen };
+    if seen.stop == Some(Stop::Budget) {
+        seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
+    }
+    let result = listener.end(seen.exit_code);
+    Called { seen, result, usage }
+}
+
+async fn asked(
+    host: &'static dyn Host,
+    invocation: Invocation,
+    setting: &Setting,
+    world: &mut World,
+) -> Called<Value> {
+    let program = match program(invocation, setting, world) {
+        Ok(program) => program,
+        Err(why) => return not_called(why),
+    };
+    let limits = Limits { end: setting.end, idle: setting.idle };
+    let sinks = RefCell::new(&mut world.sinks);
+    let mut ignored = |_: Stream, _: &[u8]| Heard::More;
+    let seen = tokio::select! {
+        seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored) => seen,
+        never = tick(&sinks) => match never {},
+    };
+    if seen.failure.is_some() {
+        return missing(seen);
+    }
+    let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
+    Called { seen, result, usage }
+}
+
+/// The end of a call whose program could not be started.
+fn missing<T>(mut seen: Observation) -> Called<T> {
+    let why = seen.failure.take().unwrap_or_default();
+    Called { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
+}
+
+/// The end of a call that could not be made, for a reason of the loop.
+fn not_called<T>(why: String) -> Called<T> {
+    let seen = Observation::not_started(why.clone());
+    Called { seen, result: Err(Failure::Failed(why)), usage: Usage::default() }
+}
+
+/// Tells whether a call that is going on has met what is left of the budget.
+fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
+    let tokens = before.tokens() + now.tokens();
+    let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
+    left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
+}
+
+/// Asks a host for its version.
+async fn version(host: &'static dyn Host, world: &mut World) -> String {
+    let argv = vec![host.name().to_owned(), "--version".to_owned()];
+    let env = world.env.clone().into_iter().collect();
+    let program = Program { argv, env, cwd: None, stdin: None };
+    let limits = Limits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
+    let mut ignored = |_: Stream, _: &[u8]| Heard::More;
+    let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;
+    let said = crate::base::text::one_line(seen.stdout.as_str(), 60);
+    if seen.succeeded() && !said.is_empty() { said } else { "of unknown version".to_owned() }
+}
+
+/// Puts lines together from chunks, without a bound on what is printed and with one on what is kept.
+#[derive(Default)]
+struct Assembly {
+    line: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Assembly {
+    fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() + part.len() > LONGEST_LINE {
+                self.is_too_long = true;
+                self.line.clear();
+            }
+            if !self.is_too_long {
+                self.line.extend_from_slice(part);
+            }
+            if part.ends_with(b"\n") {
+                self.finish(take);
+            }
+        }
+    }
+
+    fn finish(&mut self, take: &mut dyn FnMut(&str)) {
+        if !std::mem::take(&mut self.is_too_long) && !self.line.is_empty() {
+            let line = String::from_utf8_lossy(&self.line);
+            take(line.trim_end_matches(['\n', '\r']));
+        }
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_put_together_and_the_longest_are_left_out() {
+        let mut assembly = Assembly::default();
+        let mut lines = Vec::new();
+        let mut take = |line: &str| lines.push(line.to_owned());
+        assembly.push(b"one\r\ntw", &mut take);
+        assembly.push(b"o\n", &mut take);
+        for _ in 0..5 {
+            assembly.push(&vec![b'x'; LONGEST_LINE / 4], &mut take);
+        }
+        assembly.push(b"x\nthree", &mut take);
+        assembly.finish(&mut take);
+        assert_eq!(lines, ["one", "two", "three"]);
+        assert!(assembly.line.capacity() <= 2 * LONGEST_LINE);
+    }
+}

@@ -1,0 +1,321 @@
+//! Agents and models, played by a program that does what a test says: no test needs a network.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::common::{Project, Ran};
+
+/// A host that takes its answers in turn from `answers/N`, a script each, and writes down how it was called. The last
+/// answer goes for every further call.
+const HOST: &str = r#"#!/bin/bash
+[ "$1" = --version ] && { echo "9.9 (fake)"; exit 0; }
+n=$(( $(cat calls/count 2>/dev/null || echo 0) + 1 )); mkdir -p calls; echo $n > calls/count
+printf '%s\n' "$@" > calls/$n.argv
+env > calls/$n.env
+[ -p /dev/stdin ] && cat > calls/$n.stdin
+while [ ! -e answers/$n ]; do n=$((n - 1)); [ $n -gt 0 ] || { echo "no answer" >&2; exit 9; }; done
+. answers/$n
+"#;
+
+const LOOP: &str = "name: main
+description: an agent
+initial: fix
+states:
+  fix: {action: '/fix it', on_yes: done, on_no: bad, on_error: oops}
+  done: {terminal: true}
+  bad: {terminal: true, outcome: failure}
+  oops: {terminal: true, outcome: failure}
+";
+
+/// A project with a loop and a host that answers so.
+fn project(text: &str, answers: &[String]) -> Project {
+    let project = Project::with_loop(text).file("bin/claude", HOST);
+    fs::set_permissions(project.at("bin/claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (index, answer) in answers.iter().enumerate() {
+        project.write(&format!("answers/{}", index + 1), answer);
+    }
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", project.at("bin").display());
+    project.env("PATH", path).env("LL_RETRY_WAIT", "20ms")
+}
+
+/// An answer that prints lines of JSON.
+fn prints(lines: &[Value]) -> String {
+    lines.iter().flat_map(|line| ["echo '".to_owned(), line.to_string(), "'\n".to_owned()]).collect()
+}
+
+fn result(more: &Value) -> Value {
+    let mut result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "did it"});
+    result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    result
+}
+
+/// A prompt that was done, at a price.
+fn done() -> String {
+    let usage = json!({"total_cost_usd": 0.5, "usage": {"input_tokens": 100, "output_tokens": 20}});
+    prints(&[
+        json!({"type": "system", "subtype": "init", "session_id": "s-1", "model": "large"}),
+        json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "working on it"}]}}),
+        result(&usage),
+    ])
+}
+
+/// The answer of a judge.
+fn judged(verdict: &str) -> String {
+    let answer = json!({"verdict": verdict, "confidence": 0.9, "reason": "it says so"});
+    prints(&[result(&json!({"structured_output": answer, "total_cost_usd": 0.25}))])
+}
+
+fn calls(project: &Project) -> usize {
+    fs::read_to_string(project.at("calls/count")).map_or(0, |count| count.trim().parse().unwrap())
+}
+
+fn run(project: &Project) -> Ran {
+    project.run(&["run", "main", "--no-ci"])
+}
+
+#[test]
+fn an_agent_works_and_a_model_judges() {
+    let project = project(LOOP, &[done(), judged("yes")]);
+    let ran = run(&project).code(0);
+    assert_eq!(project.end()["final_state"], "done", "{}", ran.all());
+    let argv = "--dangerously-skip-permissions\n--verbose\n--output-format\nstream-json\n-p\n/fix it\n";
+    assert_eq!(project.read("calls/1.argv"), argv);
+    assert!(project.read("calls/1.env").contains("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1\n"));
+    let question = project.read("calls/2.argv");
+    for part in
+        ["--json-schema", "--no-session-persistence", "<action_output>\nworking on it", "exited with code 0"]
+    {
+        assert!(question.contains(part), "{question}");
+    }
+    let events = project.events();
+    let of = |name: &str| events.iter().find(|event| event["event"] == name).unwrap().clone();
+    assert_eq!(of("loop_start")["llm"], "on");
+    assert_eq!(of("action_start")["kind"], "prompt");
+    let usage = json!({"calls": 1, "input_tokens": 100, "output_tokens": 20, "cost_usd": 0.5, "model": "large", "session": "s-1"});
+    assert_eq!(of("action_complete")["usage"], usage);
+    assert_eq!(of("judge")["usage"]["cost_usd"], 0.25);
+    assert_eq!(of("evaluate")["details"]["reason"], "it says so");
+    assert_eq!(project.state()["budget"]["cost_usd"], 0.75);
+}
+
+#[test]
+fn what_an_agent_says_is_shown_as_it_comes() {
+    let project = project(LOOP, &[done(), judged("yes")]);
+    let ran = project.run(&["run", "main", "--no-ci", "-v"]).code(0);
+    assert!(ran.stdout.contains("working on it"), "{}", ran.all());
+    assert!(!ran.stdout.contains("\"type\""), "{}", ran.all());
+}
+
+#[test]
+fn a_long_prompt_goes_through_standard_input() {
+    let text = LOOP.replace("/fix it", "/fix ${context.input}").replace("on_yes: done", "next: done");
+    let project = project(&text, &[done()]);
+    let long = "x".repeat(101_000);
+    let _ran = project.run(&["run", "main", "--no-ci", &long]).code(0);
+    assert_eq!(project.read("calls/1.stdin"), format!("/fix {long}"));
+    assert!(!project.read("calls/1.argv").contains("xxx"));
+}
+
+#[test]
+fn the_first_run_says_once_that_agents_ask_nobody() {
+    let project = project(LOOP, &[done(), judged("yes")]);
+    let said = |ran: &Ran| ran.stderr.contains("without asking for permission");
+    assert!(said(&run(&project).code(0)));
+    assert!(!said(&run(&project)));
+}
+
+/// What a host can do wrong, none of which is a success, hangs or goes without a reason.
+#[test]
+fn a_broken_host_is_never_a_success() {
+    let bad = [
+        ("exit 0", "without a result"),
+        ("exit 3", "exit 3"),
+        ("echo garbage", "claude 9.9 (fake)"),
+        ("printf '{\"type\": \"result\", \"sub'", "claude 9.9 (fake)"),
+        ("kill -9 $$", "without a result (exit 137)"),
+        ("head -c 100000000 /dev/zero | tr '\\0' x; exit 4", "exit 4"),
+        ("yes '{\"type\": \"assistant\"}' | head -c 20000000; exit 4", "exit 4"),
+        (&format!("{}exit 1", prints(&[result(&json!({}))])), "exited with 1, after a good result"),
+        (&prints(&[result(&json!({"is_error": true, "result": "boom"}))]), "boom"),
+        (&prints(&[result(&json!({"result": ""}))]), "its result is empty"),
+        (
+            &prints(&[result(&json!({"permission_denials": [{"tool_name": "Bash"}]}))]),
+            "permission to use Bash",
+        ),
+        (&prints(&[json!({"kind": "finished", "ok": true})]), "claude 9.9 (fake)"),
+    ];
+    for (answer, why) in bad {
+        let project = project(LOOP, &[(*answer).to_owned(), judged("yes")]);
+        let ran = run(&project).code(1);
+        assert_eq!(project.end()["final_state"], "oops", "{answer}: {}", ran.all());
+        let events = project.events();
+        let complete = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+        assert!(complete["error"].as_str().unwrap_or_default().contains(why), "{answer}: {complete}");
+        assert!(calls(&project) == 1, "nobody is asked about a prompt that failed");
+    }
+}
+
+#[test]
+fn a_host_that_hangs_after_its_result_is_done() {
+    let project = project(LOOP, &[format!("{}exec sleep 60", done()), judged("yes")]);
+    let _ran = run(&project).code(0);
+    assert!(project.end()["duration_ms"].as_u64().unwrap() < 30_000);
+}
+
+#[test]
+fn a_host_that_hangs_runs_into_its_timeout() {
+    let text = LOOP.replace("action: '/fix it'", "action: '/fix it', timeout: 500ms, on_timeout: bad");
+    let project = project(&text, &["sleep 60".to_owned()]);
+    let _ran = run(&project).code(1);
+    assert_eq!(project.end()["final_state"], "bad");
+}
+
+#[test]
+fn a_judge_that_says_nothing_useful_is_an_error() {
+    for (answer, why) in [
+        ("exit 0".to_owned(), "printed nothing"),
+        ("echo nonsense".to_owned(), "not JSON"),
+        ("echo '{}'; exit 7".to_owned(), "exited with 7"),
+        (prints(&[result(&json!({"result": "perhaps"}))]), "perhaps"),
+        (judged("sideways"), "does not fit"),
+    ] {
+        let project = project(LOOP, &[done(), answer]);
+        let ran = run(&project).code(1);
+        assert_eq!(project.end()["final_state"], "oops", "{}", ran.all());
+        let events = project.events();
+        let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
+        assert!(evaluate["details"]["error"].as_str().unwrap().contains(why), "{evaluate}");
+    }
+}
+
+#[test]
+fn a_service_that_is_overloaded_is_tried_again() {
+    let busy = prints(&[result(&json!({"is_error": true, "api_error_status": 529}))]) + "exit 1";
+    let project = project(LOOP, &[busy.clone(), busy.clone(), done(), judged("yes")]);
+    let _ran = run(&project).code(0);
+    assert_eq!(calls(&project), 4);
+    let down = self::project(LOOP, &[busy]);
+    let ran = run(&down).code(69);
+    assert_eq!(calls(&down), 4, "{}", ran.all());
+    assert!(ran.stdout.contains("tried 4 times"), "{}", ran.all());
+}
+
+#[test]
+fn a_host_that_is_not_set_up_ends_the_run_as_unavailable() {
+    let failed = json!({"type": "assistant", "error": "authentication_failed", "message": {"content": []}});
+    let answer = prints(&[failed, result(&json!({"is_error": true, "result": "Invalid API key"}))]);
+    let project = project(LOOP, &[answer]);
+    let ran = run(&project).code(69);
+    assert!(ran.stdout.contains("Invalid API key"), "{}", ran.all());
+    let missing = Project::with_loop(LOOP);
+    let ran = run(&missing).code(69);
+    assert!(ran.stdout.contains("no agent on PATH"), "{}", ran.all());
+}
+
+#[test]
+fn a_quota_that_comes_back_too_late_saves_the_run() {
+    let met = json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 4_000_000_000_i64}});
+    let failed = json!({"type": "assistant", "error": "rate_limit", "message": {"content": []}});
+    let answer = prints(&[met, failed, result(&json!({"is_error": true, "result": "limit"}))]);
+    let project = project(LOOP, &[answer]);
+    let ran = run(&project).code(75);
+    let events = project.events();
+    let handoff = events.iter().find(|event| event["event"] == "handoff").unwrap();
+    assert_eq!(handoff["reason"], "quota", "{}", ran.all());
+}
+
+#[test]
+fn no_agent_is_asked_in_ci_and_the_run_says_so_first() {
+    let text = LOOP.replace(", on_error: oops", "");
+    let project = project(&text, &[done(), judged("yes")]);
+    let ran = project.run(&["run", "main", "--ci=plain"]).code(75);
+    assert!(ran.stderr.contains("`fix` needs an agent, and none may be asked here"), "{}", ran.all());
+    assert_eq!(calls(&project), 0);
+    let events = project.events();
+    let handoff = events.iter().find(|event| event["event"] == "handoff").unwrap();
+    assert_eq!((&handoff["reason"], &handoff["state"]), (&json!("llm_disabled"), &json!("fix")));
+    assert_eq!(project.state()["status"], "awaiting_continuation");
+    let allowed = self::project(&text, &[done(), judged("yes")]);
+    let _ran = allowed.run(&["run", "main", "--ci=plain", "--llm"]).code(0);
+    assert_eq!(calls(&allowed), 2);
+}
+
+#[test]
+fn no_llm_takes_the_routes_of_the_state_first() {
+    for (routes, end) in [("on_blocked: bad, on_error: oops", "bad"), ("on_error: oops", "oops")] {
+        let text = LOOP.replace("on_error: oops", routes);
+        let project = project(&text, &[done()]);
+        let _ran = project.run(&["run", "main", "--no-ci", "--no-llm"]).code(1);
+        assert_eq!(project.end()["final_state"], end);
+        let events = project.events();
+        let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
+        assert_eq!(
+            (&evaluate["verdict"], &evaluate["details"]["reason"]),
+            (&json!("blocked"), &json!("llm_disabled"))
+        );
+        assert_eq!(calls(&project), 0);
+    }
+}
+
+#[test]
+fn a_loop_that_forbids_models_cannot_be_overruled() {
+    let project = project(&format!("llm: {{enabled: false}}\n{LOOP}"), &[done(), judged("yes")]);
+    let _ran = project.run(&["run", "main", "--no-ci", "--llm"]).code(1);
+    assert_eq!((calls(&project), &project.end()["final_state"]), (0, &json!("oops")));
+}
+
+#[test]
+fn a_budget_stops_before_the_call_that_would_not_fit() {
+    let text = LOOP.replace("on_no: bad", "on_no: fix");
+    let project = project(&text, &[done(), judged("no"), done(), judged("no"), done()]);
+    let ran = project.run(&["run", "main", "--no-ci", "--max-cost", "1.80"]).code(6);
+    assert!(
+        ran.stdout.contains("stopped at $1.50 of $1.80, because a call took up to $0.50"),
+        "{}",
+        ran.all()
+    );
+    assert_eq!(project.end()["outcome"], "over_budget");
+    let few = self::project(&text, &[done(), judged("no")]);
+    let ran = few.run(&["run", "main", "--no-ci", "--max-llm-calls", "1"]).code(6);
+    assert!(ran.stdout.contains("stopped at 1 of 1 model calls"), "{}", ran.all());
+}
+
+#[test]
+fn a_call_that_goes_over_the_budget_is_stopped_while_it_runs() {
+    let message = json!({"type": "assistant", "message": {"usage": {"input_tokens": 900, "output_tokens": 200}, "content": []}});
+    let answer = format!("touch wrote-this\n{}exec sleep 60", prints(&[message]));
+    let project = project(LOOP, &[answer]);
+    let ran = project.run(&["run", "main", "--no-ci", "--max-tokens", "1000"]).code(6);
+    assert!(ran.stdout.contains("budget"), "{}", ran.all());
+    assert!(project.end()["duration_ms"].as_u64().unwrap() < 30_000);
+    assert!(project.exists("wrote-this"), "the work is kept");
+}
+
+#[test]
+fn a_signal_is_obeyed_in_what_an_agent_says() {
+    let says = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "enough\nCONTEXT_HANDOFF: item 7"}]}});
+    let project = project(LOOP, &[prints(&[says, result(&json!({}))])]);
+    let _ran = run(&project).code(75);
+    assert_eq!(project.state()["continuation_prompt"], "item 7");
+}
+
+#[test]
+fn a_new_session_is_started_once_and_told_how_to_go_on() {
+    let text = "name: main\ndescription: d\ninitial: work\non_handoff: spawn\nstates:\n  work: {action: \"echo 'CONTEXT_HANDOFF: item 7'\", next: done}\n  done: {terminal: true}\n";
+    let project = project(text, &["exit 0".to_owned()]);
+    let _ran = run(&project).code(75);
+    crate::common::wait_for(|| project.exists("calls/1.env"));
+    let argv = project.read("calls/1.argv");
+    let expected = "Continue loop execution. Run: ll-loop resume main-";
+    assert!(argv.contains(expected) && argv.contains("item 7"), "{argv}");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(calls(&project), 1);
+    let in_ci = self::project(text, &["exit 0".to_owned()]);
+    let ran = in_ci.run(&["run", "main", "--ci=plain"]).code(75);
+    assert!(ran.stderr.contains("pauses in CI"), "{}", ran.all());
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(calls(&in_ci), 0);
+}
