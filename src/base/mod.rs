@@ -7,5 +7,6 @@ pub mod node;
 pub mod path;
 pub mod redact;
 pub mod template;
+pub mod territory;
 pub mod text;
 pub mod time;

@@ -22,10 +22,11 @@ pub(super) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success                   5    a person is needed
-  1  failure                   75   handed off, to be continued
-  2  nothing was run           124  timeout
-  3  a limit was met           130  interrupted (SIGINT)
-  4  error                     143  interrupted (SIGTERM)";
+  1  failure                   73   another run has the scope
+  2  nothing was run           75   handed off, to be continued
+  3  a limit was met           124  timeout
+  4  error                     130  interrupted (SIGINT)
+                               143  interrupted (SIGTERM)";
 
 /// What every command takes.
 #[derive(Debug, ClapArgs)]
@@ -110,6 +111,9 @@ pub(super) struct RunArgs {
     pub(super) deadline: Option<Duration>,
     #[command(flatten)]
     pub(super) llm: LlmArgs,
+    /// Wait for the runs that have the scope, in the order of arrival, instead of failing
+    #[arg(long)]
+    pub(super) queue: bool,
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,

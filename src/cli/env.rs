@@ -45,6 +45,9 @@ const SECRET_WORDS: &[&str] = &[
 /// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
 pub(super) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
 
+/// Tells a run that an action of another run started it.
+pub(super) const PARENT: &str = "LL_LOOP_PARENT";
+
 /// A copy of the environment.
 #[derive(Clone, Debug)]
 pub(super) struct Env(BTreeMap<String, String>);

@@ -46,6 +46,12 @@ impl CliError {
         self
     }
 
+    /// Makes it end with another code.
+    pub(super) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
     /// Returns what went wrong.
     pub(super) fn message(&self) -> &str {
         &self.message

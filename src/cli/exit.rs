@@ -8,6 +8,9 @@ pub(super) const INVALID: u8 = 2;
 /// Something went wrong that no loop is to blame for.
 pub(super) const ERROR: u8 = 4;
 
+/// Another run is in the way.
+pub(super) const LOCKED: u8 = 73;
+
 /// Prints what the command line parser has to say, and returns its code: 0 for help, 2 for a mistake.
 pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
     let _closed = message.print();

@@ -34,8 +34,13 @@ impl RunFiles {
         &self.instance
     }
 
-    /// Makes the directories, and the file that keeps git quiet on first use.
-    pub fn prepare(&self) -> io::Result<()> {
+    /// Returns the directory of all runs that are not in the history.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes the directory of all runs, and the file that keeps git quiet on first use.
+    pub fn make_directory(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.directory)?;
         if let Some(loops) = self.directory.parent() {
             let ignore = loops.join(".gitignore");
@@ -43,6 +48,11 @@ impl RunFiles {
                 fs_err::write(ignore, IGNORE)?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes the directory that is the run's own.
+    pub fn make_scratch(&self) -> io::Result<()> {
         fs_err::create_dir(self.scratch())
     }
 

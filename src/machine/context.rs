@@ -213,6 +213,15 @@ impl Resolver<'_> {
     }
 }
 
+/// Renders a text that is needed before the run begins: it sees the variables of the run and the environment.
+pub fn render(
+    template: &Template,
+    context: &Map<String, Value>,
+    env: &BTreeMap<String, String>,
+) -> Result<String, RenderError> {
+    template.render(&StartScope { context: &Value::Object(context.clone()), env })
+}
+
 /// What is there before a run: the resolved part of the context, and the environment.
 struct StartScope<'a> {
     context: &'a Value,

@@ -167,8 +167,8 @@ async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
     }
 }
 
-/// The same signal in the words of the engine, which knows no process.
-fn named(signal: EndSignal) -> Signal {
+/// Returns the same signal in the words of the engine, which knows no process.
+pub fn named(signal: EndSignal) -> Signal {
     match signal {
         EndSignal::Int => Signal::Int,
         EndSignal::Term => Signal::Term,

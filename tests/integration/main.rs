@@ -13,6 +13,7 @@ mod composition;
 mod docs;
 mod files;
 mod limits;
+mod locks;
 mod mutations;
 mod processes;
 mod reports;

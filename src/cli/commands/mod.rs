@@ -12,6 +12,7 @@ pub(super) mod show;
 pub(super) mod validate;
 pub(super) mod version;
 
+mod claim;
 mod prepare;
 mod publish;
 mod session;

@@ -11,6 +11,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
 use crate::base::path::{DocPath, Segment};
 use crate::base::redact::Redactor;
 use crate::base::template::{Fallback, Namespace, walk};
+use crate::base::territory::Territory;
 use crate::base::text::plural;
 use crate::ci::Provider;
 use crate::cli::args::RunArgs;
@@ -36,6 +37,7 @@ use crate::run::clock::Clock;
 use crate::run::{World, drive};
 
 use super::agents::{self, Decided};
+use super::claim;
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
 use super::session;
@@ -180,12 +182,16 @@ async fn started(
     decided: Decided,
 ) -> Result<u8, CliError> {
     let args = &at_home(args, &prepared)?;
-    let cancel = signal::listen().map_err(|error| CliError::failed("cannot listen for signals", &error))?;
+    let mut cancel =
+        signal::listen().map_err(|error| CliError::failed("cannot listen for signals", &error))?;
     let clock = Clock::start();
     let loops = prepared.located.root.join(DIRECTORY);
     let random = uuid::Uuid::new_v4().as_fields().0;
     let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
     let redactor = Redactor::new(env.secrets());
+    let territory = claim::territory(&prepared, &context, env, &redactor)?;
+    let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
+    let claim = claim::take(wanted, args.queue, &files, &mut cancel, output).await?;
     let journal = open(&files, redactor.clone())?;
     let publication = match &face {
         Face::Ci(provider) => Some(Publication::new(args, env, provider.clone(), &prepared, &files)),
@@ -198,7 +204,7 @@ async fn started(
         publication.announce(output);
     }
     let mut library = Library::new(&prepared.located.root);
-    let surroundings = surroundings(args, &prepared);
+    let surroundings = surroundings(args, &territory);
     let sinks = sinks(args, output, &face, &files);
     let mut start = start(args, &face, &prepared, &files, context, env, &clock);
     start.event.llm = decided.llm;
@@ -209,7 +215,7 @@ async fn started(
         cancel,
         agents: decided.agents,
         clock,
-        env: env.for_actions(args.pass_token),
+        env: claim::passed_on(env.for_actions(args.pass_token), &claim),
         root: prepared.located.root.clone(),
         redactor,
         surroundings,
@@ -234,6 +240,8 @@ async fn started(
     for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
         output.warning(&warning);
     }
+    // Not before the last file is written: until then the run is not for others to continue.
+    drop(claim);
     if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
         session::spawn(handoff.as_ref(), host, &files, env, output);
     }
@@ -253,15 +261,11 @@ fn at_home(args: &RunArgs, prepared: &Prepared) -> Result<RunArgs, CliError> {
 }
 
 fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {
-    let journal = files.prepare().and_then(|()| {
+    let journal = files.make_scratch().and_then(|()| {
         fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
         Journal::create(files, redactor)
     });
-    journal.map_err(|error| {
-        CliError::failed("cannot save the run", &error)
-            .help("a run that cannot be saved is not started; make `.loops` writable, or free some space")
-            .before_the_run()
-    })
+    journal.map_err(|error| claim::cannot_save(&error))
 }
 
 fn journal_lost(error: &crate::run::JournalError, files: &RunFiles) -> CliError {
@@ -348,7 +352,7 @@ fn before_the_end(deadline: Duration) -> Duration {
     if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
 }
 
-fn surroundings(args: &RunArgs, prepared: &Prepared) -> Surroundings {
+fn surroundings(args: &RunArgs, territory: &Territory) -> Surroundings {
     let pairs = |pairs: &[(String, String)]| -> Map<String, Value> {
         pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
     };
@@ -360,10 +364,15 @@ fn surroundings(args: &RunArgs, prepared: &Prepared) -> Surroundings {
             "param": pairs(&args.param),
             "input": args.input,
         }),
-        scope: prepared.loaded.definition.scope.iter().map(|scope| scope.source().to_owned()).collect(),
+        scope: territory.shown(),
         pid: std::process::id(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: host(),
     }
+}
+
+/// Returns the name of this machine.
+pub(super) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 fn absolute(path: &Path) -> PathBuf {

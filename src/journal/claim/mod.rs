@@ -1,0 +1,341 @@
+//! Claims: which runs are alive, and which paths each of them has for itself.
+//!
+//! A claim is a file in `.loops/.running` that its run keeps locked for as long as it lives: `<instance>.lock` while
+//! it runs, `<instance>.wait` while it stands in the queue. The kernel drops the lock when the process ends, however
+//! it ends, so a claim is worth something if, and only if, its lock is held; files that a killed process left behind
+//! are nobody's claim, and the next run that takes one removes them. What is in a file is written before the file
+//! gets its name, and the lock is taken before that: nobody ever sees half a claim, or one whose lock is not held yet.
+//!
+//! Looking at all claims and adding one's own happens under one short lock, `.running/.mutex`. Nobody who waits holds
+//! it.
+//!
+//! For other modules:
+//!
+//! - [`take`] is called before the first event of a run, a resumed one included, and says who is in the way.
+//! - [`Claim`] is kept until the last file of the run is written. Dropping it releases it.
+//! - [`find`] tells whether a run is alive, [`live`] which ones are; both look at locks, never at process ids.
+//! - [`watch`] waits in a thread until a run is gone.
+
+mod record;
+mod rule;
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use record::{Pass, Record};
+pub use rule::Standing;
+
+/// The lock under which claims are compared and taken.
+const MUTEX: &str = ".mutex";
+
+/// How long the others may take with it: they do so for milliseconds, unless somebody stopped one of them there.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The beginning of the name of a file that is about to become a claim.
+const UNBORN: &str = ".claim-";
+
+const HOLDS: &str = ".lock";
+const WAITS: &str = ".wait";
+
+/// A run that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The run.
+    pub instance: String,
+    /// Whether it runs or waits.
+    pub standing: Standing,
+    /// What its claim says; none when it cannot be read, as one of a later version may be.
+    pub record: Option<Record>,
+}
+
+/// What a run wants.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What its claim is to say. The order of arrival, the ancestors and the secret are filled in.
+    pub record: Record,
+    /// The pass that the environment holds, if the run was started from inside of another one.
+    pub pass: Option<Pass>,
+    /// Whether it waits for its turn.
+    pub queue: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+#[must_use]
+pub enum Taken {
+    /// It may begin.
+    Held(Claim),
+    /// It waits for its turn.
+    Queued(Ticket),
+    /// It may not begin: these runs are in the way, at least one.
+    Refused(Vec<Live>),
+    /// It may not wait: these runs wait for the one it was started from.
+    Circle(Vec<Live>),
+    /// It is running already.
+    Runs(Live),
+}
+
+/// The right to run, for as long as this is kept.
+#[derive(Debug)]
+pub struct Claim {
+    /// Dropped to release the claim.
+    _file: Locked,
+    pass: Pass,
+}
+
+impl Claim {
+    /// Returns what the actions of the run carry in their environment.
+    pub fn pass(&self) -> &Pass {
+        &self.pass
+    }
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+pub struct Ticket {
+    directory: PathBuf,
+    record: Record,
+    file: Locked,
+    pass: Pass,
+}
+
+/// What a look at the queue says.
+#[derive(Debug)]
+#[must_use]
+pub enum Turn {
+    /// The run may begin.
+    Now(Claim),
+    /// These runs come before, at least one.
+    Later(Box<Ticket>, Vec<Live>),
+}
+
+impl Ticket {
+    /// Looks whether the turn has come.
+    pub fn look(mut self) -> io::Result<Turn> {
+        let _mutex = lock(&self.directory)?;
+        let live = alive(scan(&self.directory)?);
+        let ahead = rule::in_the_way(&self.record, &live);
+        if !ahead.is_empty() {
+            let ahead = ahead.into_iter().cloned().collect();
+            return Ok(Turn::Later(Box::new(self), ahead));
+        }
+        // The file changes its name and stays what it is, so those who wait for it wait on.
+        self.file.rename(name(&self.record.instance, HOLDS))?;
+        Ok(Turn::Now(Claim { _file: self.file, pass: self.pass }))
+    }
+}
+
+/// Claims what a run wants, before its first event.
+pub fn take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
+    let Wanted { mut record, pass, queue } = wanted;
+    let _mutex = lock(directory)?;
+    let found = scan(directory)?;
+    sweep(directory, &found);
+    let live = alive(found);
+    if let Some(same) = live.iter().find(|other| other.instance == record.instance) {
+        return Ok(Taken::Runs(same.clone()));
+    }
+    let places = live.iter().filter_map(|other| other.record.as_ref()).map(|other| other.place);
+    record.place = places.max().unwrap_or(0) + 1;
+    record.ancestors = pass.map(|pass| ancestors(&pass, &live)).unwrap_or_default();
+    let pass = Pass::new(&record.instance);
+    record.secret = pass.digest();
+    let ahead: Vec<Live> = rule::in_the_way(&record, &live).into_iter().cloned().collect();
+    if ahead.is_empty() {
+        return Ok(Taken::Held(Claim { _file: Locked::create(directory, &record, HOLDS)?, pass }));
+    }
+    if !queue {
+        return Ok(Taken::Refused(ahead));
+    }
+    if rule::waits_for_itself(&record, &live) {
+        return Ok(Taken::Circle(ahead));
+    }
+    let file = Locked::create(directory, &record, WAITS)?;
+    Ok(Taken::Queued(Ticket { directory: directory.to_owned(), record, file, pass }))
+}
+
+/// Returns the runs that are alive, in the order in which they came.
+pub fn live(directory: &Path) -> io::Result<Vec<Live>> {
+    Ok(alive(scan(directory)?))
+}
+
+/// Returns a run if it is alive.
+pub fn find(directory: &Path, instance: &str) -> io::Result<Option<Live>> {
+    Ok(live(directory)?.into_iter().find(|run| run.instance == instance))
+}
+
+/// Returns the runs whose processes ended without releasing their claims.
+pub fn dead(directory: &Path) -> io::Result<Vec<String>> {
+    let found = scan(directory)?.into_iter();
+    Ok(found.filter(|found| !found.is_live).map(|found| found.run.instance).collect())
+}
+
+/// Waits until a run is gone. Blocks, and is woken by the kernel; returns early when the system cannot wait, or when
+/// the run changes from waiting to running in this moment, so the caller has to look again.
+pub fn watch(directory: &Path, run: &Live) {
+    let suffix = match run.standing {
+        Standing::Holds => HOLDS,
+        Standing::Waits => WAITS,
+    };
+    let waited = File::open(directory.join(name(&run.instance, suffix))).and_then(|file| file.lock_shared());
+    if waited.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Returns the file that a running run keeps locked.
+pub fn file(directory: &Path, instance: &str) -> PathBuf {
+    directory.join(name(instance, HOLDS))
+}
+
+fn name(instance: &str, suffix: &str) -> String {
+    format!("{instance}{suffix}")
+}
+
+/// Returns the runs around a new one, the outermost first, if its pass is the one that a live run gave out.
+fn ancestors(pass: &Pass, live: &[Live]) -> Vec<String> {
+    let mut records = live.iter().filter_map(|run| run.record.as_ref());
+    let around = records.find(|record| pass.is_of(record));
+    around
+        .map_or_else(Vec::new, |record| record.ancestors.iter().chain([&record.instance]).cloned().collect())
+}
+
+/// A claim file, its lock held.
+#[derive(Debug)]
+struct Locked {
+    path: PathBuf,
+    /// Keeps the lock. Children do not inherit it: the standard library opens files so that they are closed there.
+    _file: File,
+}
+
+impl Locked {
+    fn create(directory: &Path, record: &Record, suffix: &str) -> io::Result<Self> {
+        let mut unborn = tempfile::Builder::new()
+            .prefix(UNBORN)
+            .permissions(std::fs::Permissions::from_mode(0o666))
+            .tempfile_in(directory)?;
+        unborn.as_file().try_lock()?;
+        serde_json::to_writer(unborn.as_file_mut(), record)?;
+        unborn.write_all(b"\n")?;
+        let path = directory.join(name(&record.instance, suffix));
+        let file = unborn.persist(&path)?;
+        Ok(Self { path, _file: file })
+    }
+
+    fn rename(&mut self, name: String) -> io::Result<()> {
+        let path = self.path.with_file_name(name);
+        fs_err::rename(&self.path, &path)?;
+        self.path = path;
+        Ok(())
+    }
+}
+
+impl Drop for Locked {
+    /// Removes the file while its lock is held, so that it never looks like a dead one.
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A claim file.
+struct Found {
+    run: Live,
+    is_live: bool,
+    path: PathBuf,
+}
+
+/// Looks at every claim there is.
+fn scan(directory: &Path) -> io::Result<Vec<Found>> {
+    let entries = match fs_err::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let file_name = entry?.file_name().to_string_lossy().into_owned();
+        let suffixes = [(HOLDS, Standing::Holds), (WAITS, Standing::Waits)];
+        let mut known = suffixes
+            .into_iter()
+            .filter_map(|(suffix, standing)| Some((file_name.strip_suffix(suffix)?, standing)));
+        if let Some((instance, standing)) = known.next() {
+            all.extend(look(&directory.join(&file_name), instance, standing)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Looks at one claim; there is none when it was released in this moment.
+fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<Found>> {
+    let mut file = match fs_err::File::open(path) {
+        Ok(file) => file.into_parts().0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_live = match file.try_lock_shared() {
+        Ok(()) => false,
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(error)) => return Err(error),
+    };
+    let mut text = String::new();
+    let record = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
+    let run = Live { instance: instance.to_owned(), standing, record };
+    Ok(Some(Found { run, is_live, path: path.to_owned() }))
+}
+
+/// Returns the runs that are alive, in the order in which they came.
+fn alive(found: Vec<Found>) -> Vec<Live> {
+    let live = found.into_iter().filter(|found| found.is_live).map(|found| found.run);
+    let mut live: Vec<Live> = live.collect();
+    let place = |run: &Live| run.record.as_ref().map_or(0, |record| record.place);
+    live.sort_by_key(|run| (place(run), run.instance.clone(), run.standing == Standing::Waits));
+    // A run that leaves the queue changes its name, and may be seen under both.
+    live.dedup_by(|later, earlier| later.instance == earlier.instance);
+    live
+}
+
+/// Removes what killed runs left behind. Nothing depends on it, so nothing fails when it cannot be done.
+fn sweep(directory: &Path, found: &[Found]) {
+    for dead in found.iter().filter(|found| !found.is_live) {
+        let _gone = std::fs::remove_file(&dead.path);
+        let _gone = std::fs::remove_file(directory.join(format!("{}.pid", dead.run.instance)));
+    }
+    // Claims are made under the lock that is held here, so one that is still unborn never will be.
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNBORN)) {
+        let _gone = std::fs::remove_file(entry.path());
+    }
+}
+
+/// Takes the lock under which claims are compared and taken.
+fn lock(directory: &Path) -> io::Result<File> {
+    lock_within(directory, PATIENCE)
+}
+
+fn lock_within(directory: &Path, patience: Duration) -> io::Result<File> {
+    let path = directory.join(MUTEX);
+    let mut options = fs_err::OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(&path)?.into_parts().0;
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if waited < patience => {
+                let pause = Duration::from_millis(1);
+                std::thread::sleep(pause);
+                waited += pause;
+            }
+            Err(TryLockError::WouldBlock) => {
+                let why = format!("another ll-loop has kept {} locked for too long", path.display());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

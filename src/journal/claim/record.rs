@@ -1,0 +1,69 @@
+//! What the file of a claim says about the run that holds it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::base::territory::Territory;
+use crate::base::text::hex;
+use crate::base::time::Timestamp;
+
+/// The content of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The run.
+    pub instance: String,
+    /// The loop.
+    pub r#loop: String,
+    /// What is claimed.
+    pub territory: Territory,
+    /// The process of the run.
+    pub pid: u32,
+    /// Its machine.
+    pub host: String,
+    /// When it came.
+    pub since: Timestamp,
+    /// The order in which runs came, among those that were there together.
+    pub place: u64,
+    /// The runs from inside of which it was started, the outermost first.
+    pub ancestors: Vec<String>,
+    /// Digest of the secret that its actions pass on.
+    pub secret: String,
+}
+
+/// What the actions of a run carry in their environment, so that a run they start is known as its descendant: the
+/// instance, and a secret that is in no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The run whose action it is.
+    pub instance: String,
+    /// The secret.
+    pub secret: String,
+}
+
+impl Pass {
+    /// Makes the pass of a new claim.
+    pub fn new(instance: &str) -> Self {
+        Self { instance: instance.to_owned(), secret: uuid::Uuid::new_v4().simple().to_string() }
+    }
+
+    /// Reads it back from the environment.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (instance, secret) = text.rsplit_once(':')?;
+        Some(Self { instance: instance.to_owned(), secret: secret.to_owned() })
+    }
+
+    /// Writes it for the environment.
+    pub fn to_text(&self) -> String {
+        format!("{}:{}", self.instance, self.secret)
+    }
+
+    /// Returns what the claim keeps of the secret.
+    pub fn digest(&self) -> String {
+        hex(&Sha256::digest(&self.secret))
+    }
+
+    /// Tells whether this is the pass that the run with this claim gave to its actions.
+    pub fn is_of(&self, record: &Record) -> bool {
+        self.instance == record.instance && self.digest() == record.secret
+    }
+}
