@@ -59,8 +59,16 @@ pub(super) enum Command {
     Show(ShowArgs),
     /// Print a loop as a plain state machine, with everything worked in that it takes from elsewhere
     Compile(CompileArgs),
-    /// List the loops of this repository
-    List,
+    /// List the loops of this repository, or its runs
+    List(ListArgs),
+    /// Show how runs stand
+    Status(StatusArgs),
+    /// End a run, and everything it started
+    Stop(StopArgs),
+    /// Show the runs there were
+    History(HistoryArgs),
+    /// Show what the actions of a run printed
+    Logs(LogsArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the version
@@ -229,6 +237,79 @@ pub(super) struct CompileArgs {
     /// Write the loop here instead of printing it
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+}
+
+/// What is listed.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ListArgs {
+    /// List the runs that are alive instead of the loops
+    #[arg(long, conflicts_with = "label")]
+    pub(super) running: bool,
+    /// List the loops that have this label; given several times, all of them
+    #[arg(long, short, value_name = "LABEL", action = ArgAction::Append)]
+    pub(super) label: Vec<String>,
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Whose standing is shown.
+#[derive(Debug, ClapArgs)]
+pub(super) struct StatusArgs {
+    /// A loop or a run; everything that was not ended when there is none
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show every change until nothing of it runs any more
+    #[arg(long, short)]
+    pub(super) watch: bool,
+}
+
+/// Who is stopped.
+#[derive(Debug, ClapArgs)]
+pub(super) struct StopArgs {
+    /// A loop that runs once, or a run
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: String,
+}
+
+/// Which runs are shown, or forgotten.
+#[derive(Debug, ClapArgs)]
+pub(super) struct HistoryArgs {
+    /// A loop or a run
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// A run of that loop
+    #[arg(value_name = "RUN")]
+    pub(super) run: Option<String>,
+    /// Write one JSON object per line: a run each, or for one run an event each
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Forget old runs. Those that are alive or can be continued stay
+    #[arg(long)]
+    pub(super) prune: bool,
+    /// With `--prune`: forget what ended longer ago; 90 days by default
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "prune")]
+    pub(super) older_than: Option<Duration>,
+    /// With `--prune`: keep so many runs of each loop; 500 by default
+    #[arg(long, value_name = "N", requires = "prune")]
+    pub(super) keep: Option<usize>,
+    /// With `--prune`: say what would be forgotten, and forget nothing
+    #[arg(long, requires = "prune")]
+    pub(super) dry_run: bool,
+}
+
+/// Whose log is shown.
+#[derive(Debug, ClapArgs)]
+pub(super) struct LogsArgs {
+    /// A loop or a run; of a loop, the run that is alive, or the last one
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// Show what comes until the run ends
+    #[arg(long, short)]
+    pub(super) follow: bool,
 }
 
 /// How a graph is drawn.

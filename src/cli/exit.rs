@@ -8,6 +8,9 @@ pub(super) const INVALID: u8 = 2;
 /// Something went wrong that no loop is to blame for.
 pub(super) const ERROR: u8 = 4;
 
+/// What was asked about is not there.
+pub(super) const ABSENT: u8 = 1;
+
 /// Another run is in the way.
 pub(super) const LOCKED: u8 = 73;
 

@@ -50,6 +50,14 @@ impl Output {
         let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     }
 
+    /// Writes data to standard output, and says when nobody reads it any more.
+    #[expect(clippy::unused_self, reason = "who writes has an output")]
+    pub(super) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()
+    }
+
     /// Tells whether findings on standard error may use colour.
     pub(super) fn color_findings(&self) -> bool {
         self.color_errors

@@ -242,8 +242,9 @@ fn relative(path: &Path, cwd: &Path) -> PathBuf {
     cwd.ancestors().enumerate().take(4).find_map(shared).unwrap_or_else(|| plain.clone())
 }
 
-/// Returns the working directory and its parents up to the root of the repository it lies in.
-fn ancestors(cwd: &Path) -> Vec<PathBuf> {
+/// Returns the working directory and its parents up to the root of the repository it lies in: the places that may have
+/// loops.
+pub fn ancestors(cwd: &Path) -> Vec<PathBuf> {
     match cwd.ancestors().position(|directory| directory.join(".git").exists()) {
         Some(root) => cwd.ancestors().take(root + 1).map(Path::to_owned).collect(),
         None => vec![cwd.to_owned()],

@@ -23,10 +23,42 @@ impl RunFiles {
     pub fn new(loops: &Path, name: &LoopName, at: Timestamp, random: u32) -> Self {
         let stem = name.file_stem();
         Self {
-            directory: loops.join(".running"),
-            history: loops.join(".history").join(&stem),
+            directory: Self::running(loops),
+            history: Self::archive_of_all(loops).join(&stem),
             instance: format!("{stem}-{}-{:06x}", at.compact(), random & 0x00FF_FFFF),
         }
+    }
+
+    /// Names the files of a run that began earlier and is not in the history.
+    pub fn of(loops: &Path, instance: &str) -> Option<Self> {
+        let mut parts = instance.rsplitn(3, '-');
+        let (_random, _time, stem) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            directory: Self::running(loops),
+            history: Self::archive_of_all(loops).join(stem),
+            instance: instance.to_owned(),
+        })
+    }
+
+    /// Names the same files in a directory of the history.
+    #[must_use]
+    pub fn archived_in(self, directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), ..self }
+    }
+
+    /// The files of all runs that are not in the history.
+    pub fn running(loops: &Path) -> PathBuf {
+        loops.join(".running")
+    }
+
+    /// The directories of all loops in the history.
+    pub fn archive_of_all(loops: &Path) -> PathBuf {
+        loops.join(".history")
+    }
+
+    /// Returns the name of the loop as it stands in file names.
+    pub fn stem(&self) -> &str {
+        self.instance.rsplitn(3, '-').nth(2).unwrap_or(&self.instance)
     }
 
     /// Returns the instance id.

@@ -1,7 +1,10 @@
 //! Durable events: what a run did, written before anything follows from it, readable after a kill.
 
 pub mod claim;
+pub mod ends;
 pub mod files;
 pub mod reader;
+pub mod retention;
+pub mod runs;
 pub mod snapshot;
 pub mod writer;

@@ -102,7 +102,8 @@ fn swap(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn status(outcome: Option<Outcome>) -> &'static str {
+/// Returns the word for how a run stands.
+pub fn status(outcome: Option<Outcome>) -> &'static str {
     match outcome {
         None => "running",
         Some(Outcome::Success) => "completed",

@@ -2,5 +2,6 @@
 
 pub mod capture;
 pub mod init;
+pub mod owner;
 pub mod signal;
 pub mod spawn;

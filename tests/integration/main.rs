@@ -12,6 +12,7 @@ mod compile;
 mod composition;
 mod docs;
 mod files;
+mod known_runs;
 mod limits;
 mod locks;
 mod mutations;

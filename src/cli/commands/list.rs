@@ -1,18 +1,82 @@
-//! `ll-loop list`: the loops of this repository.
+//! `ll-loop list`: the loops of this repository, or its runs.
 
+use serde_json::json;
+
+use crate::base::text::plural;
+use crate::cli::args::ListArgs;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::definition::load;
+use crate::definition::load::{self, Listed, Loaded};
+use crate::run::clock::Clock;
 
-pub(in crate::cli) fn list(_env: &Env, output: &Output) -> Result<u8, CliError> {
+use super::runs::{Places, json, line};
+
+pub(in crate::cli) fn list(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
+    if args.running {
+        return running(args, output);
+    }
     let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
     let loops = load::list(&cwd);
     if loops.is_empty() {
         output.talk("no loops here; a loop is a file `.loops/NAME.yaml`\n");
     }
     for listed in loops {
-        output.data(&format!("{}\n", listed.name));
+        // Names alone need no look into the files.
+        if args.label.is_empty() && !args.json {
+            output.data(&format!("{}\n", listed.name));
+            continue;
+        }
+        let loaded = load::load(&listed.located);
+        if let Err(error) = &loaded {
+            output.warning(&format!("{} cannot be read: {error}", listed.located.shown));
+        }
+        let loaded = loaded.ok();
+        let labels = loaded.as_ref().map(|loaded| loaded.definition.labels.as_slice()).unwrap_or_default();
+        if args.label.iter().all(|label| labels.contains(label)) {
+            output.data(&shown(&listed, loaded.as_ref(), args.json));
+        }
+    }
+    Ok(0)
+}
+
+fn shown(listed: &Listed, loaded: Option<&Loaded>, as_json: bool) -> String {
+    if !as_json {
+        return format!("{}\n", listed.name);
+    }
+    let definition = loaded.map(|loaded| &loaded.definition);
+    let value = json!({
+        "name": listed.name,
+        "path": listed.located.shown,
+        "loop": definition.map(|definition| definition.name.as_str()),
+        "description": definition.and_then(|definition| definition.description.as_ref()),
+        "category": definition.and_then(|definition| definition.category.as_ref()),
+        "labels": definition.map(|definition| &definition.labels),
+    });
+    format!("{value}\n")
+}
+
+fn running(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
+    let (live, left): (Vec<_>, Vec<_>) =
+        Places::here()?.open()?.into_iter().partition(|run| run.status.is_live());
+    let now = Clock::start().now();
+    for run in &live {
+        output.data(&if args.json { json(run) } else { line(run, now) });
+    }
+    let left = left.len() as u64;
+    match (live.is_empty(), left) {
+        (false, 0) => {}
+        (true, 0) => output.talk("nothing runs here\n"),
+        (_, left) => {
+            let (were, none) = (
+                if left == 1 { "was" } else { "were" },
+                if live.is_empty() { "nothing runs here; " } else { "" },
+            );
+            output.talk(&format!(
+                "{none}{} {were} left before the end, see `ll-loop status`\n",
+                plural(left, "other run")
+            ));
+        }
     }
     Ok(0)
 }

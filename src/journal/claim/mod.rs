@@ -176,19 +176,19 @@ pub fn dead(directory: &Path) -> io::Result<Vec<String>> {
 /// Waits until a run is gone. Blocks, and is woken by the kernel; returns early when the system cannot wait, or when
 /// the run changes from waiting to running in this moment, so the caller has to look again.
 pub fn watch(directory: &Path, run: &Live) {
-    let suffix = match run.standing {
-        Standing::Holds => HOLDS,
-        Standing::Waits => WAITS,
-    };
-    let waited = File::open(directory.join(name(&run.instance, suffix))).and_then(|file| file.lock_shared());
+    let waited = File::open(file(directory, run)).and_then(|file| file.lock_shared());
     if waited.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Returns the file that a running run keeps locked.
-pub fn file(directory: &Path, instance: &str) -> PathBuf {
-    directory.join(name(instance, HOLDS))
+/// Returns the file that a run keeps locked.
+pub fn file(directory: &Path, run: &Live) -> PathBuf {
+    let suffix = match run.standing {
+        Standing::Holds => HOLDS,
+        Standing::Waits => WAITS,
+    };
+    directory.join(name(&run.instance, suffix))
 }
 
 fn name(instance: &str, suffix: &str) -> String {

@@ -1,0 +1,108 @@
+//! `ll-loop history`: the runs there were, one of them whole, and what is forgotten.
+
+use crate::base::text::plural;
+use crate::base::time::{Timestamp, human};
+use crate::cli::args::HistoryArgs;
+use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::journal::reader;
+use crate::journal::retention::{self, Limits};
+use crate::journal::runs::KnownRun;
+use crate::report::digest::Digest;
+use crate::report::formats::text;
+use crate::run::clock::Clock;
+
+use super::runs::{Places, json, line};
+
+pub(in crate::cli) fn history(args: &HistoryArgs, output: &Output) -> Result<u8, CliError> {
+    let places = Places::here()?;
+    if args.prune {
+        return prune(&places, args, output);
+    }
+    let mut runs = places.all()?;
+    runs.retain(|run| !run.status.is_live());
+    let Some(name) = &args.name else {
+        show(&runs, args, output);
+        return Ok(0);
+    };
+    let asked = places.asked(name);
+    runs.retain(|run| asked.is(run));
+    let wanted = args.run.as_ref().or(Some(name));
+    if let Some(run) = runs.iter().find(|run| Some(run.files.instance()) == wanted.map(String::as_str)) {
+        return whole(run, args, output).map(|()| 0);
+    }
+    match &args.run {
+        Some(run) => Err(CliError::invalid(format!("`{name}` had no run `{run}`"))
+            .code(exit::ABSENT)
+            .help(format!("`ll-loop history {name}` lists its runs"))),
+        None if runs.is_empty() => {
+            Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"))
+        }
+        None => {
+            show(&runs, args, output);
+            Ok(0)
+        }
+    }
+}
+
+fn show(runs: &[KnownRun], args: &HistoryArgs, output: &Output) {
+    let now = now();
+    for run in runs {
+        output.data(&if args.json { json(run) } else { line(run, now) });
+    }
+    if runs.is_empty() {
+        output.talk("no run has ended here yet\n");
+    }
+}
+
+/// Shows one run from its journal, as its report did.
+fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), CliError> {
+    let mut digest = Digest::default();
+    let read = reader::read(&run.files.journal(), |event| {
+        if args.json {
+            // What was read from a line becomes that line again.
+            let line = serde_json::to_string(&event).unwrap_or_default();
+            output.data(&format!("{line}\n"));
+        }
+        digest.event(&event);
+    });
+    if !args.json {
+        output.data(&text::render(&digest));
+    }
+    read.map_err(|error| CliError::failed(format!("run {}", run.files.instance()), &error))
+}
+
+fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, CliError> {
+    let default = Limits::default();
+    let limits =
+        Limits { age: args.older_than.unwrap_or(default.age), count: args.keep.unwrap_or(default.count) };
+    let mut runs = places.archived()?;
+    if let Some(name) = &args.name {
+        let asked = places.asked(name);
+        runs.retain(|run| asked.is(run));
+    }
+    let plan = retention::plan(&runs, limits, now());
+    let days = limits.age.as_secs() / (24 * 3600);
+    let age = if days > 1 { format!("{days} days") } else { human(limits.age) };
+    output.talk(&format!(
+        "keeping the last {} of each loop that ended less than {age} ago\n",
+        plural(limits.count as u64, "run")
+    ));
+    for run in &plan {
+        if !args.dry_run {
+            retention::forget(run).map_err(|error| {
+                CliError::failed(format!("cannot forget run {}", run.files.instance()), &error)
+            })?;
+        }
+        output.data(&if args.json { json(run) } else { format!("{}\n", run.files.instance()) });
+    }
+    let (did, kept) =
+        (if args.dry_run { "would be forgotten" } else { "forgotten" }, runs.len() - plan.len());
+    output.talk(&format!("{} {did}, {kept} kept\n", plural(plan.len() as u64, "run")));
+    Ok(0)
+}
+
+fn now() -> Timestamp {
+    Clock::start().now()
+}

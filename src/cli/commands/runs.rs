@@ -1,0 +1,216 @@
+//! The runs that a command is about: found by loop or instance, and shown in the same way everywhere.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::base::text::one_line;
+use crate::base::time::{Timestamp, human};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::definition::load::{self, DIRECTORY};
+use crate::journal::claim::Standing;
+use crate::journal::runs::{self, KnownRun, Status, state_problem};
+
+use super::prepare::refused;
+
+/// The directories whose runs can be seen from here.
+pub(super) struct Places {
+    cwd: PathBuf,
+    loops: Vec<PathBuf>,
+}
+
+impl Places {
+    pub(super) fn here() -> Result<Self, CliError> {
+        let cwd =
+            Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
+        let loops = load::ancestors(&cwd).into_iter().map(|root| root.join(DIRECTORY)).collect();
+        Ok(Self { cwd, loops })
+    }
+
+    /// Returns the runs that are alive or were left before their end.
+    pub(super) fn open(&self) -> Result<Vec<KnownRun>, CliError> {
+        self.each(runs::open)
+    }
+
+    /// Returns the runs in the history.
+    pub(super) fn archived(&self) -> Result<Vec<KnownRun>, CliError> {
+        self.each(runs::archived)
+    }
+
+    /// Returns all runs, in the order in which they began.
+    pub(super) fn all(&self) -> Result<Vec<KnownRun>, CliError> {
+        let mut all = self.archived()?;
+        all.extend(self.open()?);
+        all.sort_by_cached_key(|run| (run.started(), run.files.instance().to_owned()));
+        // A run may move to the history between the two looks.
+        all.dedup_by(|later, earlier| later.files.instance() == earlier.files.instance());
+        Ok(all)
+    }
+
+    fn each(&self, find: impl Fn(&Path) -> io::Result<Vec<KnownRun>>) -> Result<Vec<KnownRun>, CliError> {
+        let mut all = Vec::new();
+        for loops in &self.loops {
+            all.extend(find(loops).map_err(|error| {
+                CliError::failed(format!("cannot look at the runs in {}", loops.display()), &error)
+            })?);
+        }
+        Ok(all)
+    }
+
+    /// Understands what a user calls a loop or a run.
+    pub(super) fn asked(&self, text: &str) -> Asked {
+        // A loop may be called by its file, whose name need not be that of the loop.
+        let located = load::find(text, &self.cwd);
+        let loaded = located.as_ref().ok().and_then(|located| load::load(located).ok());
+        Asked {
+            text: text.to_owned(),
+            name: loaded.map(|loaded| loaded.definition.name.to_string()),
+            unknown: located.err().map(|error| refused(&error)),
+        }
+    }
+}
+
+/// A loop or a run that a user names.
+pub(super) struct Asked {
+    text: String,
+    name: Option<String>,
+    unknown: Option<CliError>,
+}
+
+impl Asked {
+    pub(super) fn is(&self, run: &KnownRun) -> bool {
+        run.files.instance() == self.text || run.name == self.text || self.name.as_ref() == Some(&run.name)
+    }
+
+    /// Says that there is nothing: because nobody knows the name, or because of `what`.
+    pub(super) fn nothing(self, what: &str, help: &str) -> CliError {
+        let Self { text, unknown, .. } = self;
+        unknown.unwrap_or_else(|| CliError::invalid(format!("{what} `{text}`")).code(exit::ABSENT).help(help))
+    }
+}
+
+/// Returns one line about a run.
+pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
+    let mut out = format!("{}  {}", run.files.instance(), word(run));
+    if let Some(place) = &run.ends.place {
+        let _ = write!(out, "  {}, iteration {}, step {}", place.state, place.iteration, place.step);
+    }
+    match (run.started(), &run.ends.complete) {
+        (_, Some(complete)) => {
+            let duration = std::time::Duration::from_millis(complete.duration_ms);
+            let _ = write!(out, "  took {}", human(duration));
+        }
+        (Some(started), None) if run.status.is_live() => {
+            let _ = write!(out, "  for {}", human(now.since(started)));
+        }
+        (_, None) => {}
+    }
+    out.push('\n');
+    out
+}
+
+/// Returns the status, and for what has an outcome also that.
+fn word(run: &KnownRun) -> String {
+    match (run.status, &run.ends.complete) {
+        (Status::Ended(outcome), Some(_)) if outcome.word() != run.status.word() => {
+            format!("{} ({})", run.status.word(), outcome.word())
+        }
+        _ => run.status.word().to_owned(),
+    }
+}
+
+/// Returns everything about a run that a person wants to know.
+pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
+    let mut out = format!("{}: {}\n", run.files.instance(), word(run));
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(out, "  {name:<10} {}", one_line(value, 400));
+    };
+    let at = |time: Timestamp| format!("{time}, {} ago", human(now.since(time)));
+    match &run.ends.start {
+        Some((_, start)) => row("loop", &format!("{} ({})", run.name, start.source.file)),
+        None => row("loop", &run.name),
+    }
+    if let Some(place) = &run.ends.place {
+        let most = run.ends.start.as_ref().map(|(_, start)| format!(" of at most {}", start.max_iterations));
+        let most = most.unwrap_or_default();
+        row("state", &format!("{}, iteration {}{most}, step {}", place.state, place.iteration, place.step));
+    }
+    if let Some(started) = run.started() {
+        row(
+            if run.status == Status::Queued { "waits" } else { "started" },
+            &format!("since {}", at(started)),
+        );
+    }
+    if let Some((last, _)) = run.ends.last {
+        row("last event", &at(last));
+    }
+    if let Some(complete) = &run.ends.complete {
+        row("because", &complete.reason);
+    }
+    if let Some(record) = run.claim.as_ref().and_then(|claim| claim.record.as_ref()) {
+        row("process", &format!("{} on {}", record.pid, record.host));
+        row("scope", &record.territory.shown().join(", "));
+    }
+    if run.files.log().exists() {
+        row("log", &run.files.log().display().to_string());
+    }
+    if let Some(why) = &run.unreadable {
+        row("journal", &format!("cannot be read: {why}"));
+    }
+    if let Some(problem) = state_problem(run) {
+        row("state.json", &format!("{problem}; this is what the journal says"));
+    }
+    if let Some(advice) = advice(run) {
+        row("next", &advice);
+    }
+    out
+}
+
+/// Says what can be done with a run.
+fn advice(run: &KnownRun) -> Option<String> {
+    let instance = run.files.instance();
+    let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };
+    (run.status.is_resumable() && run.unreadable.is_none())
+        .then(|| format!("{gone}`ll-loop resume {instance}` continues it"))
+}
+
+/// Returns the same for programs, in one line.
+pub(super) fn json(run: &KnownRun) -> String {
+    let start = run.ends.start.as_ref().map(|(_, start)| start);
+    let place = run.ends.place.as_ref();
+    let complete = run.ends.complete.as_ref();
+    let record = run.claim.as_ref().and_then(|claim| claim.record.as_ref());
+    let path = |path: PathBuf| path.exists().then(|| path.display().to_string());
+    let value: Value = json!({
+        "instance": run.files.instance(),
+        "loop": run.name,
+        "file": start.map(|start| &start.source.file),
+        "status": run.status.word(),
+        "live": run.status.is_live(),
+        "resumable": run.status.is_resumable(),
+        "outcome": complete.map(|complete| complete.outcome.word()),
+        "exit_code": complete.map(|complete| complete.exit_code),
+        "verified": complete.map(|complete| complete.verified),
+        "reason": complete.map(|complete| &complete.reason),
+        "current_state": place.map(|place| &place.state),
+        "iteration": place.map(|place| place.iteration),
+        "step": place.map(|place| place.step),
+        "max_iterations": start.map(|start| start.max_iterations),
+        "started_at": run.started(),
+        "updated_at": run.ends.last.map(|(at, _)| at),
+        "duration_ms": complete.map(|complete| complete.duration_ms),
+        "waiting": run.claim.as_ref().is_some_and(|claim| claim.standing == Standing::Waits),
+        "pid": record.map(|record| record.pid),
+        "host": record.map(|record| &record.host),
+        "scope": record.map(|record| record.territory.shown()),
+        "journal": path(run.files.journal()),
+        "state": path(run.files.state()),
+        "state_problem": state_problem(run),
+        "log": path(run.files.log()),
+    });
+    format!("{value}\n")
+}

@@ -1,0 +1,53 @@
+//! `ll-loop status`: how runs stand.
+
+use std::time::Duration;
+
+use crate::cli::args::StatusArgs;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::journal::runs::KnownRun;
+use crate::run::clock::Clock;
+
+use super::runs::{Places, details, json};
+
+/// How often `--watch` looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+pub(in crate::cli) fn status(args: &StatusArgs, output: &Output) -> Result<u8, CliError> {
+    let places = Places::here()?;
+    let clock = Clock::start();
+    let mut shown = String::new();
+    loop {
+        let runs = chosen(&places, args)?;
+        let text: String =
+            runs.iter().map(|run| if args.json { json(run) } else { details(run, clock.now()) }).collect();
+        if text != shown {
+            if args.watch && output.is_terminal && !shown.is_empty() {
+                let _closed = console::Term::stdout().clear_last_lines(shown.lines().count());
+            }
+            output.data(&text);
+            shown = text;
+        }
+        if !args.watch || runs.iter().all(|run| !run.status.is_live()) {
+            return Ok(0);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Finds what was asked for: everything that is not over, or the same of one loop, or its last run.
+fn chosen(places: &Places, args: &StatusArgs) -> Result<Vec<KnownRun>, CliError> {
+    let open = places.open()?;
+    let Some(name) = &args.name else {
+        return Ok(open);
+    };
+    let asked = places.asked(name);
+    let (ours, _): (Vec<_>, Vec<_>) = open.into_iter().partition(|run| asked.is(run));
+    if !ours.is_empty() {
+        return Ok(ours);
+    }
+    match places.archived()?.into_iter().rfind(|run| asked.is(run)) {
+        Some(last) => Ok(vec![last]),
+        None => Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were")),
+    }
+}

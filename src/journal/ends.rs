@@ -1,0 +1,156 @@
+//! The two ends of a journal: how a run began and where it stands now, without reading what lies between, so that it
+//! costs the same after a hundred thousand steps.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::base::time::Timestamp;
+use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+
+/// The first look at the end of a journal; a longer one follows where that is not enough.
+const FIRST_LOOK: u64 = 64 * 1024;
+
+/// What the ends of a journal say. Everything but the length is missing from the journal of a run that was killed
+/// before its first event.
+#[derive(Clone, Debug, Default)]
+pub struct Ends {
+    /// How it began, and when.
+    pub start: Option<(Timestamp, LoopStart)>,
+    /// The time and the number of the last event.
+    pub last: Option<(Timestamp, u64)>,
+    /// Where the run stands.
+    pub place: Option<Place>,
+    /// How it ended, if that is the last thing it says.
+    pub complete: Option<LoopComplete>,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The state.
+    pub state: String,
+    /// The pass.
+    pub iteration: u32,
+    /// The state execution.
+    pub step: u32,
+}
+
+/// What every event has.
+#[derive(Deserialize)]
+struct Header {
+    event: String,
+    ts: Timestamp,
+    seq: u64,
+    #[serde(default)]
+    depth: u32,
+}
+
+/// Reads the ends of a journal. Lines that cannot be read are passed over: a resume looks at every line, this does not.
+pub fn ends(path: &Path) -> io::Result<Ends> {
+    let mut file = fs_err::File::open(path)?.into_parts().0;
+    let length = file.metadata()?.len();
+    let mut first = Vec::new();
+    BufReader::new(&file).read_until(b'\n', &mut first)?;
+    let start = match serde_json::from_slice(&first) {
+        Ok(Stamped { ts, event: Event::LoopStart(start), .. }) => Some((ts, start)),
+        Ok(_) | Err(_) => None,
+    };
+    let mut window = FIRST_LOOK;
+    loop {
+        let from = length.saturating_sub(window);
+        let tail = read_from(&mut file, from)?;
+        let mut ends = look(&tail, from > 0);
+        if from == 0 || ends.place.is_some() {
+            ends.start = start;
+            return Ok(ends);
+        }
+        window = window.saturating_mul(8);
+    }
+}
+
+fn read_from(file: &mut File, from: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Looks at lines from the last one back to the one that says where the run stands.
+fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
+    let mut ends = Ends::default();
+    let lines: Vec<&[u8]> = tail.split(|byte| *byte == b'\n').collect();
+    for line in lines.iter().skip(usize::from(begins_within_a_line)).rev() {
+        let Ok(header) = serde_json::from_slice::<Header>(line) else { continue };
+        let is_last = ends.last.is_none();
+        ends.last.get_or_insert((header.ts, header.seq));
+        let may_tell = header.depth == 0 && matches!(header.event.as_str(), "loop_complete" | "state_enter");
+        if !may_tell {
+            continue;
+        }
+        let event = serde_json::from_slice::<Stamped>(line).map(|stamped| stamped.event);
+        if let Ok(Event::StateEnter { state, iteration, step, .. }) = event {
+            ends.place = Some(Place { state: state.to_string(), iteration, step });
+            break;
+        }
+        if let Ok(Event::LoopComplete(complete)) = event {
+            let state = complete.final_state.to_string();
+            ends.place = Some(Place { state, iteration: complete.iterations, step: complete.steps });
+            ends.complete = is_last.then_some(complete);
+            break;
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = r#"{"event":"loop_start","ts":"2026-01-01T00:00:00.000Z","seq":1,"loop":"main","run_id":"main-1","definition_sha256":"","max_iterations":9,"inputs":[],"llm":"off","strict":false,"source":{"file":"f","lines":{}}}"#;
+    const ENTER: &str = r#"{"event":"state_enter","ts":"2026-01-01T00:00:01.000Z","seq":2,"state":"a","iteration":3,"step":4,"attempt":1}"#;
+    const INNER: &str = r#"{"event":"state_enter","ts":"2026-01-01T00:00:02.000Z","seq":3,"depth":1,"path":["main","sub"],"state":"b","iteration":1,"step":1,"attempt":1}"#;
+    const END: &str = r#"{"event":"loop_complete","ts":"2026-01-01T00:00:03.000Z","seq":4,"outcome":"interrupted","terminated_by":"interrupted","final_state":"a","iterations":3,"steps":4,"cycles":1,"duration_ms":3000,"verified":false,"exit_code":130,"reason":"r"}"#;
+    const LATER: &str = r#"{"event":"teleport","ts":"2026-01-01T00:00:04.000Z","seq":5,"where":"x"}"#;
+
+    fn read(text: &str) -> Ends {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        ends(file.path()).unwrap()
+    }
+
+    /// Shows the state, the number of the last event, and whether the run is over.
+    #[track_caller]
+    fn check(text: &str, state: Option<&str>, seq: Option<u64>, is_over: bool) {
+        let ends = read(text);
+        let place = ends.place.as_ref().map(|place| place.state.as_str());
+        let last = ends.last.map(|(_, seq)| seq);
+        assert_eq!((place, last, ends.complete.is_some()), (state, seq, is_over), "{text}");
+    }
+
+    #[test]
+    fn the_end_says_where_a_run_stands() {
+        check("", None, None, false);
+        check(&START[..30], None, None, false);
+        check(&format!("{START}\n"), None, Some(1), false);
+        check(&format!("{START}\n{ENTER}\n"), Some("a"), Some(2), false);
+        check(&format!("{START}\n{ENTER}\n{INNER}\n"), Some("a"), Some(3), false);
+        check(&format!("{START}\n{ENTER}\n{INNER}\n{END}\n"), Some("a"), Some(4), true);
+        check(&format!("{START}\n{ENTER}\n{}", &END[..60]), Some("a"), Some(2), false);
+    }
+
+    #[test]
+    fn a_run_that_went_on_after_its_end_is_not_over() {
+        check(&format!("{START}\n{ENTER}\n{END}\n{LATER}\n"), Some("a"), Some(5), false);
+    }
+
+    #[test]
+    fn the_way_back_can_be_long() {
+        let many = format!("{INNER}\n").repeat(5_000);
+        let ends = read(&format!("{START}\n{ENTER}\n{many}"));
+        assert_eq!(ends.place, Some(Place { state: "a".into(), iteration: 3, step: 4 }));
+        assert_eq!(ends.start.unwrap().1.max_iterations, 9);
+    }
+}

@@ -1,0 +1,272 @@
+//! The runs that a `.loops` directory knows, and how each of them stands: what its journal says at its end, and
+//! whether somebody holds its lock. `state.json` is a copy for others and decides nothing here.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::base::time::Timestamp;
+use crate::engine::outcome::Outcome;
+
+use super::claim::{self, Live, Standing};
+use super::ends::{self, Ends};
+use super::files::RunFiles;
+use super::snapshot;
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It waits for its turn.
+    Queued,
+    /// It runs.
+    Running,
+    /// Its process is gone, and it never said how it ended.
+    Crashed,
+    /// It ended.
+    Ended(Outcome),
+}
+
+impl Status {
+    /// Derives it: who is alive is what its claim says, and what a dead run was is what its journal says last.
+    pub fn of(claim: Option<Standing>, end: Option<Outcome>) -> Self {
+        match (claim, end) {
+            (Some(Standing::Holds), _) => Self::Running,
+            (Some(Standing::Waits), _) => Self::Queued,
+            (None, Some(outcome)) => Self::Ended(outcome),
+            (None, None) => Self::Crashed,
+        }
+    }
+
+    /// Returns the word that is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Crashed => "crashed",
+            Self::Ended(outcome) => snapshot::status(Some(outcome)),
+        }
+    }
+
+    /// Tells whether the run is alive.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
+
+    /// Tells whether a later process can continue it.
+    pub fn is_resumable(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Crashed => true,
+            Self::Ended(outcome) => outcome.is_resumable(),
+        }
+    }
+}
+
+/// A run that there is.
+#[derive(Clone, Debug)]
+pub struct KnownRun {
+    /// Its files.
+    pub files: RunFiles,
+    /// The loop.
+    pub name: String,
+    /// How it stands.
+    pub status: Status,
+    /// What its journal says.
+    pub ends: Ends,
+    /// Why its journal cannot be read, if it cannot.
+    pub unreadable: Option<String>,
+    /// Its claim, while it lives.
+    pub claim: Option<Live>,
+}
+
+impl KnownRun {
+    /// Returns when it began, as far as that is known.
+    pub fn started(&self) -> Option<Timestamp> {
+        let claimed = || Some(self.claim.as_ref()?.record.as_ref()?.since);
+        self.ends.start.as_ref().map(|(at, _)| *at).or_else(claimed)
+    }
+
+    fn new(files: RunFiles, live: Option<&Live>) -> Self {
+        let journal = files.journal();
+        let (ends, unreadable) = match ends::ends(&journal) {
+            Ok(ends) => (ends, None),
+            // A run that waits, or has just begun, has none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Ends::default(), None),
+            Err(error) => (Ends::default(), Some(error.to_string())),
+        };
+        let claimed = || Some(live?.record.as_ref()?.r#loop.clone());
+        let name = ends.start.as_ref().map(|(_, start)| start.r#loop.to_string()).or_else(claimed);
+        let end = ends.complete.as_ref().map(|complete| complete.outcome);
+        Self {
+            name: name.unwrap_or_else(|| files.stem().to_owned()),
+            status: Status::of(live.map(|live| live.standing), end),
+            ends,
+            unreadable,
+            claim: live.cloned(),
+            files,
+        }
+    }
+}
+
+/// Returns the runs that are alive, and those that were left before their end, in the order in which they began.
+pub fn open(loops: &Path) -> io::Result<Vec<KnownRun>> {
+    let directory = RunFiles::running(loops);
+    // First the claims, then the journals: a run that ends in between is then alive in the history, not dead here.
+    let live = claim::live(&directory)?;
+    let mut instances: BTreeSet<String> = journals(&directory)?.into_iter().collect();
+    instances.extend(live.iter().map(|run| run.instance.clone()));
+    let of = |instance: &String| live.iter().find(|run| run.instance == *instance);
+    let runs = instances.iter().filter_map(|instance| {
+        let files = RunFiles::of(loops, instance)?;
+        let run = KnownRun::new(files, of(instance));
+        // Its files may have moved since they were listed.
+        (run.claim.is_some() || run.files.journal().exists()).then_some(run)
+    });
+    Ok(in_order(runs.collect()))
+}
+
+/// Returns the runs in the history, in the order in which they began.
+pub fn archived(loops: &Path) -> io::Result<Vec<KnownRun>> {
+    let live = claim::live(&RunFiles::running(loops))?;
+    let mut all = Vec::new();
+    for directory in directories(&RunFiles::archive_of_all(loops))? {
+        for instance in journals(&directory)? {
+            let files = RunFiles::of(loops, &instance).map(|files| files.archived_in(&directory));
+            let live = live.iter().find(|run| run.instance == instance);
+            all.extend(files.map(|files| KnownRun::new(files, live)));
+        }
+    }
+    Ok(in_order(all))
+}
+
+fn in_order(mut runs: Vec<KnownRun>) -> Vec<KnownRun> {
+    runs.sort_by_cached_key(|run| (run.started(), run.files.instance().to_owned()));
+    runs
+}
+
+fn journals(directory: &Path) -> io::Result<Vec<String>> {
+    let names = names(directory)?;
+    Ok(names.iter().filter_map(|name| Some(name.strip_suffix(".events.jsonl")?.to_owned())).collect())
+}
+
+fn directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = names(directory)?.into_iter().map(|name| directory.join(name));
+    Ok(paths.filter(|path| path.is_dir()).collect())
+}
+
+/// Returns the names in a directory, in order; one that does not exist has none.
+fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs_err::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Moves runs to the history whose processes were killed after their last event, and before they did it themselves.
+pub fn settle(loops: &Path) -> io::Result<()> {
+    for instance in claim::dead(&RunFiles::running(loops))? {
+        let Some(files) = RunFiles::of(loops, &instance) else { continue };
+        let run = KnownRun::new(files, None);
+        if !run.status.is_resumable() {
+            run.files.release();
+            // Another run may do the same at the same time.
+            let _moved = run.files.archive();
+        }
+    }
+    Ok(())
+}
+
+/// Looks at `state.json` and says what is wrong with it. The journal says how the run stands, so nothing is lost.
+pub fn state_problem(run: &KnownRun) -> Option<String> {
+    let path = run.files.state();
+    let text = match fs_err::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return (run.ends.last.is_some() && !run.status.is_live()).then(|| "it is missing".to_owned());
+        }
+        Err(error) => return Some(format!("it cannot be read: {error}")),
+    };
+    match serde_json::from_str::<Value>(&text) {
+        Ok(state) => disagreement(&state, run.files.instance(), &run.ends, run.status),
+        Err(error) => Some(format!("it is damaged: {error}")),
+    }
+}
+
+/// Compares the copy with the journal. The copy may be one batch of events behind, but never ahead.
+fn disagreement(state: &Value, instance: &str, ends: &Ends, status: Status) -> Option<String> {
+    let Some(schema) = state["schema"].as_u64() else { return Some("it has no `schema`".to_owned()) };
+    if schema > u64::from(snapshot::SCHEMA) {
+        let ours = snapshot::SCHEMA;
+        return Some(format!("a later version wrote it (schema {schema}; this one knows {ours})"));
+    }
+    if state["instance"].as_str() != Some(instance) {
+        return Some("it is the state of another run".to_owned());
+    }
+    if status.is_live() {
+        // It changes while we look.
+        return None;
+    }
+    let last = ends.last.map(|(_, seq)| seq);
+    let is_ahead = state["last_seq"].as_u64() > last;
+    let is_other = state["last_seq"].as_u64() == last
+        && ends.complete.is_some()
+        && state["status"].as_str() != Some(status.word());
+    (is_ahead || is_other).then(|| "it does not agree with the journal; was it edited?".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_is_alive_is_what_the_claim_says() {
+        let check = |claim, end, expected: &str, resumable| {
+            let status = Status::of(claim, end);
+            assert_eq!((status.word(), status.is_resumable()), (expected, resumable));
+        };
+        check(Some(Standing::Holds), None, "running", false);
+        check(Some(Standing::Holds), Some(Outcome::Interrupted), "running", false);
+        check(Some(Standing::Waits), None, "queued", false);
+        check(None, None, "crashed", true);
+        check(None, Some(Outcome::Success), "completed", false);
+        check(None, Some(Outcome::Failure), "failed", false);
+        check(None, Some(Outcome::Interrupted), "interrupted", true);
+        check(None, Some(Outcome::Timeout), "timed_out", true);
+        check(None, Some(Outcome::Handoff), "awaiting_continuation", true);
+    }
+
+    #[track_caller]
+    fn check(state: &Value, expected: Option<&str>) {
+        let ends = Ends { last: Some((Timestamp::from_millis(0), 7)), ..Ends::default() };
+        let found = disagreement(state, "a", &ends, Status::Crashed);
+        assert_eq!(
+            found
+                .as_deref()
+                .map(|text| text.split([' ', ';']).take(4).collect::<Vec<_>>().join(" "))
+                .as_deref(),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_copy_that_is_wrong_is_told_apart() {
+        check(&json!({"schema": 1, "instance": "a", "last_seq": 7}), None);
+        check(&json!({"schema": 1, "instance": "a", "last_seq": 3}), None);
+        check(&json!({"schema": 1, "instance": "a", "last_seq": 8}), Some("it does not agree"));
+        check(&json!({"schema": 2, "instance": "a", "last_seq": 7}), Some("a later version wrote"));
+        check(&json!({"schema": 1, "instance": "b", "last_seq": 7}), Some("it is the state"));
+        check(&json!([]), Some("it has no `schema`"));
+        check(&json!({"instance": "a"}), Some("it has no `schema`"));
+    }
+}
