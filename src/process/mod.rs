@@ -3,5 +3,6 @@
 pub mod capture;
 pub mod init;
 pub mod owner;
+pub mod service;
 pub mod signal;
 pub mod spawn;

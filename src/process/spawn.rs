@@ -75,14 +75,16 @@ pub async fn run(
     output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
 ) -> Observation {
     let started = Instant::now();
-    let child = match spawn(program) {
+    let stdin = if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let child = match spawn(program, stdin) {
         Ok(child) => child,
         Err(error) => return Observation::not_started(explain(program, &error)),
     };
     Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await
 }
 
-fn spawn(program: &Program) -> io::Result<Child> {
+/// Starts a program in a group of its own.
+pub(super) fn spawn(program: &Program, stdin: Stdio) -> io::Result<Child> {
     let (name, arguments) = program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program.executable(name)?);
     if let Some(cwd) = &program.cwd {
@@ -93,7 +95,7 @@ fn spawn(program: &Program) -> io::Result<Child> {
         .args(arguments)
         .env_clear()
         .envs(program.env.iter().map(|(key, value)| (key, value)))
-        .stdin(if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -118,7 +120,8 @@ impl Program {
     }
 }
 
-fn explain(program: &Program, error: &io::Error) -> String {
+/// Says why a program could not be started.
+pub(super) fn explain(program: &Program, error: &io::Error) -> String {
     let name = program.argv.first().map_or("", String::as_str);
     if error.kind() == io::ErrorKind::NotFound {
         format!("cannot start `{name}`: no such program on PATH")

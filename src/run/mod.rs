@@ -25,6 +25,7 @@ pub mod agent;
 pub mod clock;
 mod continuation;
 mod lines;
+mod servers;
 mod sub_loop;
 mod survey;
 mod tool;

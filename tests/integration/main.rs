@@ -15,6 +15,7 @@ mod files;
 mod known_runs;
 mod limits;
 mod locks;
+mod mcp;
 mod mutations;
 mod processes;
 mod reports;

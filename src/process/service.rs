@@ -1,0 +1,138 @@
+//! A child that is talked to: started in a group of its own, and ended with everything in that group.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use super::signal::{Cancel, Request};
+use super::spawn::{GRACE, Program, explain, spawn};
+
+/// How long a service may take to end once nobody talks to it any more.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A running service.
+pub struct Service {
+    child: Child,
+    group: Option<Pid>,
+    /// What it reads; taken by whoever talks to it.
+    pub stdin: Option<ChildStdin>,
+    /// What it answers; taken by whoever talks to it.
+    pub stdout: Option<ChildStdout>,
+    /// What it complains about.
+    pub stderr: Option<ChildStderr>,
+}
+
+impl Service {
+    /// Starts a program, or says why it cannot be started.
+    pub fn start(program: &Program) -> Result<Self, String> {
+        let mut child = spawn(program, Stdio::piped()).map_err(|error| explain(program, &error))?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        Ok(Self { child, group, stdin, stdout, stderr })
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.wait().await.ok()
+    }
+
+    /// Ends it: it has a moment by itself, then SIGTERM, a grace, and SIGKILL to its group, which nothing survives.
+    /// Somebody in a hurry gets it at once.
+    pub async fn end(mut self, cancel: &mut Cancel) {
+        self.stdin = None;
+        if timeout(FAREWELL, self.gone(cancel)).await.is_err() {
+            self.signal(Signal::TERM);
+            let _late = timeout(GRACE, self.gone(cancel)).await;
+        }
+        self.signal(Signal::KILL);
+        let _late = timeout(FAREWELL, self.child.wait()).await;
+    }
+
+    /// Waits until it is gone, or until somebody cannot wait.
+    async fn gone(&mut self, cancel: &mut Cancel) {
+        tokio::select! {
+            _ = self.child.wait() => {}
+            () = in_a_hurry(cancel) => {}
+        }
+    }
+
+    /// Signals the group, which may be gone already.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            let _gone = kill_process_group(group, signal);
+        }
+    }
+}
+
+async fn in_a_hurry(cancel: &mut Cancel) {
+    let mut known = cancel.request();
+    while !matches!(known, Request::Now(_)) {
+        known = cancel.differs_from(known).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+    use super::*;
+
+    fn program(script: &str) -> Program {
+        Program {
+            argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
+            env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            cwd: None,
+            stdin: None,
+        }
+    }
+
+    fn block_on<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
+    #[test]
+    fn a_service_is_talked_to_and_ends_when_nobody_does() {
+        block_on(async {
+            let mut service =
+                Service::start(&program("while read line; do echo \"got $line\"; done")).unwrap();
+            let mut stdin = service.stdin.take().unwrap();
+            stdin.write_all(b"one\n").await.unwrap();
+            let mut answers = BufReader::new(service.stdout.take().unwrap()).lines();
+            assert_eq!(answers.next_line().await.unwrap().as_deref(), Some("got one"));
+            drop(stdin);
+            assert_eq!(service.ended().await.and_then(|status| status.code()), Some(0));
+        });
+    }
+
+    #[test]
+    fn nothing_of_a_stubborn_service_survives() {
+        block_on(async {
+            let mut service =
+                Service::start(&program("trap '' TERM; sleep 97.531 & echo $!; while :; do sleep 1; done"))
+                    .unwrap();
+            let mut answers = BufReader::new(service.stdout.take().unwrap()).lines();
+            let grandchild: i32 = answers.next_line().await.unwrap().unwrap().parse().unwrap();
+            let (ask, mut cancel) = Cancel::channel();
+            ask.send_replace(Request::Now(crate::process::signal::EndSignal::Int));
+            service.end(&mut cancel).await;
+            let pid = Pid::from_raw(grandchild).unwrap();
+            for _ in 0..200 {
+                if rustix::process::test_kill_process(pid).is_err() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            panic!("{grandchild} is still there");
+        });
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_said() {
+        let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
+        let why = Service::start(&missing).err();
+        assert_eq!(why.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
+    }
+}
