@@ -161,6 +161,12 @@ pub(super) struct LlmArgs {
     /// Make no more calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_llm_calls: Option<u32>,
+    /// Keep every answer of an agent or a model here, with what an agent changed
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["no_llm", "replay"])]
+    pub(super) record: Option<PathBuf>,
+    /// Give the answers that were kept here, and ask nobody
+    #[arg(long, value_name = "DIR", conflicts_with = "llm")]
+    pub(super) replay: Option<PathBuf>,
     /// Who continues after a hand-off signal, whatever the file says
     #[arg(long, value_name = "WHO", value_parser = clap::builder::PossibleValuesParser::new(OnHandoff::WORDS))]
     pub(super) on_handoff: Option<String>,

@@ -16,6 +16,7 @@ use crate::process::spawn::{self, Heard, Limits, Program};
 use super::action::{directory, show};
 use super::clock::Clock;
 use super::lines::Lines;
+use super::recording::{self, Recording};
 use super::{World, tick};
 
 /// Who answers in a run, and how patient we are.
@@ -24,6 +25,8 @@ pub struct Agents {
     pub host: Option<&'static dyn Host>,
     /// The wait before a call that failed for now is made again; it doubles with each.
     pub first_wait: Duration,
+    /// Where answers are kept or come from.
+    pub recording: Option<Recording>,
 }
 
 /// How often a call is made in all before the service counts as down.
@@ -45,8 +48,44 @@ struct Called<T> {
     usage: Usage,
 }
 
-/// Hands a prompt to an agent and waits for its end. The observation of one that failed says why.
+/// Hands a prompt to an agent and waits for its end, or gives what was recorded. The observation of one that failed
+/// says why.
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
+    let Some(recording) = &world.agents.recording else { return prompt(request, world).await };
+    let replays = recording.replays();
+    let call = recording::of_prompt(request, world).await;
+    if replays {
+        return recording::replay_prompt(call, world).await;
+    }
+    let (seen, usage) = prompt(request, world).await;
+    if let Err(why) = recording::keep_prompt(call, &seen, &usage, world).await {
+        not_kept(&why, world);
+    }
+    (seen, usage)
+}
+
+/// Asks a model and waits for its answer, or gives what was recorded.
+pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
+    let Some(recording) = &world.agents.recording else { return question(request, world).await };
+    let replays = recording.replays();
+    let call = recording::of_question(request, world).await;
+    if replays {
+        return recording::replay_answer(&call, world);
+    }
+    let answer = question(request, world).await;
+    if let Err(why) = recording::keep_answer(call, &answer, world) {
+        not_kept(&why, world);
+    }
+    answer
+}
+
+/// Says that an answer could not be kept. The run has it, and goes on.
+fn not_kept(why: &str, world: &mut World) {
+    let line = world.redactor.text(&format!("the answer was not recorded: {why}")).into_owned();
+    show(&RefCell::new(&mut world.sinks), Stream::Stderr, &line);
+}
+
+async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let prompt = Prompt {
         text: &request.text,
         agent: request.agent.as_deref(),
@@ -73,8 +112,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
     }
 }
 
-/// Asks a model and waits for its answer.
-pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
+async fn question(request: &AskRequest, world: &mut World) -> Answer {
     let mut patience = Patience::new(world, &request.setting);
     let mut usage = Usage::default();
     loop {

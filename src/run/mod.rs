@@ -24,11 +24,14 @@ mod action;
 pub mod agent;
 pub mod clock;
 mod continuation;
+mod git;
 mod lines;
+pub mod recording;
 mod servers;
 mod sub_loop;
 mod survey;
 mod tool;
+mod tree;
 
 use agent::Agents;
 use clock::Clock;

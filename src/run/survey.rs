@@ -14,21 +14,15 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::base::text::{hex, one_line};
+use crate::base::text::hex;
 use crate::engine::request::SurveyRequest;
-use crate::evaluate::observation::{Stop, Stream};
 use crate::evaluate::survey::{Survey, Surveyed};
-use crate::process::signal::{Cancel, Request};
-use crate::process::spawn::{self, Heard, Limits, Program};
 
-use super::clock::Clock;
+use super::git::Git;
 use super::{World, tick};
 
 /// The longest time for a survey.
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// More than this is no list of changes.
-const MOST_OUTPUT: usize = 256 * 1024 * 1024;
 
 /// Repositories inside the repository that are looked at.
 const MOST_REPOSITORIES: usize = 64;
@@ -36,26 +30,10 @@ const MOST_REPOSITORIES: usize = 64;
 /// What ll-loop itself writes while it runs.
 const OURS: [&[u8]; 2] = [b".loops/.running", b".loops/.history"];
 
-/// Settings that would make `git` start helpers.
-const SETTINGS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=keep"];
-
-/// Variables that change how `git` reads paths, and no others: which repository is meant is the user's choice.
-const UNSET: [&str; 4] =
-    ["GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
-
 /// Looks at what a request names. A request to end the run ends this, too.
 pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed {
-    let mut env = world.env.clone();
-    env.retain(|name, _| !UNSET.contains(&name.as_str()));
-    for (name, value) in [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")] {
-        env.insert(name.to_owned(), value.to_owned());
-    }
-    let mut surveyor = Surveyor {
-        env: env.into_iter().collect(),
-        cancel: world.cancel.clone(),
-        clock: Clock::start(),
-        limit: request.limit.map_or(LIMIT, |left| left.min(LIMIT)),
-    };
+    let limit = request.limit.map_or(LIMIT, |left| left.min(LIMIT));
+    let mut surveyor = Surveyor { git: Git::new(world, limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
     tokio::select! {
@@ -65,10 +43,7 @@ pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed
 }
 
 struct Surveyor {
-    env: Vec<(String, String)>,
-    cancel: Cancel,
-    clock: Clock,
-    limit: Duration,
+    git: Git,
 }
 
 /// A line of the list of changes.
@@ -125,7 +100,7 @@ impl Surveyor {
 
     /// Finds the top of the working tree, which the paths of the list are relative to.
     async fn top(&mut self, directory: &Path) -> Result<PathBuf, String> {
-        let mut output = self.git(directory, &["rev-parse", "--show-toplevel"]).await?;
+        let mut output = self.git.run(directory, &["rev-parse", "--show-toplevel"]).await?;
         if output.last() == Some(&b'\n') {
             output.pop();
         }
@@ -148,53 +123,7 @@ impl Surveyor {
             "--",
         ];
         arguments.extend(scope.iter().map(String::as_str));
-        self.git(directory, &arguments).await
-    }
-
-    /// Runs `git` and returns everything it printed.
-    async fn git(&mut self, directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
-        // Starting it in the directory itself costs more, and is left to names that are no text.
-        let named = directory.to_str();
-        let place = named.map(|directory| ["-C", directory]);
-        let words = ["git"].iter().chain(place.iter().flatten()).chain(&SETTINGS).chain(arguments);
-        let program = Program {
-            argv: words.map(|word| (*word).to_owned()).collect(),
-            env: self.env.clone(),
-            cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
-            stdin: None,
-        };
-        let limits = Limits { end: Some((self.left()?, Stop::Timeout)), idle: None };
-        let mut printed = Vec::new();
-        let mut keep = |stream: Stream, bytes: &[u8]| {
-            if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {
-                printed.extend_from_slice(bytes);
-            }
-            Heard::More
-        };
-        let seen = spawn::run(&program, limits, &mut self.cancel, &mut keep).await;
-        if let Some(why) = seen.failure {
-            return Err(why);
-        }
-        match seen.stop {
-            Some(Stop::Cancelled) => return Err(CANCELLED.to_owned()),
-            Some(_) => return Err(self.too_long()),
-            None => {}
-        }
-        if printed.len() > MOST_OUTPUT {
-            return Err("too much has changed in it".to_owned());
-        }
-        if seen.exit_code == 0 {
-            return Ok(printed);
-        }
-        let said = seen.stderr.as_str();
-        let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-        let why = why.trim().trim_start_matches("fatal: ");
-        Err(format!(
-            "`git {}` failed (exit {}): {}",
-            arguments_shown(arguments),
-            seen.exit_code,
-            one_line(why, 200)
-        ))
+        self.git.run(directory, &arguments).await
     }
 
     /// Adds what a file holds, so that no two contents look the same. One that vanishes is as good as deleted.
@@ -222,7 +151,7 @@ impl Surveyor {
                 loop {
                     // Reading holds up this thread, so others get their turn between two pieces.
                     tokio::task::yield_now().await;
-                    self.left()?;
+                    self.git.left()?;
                     match file.read(&mut buffer) {
                         Ok(0) => break,
                         Ok(count) => content.update(&buffer[..count]),
@@ -236,26 +165,6 @@ impl Surveyor {
         add(digest, &content.finalize());
         Ok(())
     }
-
-    /// Returns how much time is left, or why there is none.
-    fn left(&self) -> Result<Duration, String> {
-        if self.cancel.request() != Request::None {
-            return Err(CANCELLED.to_owned());
-        }
-        let left = self.limit.saturating_sub(self.clock.elapsed());
-        if left.is_zero() { Err(self.too_long()) } else { Ok(left) }
-    }
-
-    fn too_long(&self) -> String {
-        format!("it took more than {}", crate::base::time::human(self.limit))
-    }
-}
-
-const CANCELLED: &str = "the run is to end";
-
-/// Returns the word that people know a call of `git` by.
-fn arguments_shown<'a>(arguments: &[&'a str]) -> &'a str {
-    arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()
 }
 
 fn add(digest: &mut Sha256, part: &[u8]) {
@@ -315,6 +224,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::process::signal::Cancel;
+    use crate::run::clock::Clock;
 
     struct Repository(TempDir);
 
@@ -383,12 +294,8 @@ mod tests {
     fn surveyor(path: &str) -> Surveyor {
         let env = [("PATH", path), ("HOME", "/nonexistent"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")];
         let (_ask, cancel) = Cancel::channel();
-        Surveyor {
-            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
-            cancel,
-            clock: Clock::start(),
-            limit: LIMIT,
-        }
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Surveyor { git: Git { env, cancel, clock: Clock::start(), limit: LIMIT } }
     }
 
     fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {
@@ -557,7 +464,8 @@ mod tests {
         assert!(error.contains("not a git repository"), "{error}");
         let error = run(surveyor("/nonexistent"), directory.path(), &[]).unwrap_err();
         assert_eq!(error, "cannot start `git`: no such program on PATH");
-        let hurried = Surveyor { limit: Duration::ZERO, ..surveyor("/usr/bin:/bin") };
+        let mut hurried = surveyor("/usr/bin:/bin");
+        hurried.git.limit = Duration::ZERO;
         assert_eq!(run(hurried, directory.path(), &[]).unwrap_err(), "it took more than 0ms");
     }
 

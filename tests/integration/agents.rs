@@ -319,3 +319,111 @@ fn a_new_session_is_started_once_and_told_how_to_go_on() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(calls(&in_ci), 0);
 }
+
+/// A loop with two prompts that change files, in a repository.
+const TWO_PROMPTS: &str = "name: main
+description: two prompts
+initial: draft
+states:
+  draft: {action: '/draft the notes', next: review}
+  review: {action: '/review the notes', on_yes: done, on_no: draft}
+  done: {terminal: true}
+";
+
+fn git(project: &Project, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    let output =
+        std::process::Command::new("git").args(identity).args(arguments).current_dir(project.path()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// The tree of everything but what runs write.
+fn tree(project: &Project) -> String {
+    git(project, &["add", "-A", "--", ".", ":!recorded"]);
+    git(project, &["write-tree"])
+}
+
+fn way(project: &Project) -> Vec<(Value, Value, Value)> {
+    let routes = project.events().into_iter().filter(|event| event["event"] == "route");
+    routes.map(|event| (event["from"].clone(), event["verdict"].clone(), event["to"].clone())).collect()
+}
+
+/// A repository with the loop, and only with that.
+fn repository(answers: &[String]) -> Project {
+    let project = project(TWO_PROMPTS, answers);
+    project.write(".gitignore", "/calls\n/answers\n/bin\n/.local\n");
+    project.write("notes.md", "nothing yet\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "begin"]);
+    project
+}
+
+fn recorded() -> Project {
+    let drafts = format!("echo draft > notes.md; printf '\\0\\1binary' > picture.bin\n{}", done());
+    let rewrites = format!("echo final > notes.md; chmod +x notes.md; rm picture.bin\n{}", done());
+    let answers = [drafts, done(), judged("no"), rewrites, done(), judged("yes")];
+    let project = repository(&answers);
+    let _ran = project.run(&["run", "main", "--no-ci", "--record", "recorded"]).code(0);
+    assert_eq!(calls(&project), 6);
+    project
+}
+
+/// A fresh clone of the same commit with the recording, and with no host on PATH.
+fn replayed(from: &Project) -> Project {
+    let clone = repository(&[]);
+    fs::remove_file(clone.at("bin/claude")).unwrap();
+    let copy = std::process::Command::new("cp")
+        .arg("-r")
+        .arg(from.at("recorded"))
+        .arg(clone.at("recorded"))
+        .status();
+    assert!(copy.unwrap().success());
+    clone
+}
+
+#[test]
+fn a_recorded_run_is_replayed_without_a_host() {
+    let project = recorded();
+    let clone = replayed(&project);
+    let ran = clone.run(&["run", "main", "--ci=plain", "--replay", "recorded"]).code(0);
+    assert_eq!(way(&clone), way(&project), "{}", ran.all());
+    assert_eq!(tree(&clone), tree(&project));
+    assert_eq!(clone.read("notes.md"), "final\n");
+    assert_eq!(clone.state()["budget"], project.state()["budget"]);
+    assert_eq!(clone.events()[0]["llm"], "replay");
+}
+
+#[test]
+fn what_was_not_recorded_is_not_answered() {
+    let project = recorded();
+    let changed = replayed(&project);
+    changed.write(".loops/main.yaml", &TWO_PROMPTS.replace("/draft the notes", "/draft other notes"));
+    let ran = changed.run(&["run", "main", "--no-ci", "-v", "--replay", "recorded"]).code(69);
+    for part in
+        ["no recorded answer", "- recorded prompt: /draft the notes", "+ asked    prompt: /draft other notes"]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.all());
+    }
+    let other_files = replayed(&project);
+    other_files.write("more.txt", "more\n");
+    let ran = other_files.run(&["run", "main", "--no-ci", "-v", "--replay", "recorded"]).code(69);
+    assert!(ran.stdout.contains("the files in the scope are not what they were"), "{}", ran.all());
+    let ran = other_files.run(&["run", "main", "--no-ci", "--replay", "nowhere"]).code(2);
+    assert!(ran.stderr.contains("cannot use the recording"), "{}", ran.all());
+}
+
+#[test]
+fn a_recording_leaves_the_repository_as_it_is() {
+    let project = recorded();
+    let status = git(&project, &["status", "--porcelain"]);
+    assert_eq!(
+        status.lines().collect::<Vec<_>>(),
+        [" M notes.md", "?? .loops/.gitignore", "?? recorded/"],
+        "{status}"
+    );
+    let untouched = repository(&[]);
+    assert_eq!(git(&project, &["count-objects"]), git(&untouched, &["count-objects"]));
+}

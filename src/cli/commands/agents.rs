@@ -15,6 +15,7 @@ use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff};
 use crate::run::agent::Agents;
+use crate::run::recording::{Mode, Recording};
 
 /// What was decided about agents before a run starts.
 pub(super) struct Decided {
@@ -36,7 +37,14 @@ pub(super) fn decide(
     env: &Env,
     output: &Output,
 ) -> Result<Decided, CliError> {
-    let llm = if args.no_llm || (in_ci && !args.llm) { Llm::Off } else { Llm::On };
+    let recording = recording(args)?;
+    let llm = if args.replay.is_some() {
+        Llm::Replay
+    } else if args.no_llm || (in_ci && !args.llm) {
+        Llm::Off
+    } else {
+        Llm::On
+    };
     let host = match llm {
         Llm::Off | Llm::Replay => None,
         Llm::On => chosen(args.host.as_deref(), env)?,
@@ -51,12 +59,27 @@ pub(super) fn decide(
     let may_ask = llm == Llm::On && !machine.llm.is_forbidden;
     if may_ask {
         consent(args, machine, in_ci, env, output);
-    } else {
+    } else if llm != Llm::Replay {
         preflight(machine, output);
     }
     let first_wait = env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
-    let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)) };
+    let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)), recording };
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(args, machine, in_ci, output) })
+}
+
+/// Opens the directory where answers are kept or come from.
+fn recording(args: &LlmArgs) -> Result<Option<Recording>, CliError> {
+    let (directory, mode) = match (&args.record, &args.replay) {
+        (Some(directory), _) => (directory, Mode::Record),
+        (None, Some(directory)) => (directory, Mode::Replay),
+        (None, None) => return Ok(None),
+    };
+    let opened = Recording::open(directory, mode);
+    let failed = |error| CliError::failed("cannot use the recording", &error).before_the_run();
+    opened.map(Some).map_err(|error| match mode {
+        Mode::Record => failed(error),
+        Mode::Replay => failed(error).help("`run --record DIR` makes one"),
+    })
 }
 
 /// Finds the host that is asked for, or else the first one that is there. None may be needed, so none is no error.
