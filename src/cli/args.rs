@@ -122,6 +122,9 @@ pub(super) struct RunArgs {
     /// Wait for the runs that have the scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
+    /// Come back when the run has begun, and let it go on in the background
+    #[arg(long, short)]
+    pub(super) background: bool,
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,

@@ -22,7 +22,8 @@ const WITHHELD: &[&str] = &[
     "GITHUB_STATE",
     "GITHUB_STEP_SUMMARY",
     "GITHUB_ARTIFACTS",
-    "LL_LOOP_SUPERVISED",
+    SUPERVISED,
+    DETACHED,
 ];
 
 /// Tokens that an action sees only when asked for.
@@ -44,6 +45,9 @@ const SECRET_WORDS: &[&str] = &[
 
 /// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
 pub(super) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
+
+/// Set for the process that `--background` starts.
+pub(super) const DETACHED: &str = "LL_LOOP_DETACHED";
 
 /// Tells a run that an action of another run started it.
 pub(super) const PARENT: &str = "LL_LOOP_PARENT";

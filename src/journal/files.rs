@@ -142,10 +142,16 @@ impl RunFiles {
         let _in_use = std::fs::remove_dir(self.scratch());
     }
 
+    /// Names the files where they are once they were moved to the history.
+    #[must_use]
+    pub fn archived(&self) -> Self {
+        Self { directory: self.history.clone(), ..self.clone() }
+    }
+
     /// Moves the files of a run with nothing left to resume to the history. Returns the files where they are now.
     pub fn archive(&self) -> io::Result<Self> {
         fs_err::create_dir_all(&self.history)?;
-        let archived = Self { directory: self.history.clone(), ..self.clone() };
+        let archived = self.archived();
         // The journal goes last: as long as it is here, the run is here.
         let moves = [
             (self.log(), archived.log()),

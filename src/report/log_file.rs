@@ -20,7 +20,8 @@ pub struct LogFile {
 impl LogFile {
     /// Begins the log of a run.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = fs_err::File::create(path)?.into_parts().0;
+        // Appended to: a run in the background writes here what would have gone to the terminal.
+        let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0;
         Ok(Self { file: BufWriter::new(file), left: LIMIT })
     }
 

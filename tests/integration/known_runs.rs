@@ -130,7 +130,7 @@ fn a_killed_run_is_never_shown_as_running() {
         (&run["status"], &run["resumable"], &run["live"]),
         (&"crashed".into(), &true.into(), &false.into())
     );
-    project.run(&["stop", "long"]).code(1).says("has ended already: crashed");
+    project.run(&["stop", "long"]).code(1).says("has ended already (crashed)");
     project.run(&["history", "long"]).code(0).says("crashed  two");
     project.run(&["logs", "-f"]).code(0).says("first words");
 }
@@ -151,7 +151,7 @@ fn who_asks_for_nothing_that_exists_is_told() {
     project.run(&["status"]).code(0);
     assert_eq!(project.run(&["list", "--running"]).code(0).stdout, "");
     project.run(&["run", "main"]).code(0);
-    project.run(&["stop", "main"]).code(1).says("nothing runs by the name `main`");
+    project.run(&["stop", "main"]).code(1).says("has ended already (completed)");
     project.run(&["history", "main", "main-1"]).code(1).says("had no run `main-1`");
 }
 
@@ -180,7 +180,7 @@ fn stop_ends_a_run_with_its_children_and_the_run_says_so() {
     assert_eq!(project.state()["status"], "interrupted");
     assert_eq!(project.state()["current_state"], "a");
     project.run(&["status", "main"]).code(0).says("interrupted").says("ll-loop resume main-");
-    project.run(&["stop", "main"]).code(1).says("has ended already: interrupted");
+    project.run(&["stop", "main"]).code(1).says("has ended already (interrupted)");
 }
 
 #[test]

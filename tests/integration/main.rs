@@ -6,6 +6,7 @@ mod common;
 mod action_inputs;
 mod agents;
 mod architecture;
+mod background;
 mod bad_input;
 mod ci_mode;
 mod compile;

@@ -71,11 +71,15 @@ fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<()> {
 }
 
 fn opened(run: &KnownRun) -> io::Result<Option<File>> {
-    match fs_err::File::open(run.files.log()) {
-        Ok(file) => Ok(Some(file.into_parts().0)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    // The run may have ended, and its files moved, since it was found.
+    for path in [run.files.log(), run.files.archived().log()] {
+        match fs_err::File::open(path) {
+            Ok(file) => return Ok(Some(file.into_parts().0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(None)
 }
 
 fn copy(log: &mut File, output: &Output) -> io::Result<()> {

@@ -16,6 +16,7 @@ pub(super) mod stop;
 pub(super) mod validate;
 pub(super) mod version;
 
+mod background;
 mod claim;
 mod prepare;
 mod publish;

@@ -37,6 +37,7 @@ use crate::run::clock::Clock;
 use crate::run::{World, drive};
 
 use super::agents::{self, Decided};
+use super::background;
 use super::claim;
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
@@ -52,6 +53,13 @@ enum Face {
 }
 
 pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+    let in_background = args.background && !args.dry_run;
+    if in_background && !background::is_here(env) {
+        return runtime()?.block_on(background::start(output));
+    }
+    if in_background {
+        background::leave_session();
+    }
     let face = face(args, env)?;
     let mut prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
     let context = resolve(&prepared, args, env, output)?;
@@ -64,13 +72,16 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::failed("cannot start", &error))?;
     let in_ci = matches!(face, Face::Ci(_));
     let decided = agents::decide(&args.llm, &prepared.machine, in_ci, env, output)?;
-    runtime.block_on(started(args, env, output, face, prepared, context, decided))
+    runtime()?.block_on(started(args, env, output, face, prepared, context, decided))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed("cannot start", &error))
 }
 
 fn face(args: &RunArgs, env: &Env) -> Result<Face, CliError> {
@@ -291,6 +302,8 @@ fn sinks(args: &RunArgs, output: &Output, face: &Face, files: &RunFiles) -> Sink
         Err(error) => output.warning(&format!("there will be no log file: {error}")),
     }
     match face {
+        // Nobody looks; the log has what the actions print.
+        _ if args.background => sinks.add(background::Announcement::new(files)),
         Face::Ci(provider) => sinks.add(CiLog::new(Box::new(io::stdout()), provider.dialect(), output.color)),
         Face::Person => {
             let verbosity = match (args.quiet, args.verbose) {

@@ -27,7 +27,7 @@ pub(in crate::cli) fn stop(args: &StopArgs, output: &Output) -> Result<u8, CliEr
     let places = Places::here()?;
     let asked = places.asked(&args.name);
     let (live, left): (Vec<_>, Vec<_>) =
-        places.open()?.into_iter().filter(|run| asked.is(run)).partition(|run| run.status.is_live());
+        places.all()?.into_iter().filter(|run| asked.is(run)).partition(|run| run.status.is_live());
     let run = match live.as_slice() {
         [] => return Err(nothing(asked, &left)),
         [run] => run,
@@ -51,15 +51,17 @@ pub(in crate::cli) fn stop(args: &StopArgs, output: &Output) -> Result<u8, CliEr
     Ok(0)
 }
 
-fn nothing(asked: Asked, left: &[KnownRun]) -> CliError {
-    match left.last() {
-        Some(run) => CliError::invalid(format!(
-            "run {} has ended already: {}",
-            run.files.instance(),
-            run.status.word()
-        ))
-        .code(exit::ABSENT)
-        .help(format!("`ll-loop status {}` says more", run.files.instance())),
+fn nothing(asked: Asked, over: &[KnownRun]) -> CliError {
+    match over.last() {
+        Some(run) => {
+            let instance = run.files.instance();
+            CliError::invalid(format!(
+                "nothing to stop: run {instance} has ended already ({})",
+                run.status.word()
+            ))
+            .code(exit::ABSENT)
+            .help(format!("`ll-loop status {instance}` says more"))
+        }
         None => asked.nothing("nothing runs by the name", "`ll-loop list --running` shows what does"),
     }
 }

@@ -1,0 +1,143 @@
+//! `run --background`: the program starts itself once more, in a session of its own, and stays until that process
+//! says that its run has begun. Everything that can go wrong before goes wrong in front of the caller.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::cli::env::{DETACHED, Env};
+use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::engine::event::Stamped;
+use crate::journal::files::RunFiles;
+use crate::process::signal::{self, EndSignal, Request};
+use crate::report::Sink;
+
+/// What the process in the background says when its first event is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    begun: String,
+    pid: u32,
+}
+
+/// Starts the run in the background, and returns when it has begun or failed to.
+pub(super) async fn start(output: &Output) -> Result<u8, CliError> {
+    let failed =
+        |error: io::Error| CliError::failed("cannot start in the background", &error).before_the_run();
+    let mut cancel = signal::listen().map_err(failed)?;
+    let mut child = spawn().map_err(failed)?;
+    let Some(stdout) = child.stdout.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
+    let mut lines = BufReader::new(stdout).lines();
+    let mut known = Request::None;
+    loop {
+        tokio::select! {
+            line = lines.next_line() => match line.map_err(failed)? {
+                Some(line) => match serde_json::from_str::<Begun>(&line) {
+                    Ok(begun) => {
+                        say(&begun, output);
+                        return Ok(0);
+                    }
+                    Err(_) => output.data(&format!("{line}\n")),
+                },
+                None => return child.wait().await.map(code).map_err(failed),
+            },
+            request = cancel.differs_from(known) => {
+                known = request;
+                pass_on(&child, request);
+            }
+        }
+    }
+}
+
+/// The same command line again; what is said before the run begins goes where the caller sees it.
+fn spawn() -> io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(DETACHED, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+}
+
+fn say(begun: &Begun, output: &Output) {
+    let Begun { begun: instance, pid } = begun;
+    output.data(&format!("{instance}\n"));
+    output.talk(&format!(
+        "runs in the background as process {pid}\n  follow  ll-loop logs -f {instance}\n  look    ll-loop status {instance}\n  end     ll-loop stop {instance}\n"
+    ));
+}
+
+/// A run that has not begun, because it waits for its turn, is ended as if it were in the foreground.
+fn pass_on(child: &Child, request: Request) {
+    let signal = match request {
+        Request::None => return,
+        Request::Gently(signal) | Request::Now(signal) => match signal {
+            EndSignal::Int => Signal::INT,
+            EndSignal::Term => Signal::TERM,
+            EndSignal::Hup => Signal::HUP,
+        },
+    };
+    if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+        let _gone = kill_process(pid, signal);
+    }
+}
+
+fn code(status: std::process::ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(exit::ERROR)
+}
+
+/// Leaves the session of the caller, and with it the terminal: nothing that happens there reaches this process.
+pub(super) fn leave_session() {
+    // Fails for the leader of a group, which is where it has left already.
+    let _left = rustix::process::setsid();
+}
+
+/// Tells whether this process is the one in the background.
+pub(super) fn is_here(env: &Env) -> bool {
+    env.get(DETACHED).is_some()
+}
+
+/// Tells the caller, with the first event, that the run has begun, and from then on writes to the log what would have
+/// gone to the terminal.
+pub(super) struct Announcement {
+    line: Option<String>,
+    log: PathBuf,
+}
+
+impl Announcement {
+    pub(super) fn new(files: &RunFiles) -> Self {
+        let begun = Begun { begun: files.instance().to_owned(), pid: std::process::id() };
+        Self { line: serde_json::to_string(&begun).ok(), log: files.log() }
+    }
+}
+
+impl Sink for Announcement {
+    fn name(&self) -> &'static str {
+        "the announcement in the background"
+    }
+
+    fn event(&mut self, _event: &Stamped) -> io::Result<()> {
+        let Some(line) = self.line.take() else { return Ok(()) };
+        let mut stdout = io::stdout().lock();
+        // The caller may be gone; the run has begun all the same.
+        let _gone = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+        redirect(&self.log)
+    }
+}
+
+fn redirect(log: &Path) -> io::Result<()> {
+    let log =
+        File::options().append(true).open(log).or_else(|_| File::options().write(true).open("/dev/null"))?;
+    rustix::stdio::dup2_stdout(&log)?;
+    rustix::stdio::dup2_stderr(&log)?;
+    Ok(())
+}
