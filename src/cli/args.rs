@@ -125,6 +125,9 @@ pub(super) struct RunArgs {
     /// Come back when the run has begun, and let it go on in the background
     #[arg(long, short)]
     pub(super) background: bool,
+    /// Run in a fresh git worktree, on a branch of its own
+    #[arg(long)]
+    pub(super) worktree: bool,
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,

@@ -15,8 +15,7 @@ pub struct RunFiles {
 }
 
 /// The file that keeps `git status` quiet about our own files.
-const IGNORE: &str =
-    "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n";
+const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n.worktrees/\n";
 
 impl RunFiles {
     /// Names the files of a new run below `loops` (`.loops`); `random` keeps two runs of one second apart.
@@ -131,6 +130,12 @@ impl RunFiles {
     /// Files that the loop itself makes.
     pub fn scratch(&self) -> PathBuf {
         self.with("dir")
+    }
+
+    /// The git worktree in which the run works, if it has one. It stays where it is when the other files move.
+    pub fn worktree(&self) -> PathBuf {
+        let loops = self.history.ancestors().nth(2).unwrap_or(&self.history);
+        loops.join(".worktrees").join(&self.instance)
     }
 
     /// Removes what only a running run needs: the process id, the spare snapshot, an empty scratch directory.

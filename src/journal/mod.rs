@@ -3,8 +3,8 @@
 pub mod claim;
 pub mod ends;
 pub mod files;
+pub mod known;
 pub mod reader;
 pub mod retention;
-pub mod runs;
 pub mod snapshot;
 pub mod writer;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::time::Timestamp;
 
-use super::runs::{KnownRun, Status};
+use super::known::{KnownRun, Status};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,9 @@ pub fn forget(run: &KnownRun) -> io::Result<()> {
     for directory in [files.streams(), files.scratch(), files.report()] {
         present(fs_err::remove_dir_all(directory))?;
     }
-    for file in [files.log(), files.state(), files.spare_state(), files.pid(), files.journal()] {
+    for file in
+        [files.log(), files.session(), files.state(), files.spare_state(), files.pid(), files.journal()]
+    {
         present(fs_err::remove_file(file))?;
     }
     Ok(())

@@ -26,3 +26,4 @@ mod show_and_schema;
 mod stall;
 mod sub_loops;
 mod validate;
+mod worktree;

@@ -17,7 +17,7 @@ use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::journal::claim::{self, Claim, Live, Pass, Record, Standing, Taken, Ticket, Turn, Wanted};
 use crate::journal::files::RunFiles;
-use crate::journal::runs;
+use crate::journal::known;
 use crate::machine::context;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
@@ -100,7 +100,7 @@ pub(super) async fn take(
     files.make_directory().map_err(|error| cannot_save(&error))?;
     if let Some(loops) = files.directory().parent() {
         // What a killed run did not tidy up is in nobody's way.
-        let _best_effort = runs::settle(loops);
+        let _best_effort = known::settle(loops);
     }
     let territory = wanted.record.territory.clone();
     match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {

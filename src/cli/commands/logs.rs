@@ -9,7 +9,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::journal::claim;
-use crate::journal::runs::KnownRun;
+use crate::journal::known::KnownRun;
 
 use super::runs::Places;
 

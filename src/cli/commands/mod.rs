@@ -23,3 +23,4 @@ mod publish;
 mod runs;
 mod session;
 mod sub_loops;
+mod worktree;

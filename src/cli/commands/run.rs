@@ -1,5 +1,6 @@
 //! `ll-loop run`: puts a run together and lets it go.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,7 @@ use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
 use super::session;
 use super::sub_loops::Library;
+use super::worktree::Worktree;
 
 /// Where a run shows itself.
 enum Face {
@@ -188,7 +190,7 @@ async fn started(
     env: &Env,
     output: &Output,
     face: Face,
-    prepared: Prepared,
+    mut prepared: Prepared,
     context: Map<String, Value>,
     decided: Decided,
 ) -> Result<u8, CliError> {
@@ -200,10 +202,25 @@ async fn started(
     let random = uuid::Uuid::new_v4().as_fields().0;
     let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
     let redactor = Redactor::new(env.secrets());
+    let mut library = Library::new(&prepared.located.root);
+    let worktree = if args.worktree {
+        let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
+        worktree.root().clone_into(&mut prepared.located.root);
+        Some(worktree)
+    } else {
+        None
+    };
     let territory = claim::territory(&prepared, &context, env, &redactor)?;
     let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
     let claim = claim::take(wanted, args.queue, &files, &mut cancel, output).await?;
-    let journal = open(&files, redactor.clone())?;
+    if let Some(worktree) = &worktree {
+        worktree.create(output)?;
+    }
+    let journal = open(&files, redactor.clone()).inspect_err(|_| {
+        if let Some(worktree) = &worktree {
+            worktree.close(true, output);
+        }
+    })?;
     let publication = match &face {
         Face::Ci(provider) => Some(Publication::new(args, env, provider.clone(), &prepared, &files)),
         Face::Person => args
@@ -214,7 +231,6 @@ async fn started(
     if let Some(publication) = &publication {
         publication.announce(output);
     }
-    let mut library = Library::new(&prepared.located.root);
     let surroundings = surroundings(args, &territory);
     let sinks = sinks(args, output, &face, &files);
     let mut start = start(args, &face, &prepared, &files, context, env, &clock);
@@ -226,7 +242,7 @@ async fn started(
         cancel,
         agents: decided.agents,
         clock,
-        env: claim::passed_on(env.for_actions(args.pass_token), &claim),
+        env: claim::passed_on(env_of_actions(args, env), &claim),
         root: prepared.located.root.clone(),
         redactor,
         surroundings,
@@ -251,6 +267,10 @@ async fn started(
     for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
         output.warning(&warning);
     }
+    if let Some(worktree) = &worktree {
+        let is_over = ended.as_ref().is_ok_and(|complete| !complete.outcome.is_resumable());
+        worktree.close(is_over, output);
+    }
     // Not before the last file is written: until then the run is not for others to continue.
     drop(claim);
     if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
@@ -269,6 +289,11 @@ fn at_home(args: &RunArgs, prepared: &Prepared) -> Result<RunArgs, CliError> {
         CliError::failed(format!("cannot work in {}", root.display()), &error).before_the_run()
     })?;
     Ok(args)
+}
+
+fn env_of_actions(args: &RunArgs, env: &Env) -> BTreeMap<String, String> {
+    let env = env.for_actions(args.pass_token);
+    if args.worktree { Worktree::env(env) } else { env }
 }
 
 fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {

@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::definition::load::{self, DIRECTORY};
 use crate::journal::claim::Standing;
-use crate::journal::runs::{self, KnownRun, Status, state_problem};
+use crate::journal::known::{self, KnownRun, Status, state_problem};
 
 use super::prepare::refused;
 
@@ -33,12 +33,12 @@ impl Places {
 
     /// Returns the runs that are alive or were left before their end.
     pub(super) fn open(&self) -> Result<Vec<KnownRun>, CliError> {
-        self.each(runs::open)
+        self.each(known::open)
     }
 
     /// Returns the runs in the history.
     pub(super) fn archived(&self) -> Result<Vec<KnownRun>, CliError> {
-        self.each(runs::archived)
+        self.each(known::archived)
     }
 
     /// Returns all runs, in the order in which they began.
@@ -158,6 +158,9 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     if run.files.log().exists() {
         row("log", &run.files.log().display().to_string());
     }
+    if run.files.worktree().exists() {
+        row("worktree", &run.files.worktree().display().to_string());
+    }
     if let Some(why) = &run.unreadable {
         row("journal", &format!("cannot be read: {why}"));
     }
@@ -211,6 +214,7 @@ pub(super) fn json(run: &KnownRun) -> String {
         "state": path(run.files.state()),
         "state_problem": state_problem(run),
         "log": path(run.files.log()),
+        "worktree": path(run.files.worktree()),
     });
     format!("{value}\n")
 }

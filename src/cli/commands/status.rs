@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cli::args::StatusArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::journal::runs::KnownRun;
+use crate::journal::known::KnownRun;
 use crate::run::clock::Clock;
 
 use super::runs::{Places, details, json};

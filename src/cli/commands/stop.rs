@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::journal::claim::{self, Live};
-use crate::journal::runs::KnownRun;
+use crate::journal::known::KnownRun;
 use crate::process::owner::{self, Sent};
 
 use super::runs::{Asked, Places, line};

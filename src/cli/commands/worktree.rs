@@ -1,0 +1,179 @@
+//! `run --worktree`: a working tree of git's for one run, on a branch of its own, below `.loops` of the checkout. What
+//! is in it is never thrown away: it goes only when there is nothing in it that is not elsewhere.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output as Ended};
+
+use crate::base::text::{one_line, plural};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::journal::files::RunFiles;
+
+/// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
+const REPOSITORY: [&str; 7] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+];
+
+/// A working tree that there will be, or is.
+#[derive(Debug)]
+pub(super) struct Worktree {
+    /// The directory of the loop in the checkout.
+    home: PathBuf,
+    /// Where it is.
+    path: PathBuf,
+    /// The same directory as `home`, in it.
+    root: PathBuf,
+    branch: String,
+    /// The commit that it begins with.
+    base: String,
+    env: BTreeMap<String, String>,
+}
+
+impl Worktree {
+    /// Says where the working tree of a run will be, and changes nothing yet.
+    pub(super) fn plan(home: &Path, files: &RunFiles, env: &Env) -> Result<Self, CliError> {
+        let env = without_repository(env.all().clone());
+        let advice = "make one with `git init` and a first commit, or run without `--worktree`";
+        let prefix = git(home, &env, &["rev-parse", "--show-prefix"]).map_err(|why| {
+            CliError::invalid(format!("`--worktree` needs a git repository: {why}")).help(advice)
+        })?;
+        let base = git(home, &env, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(|_| {
+            CliError::invalid("`--worktree` begins with the last commit, and there is none yet")
+                .help("commit first")
+        })?;
+        let path = files.worktree();
+        Ok(Self {
+            home: home.to_owned(),
+            root: path.join(prefix),
+            path,
+            // Two dots in a row have a meaning in names of branches.
+            branch: format!("ll-loop/{}", files.instance().replace("..", "-")),
+            base,
+            env,
+        })
+    }
+
+    /// Returns the directory in which the run works.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes it, and moves there.
+    pub(super) fn create(&self, output: &Output) -> Result<(), CliError> {
+        let made = self.make().map_err(|why| {
+            CliError::invalid(format!("cannot make a worktree: {why}"))
+                .help("`git worktree list` shows those there are")
+        });
+        if made.is_err() {
+            // Git takes back what it began; the branch it leaves holds nothing.
+            let _gone = self.git(&["branch", "-d", &self.branch]);
+        }
+        made?;
+        output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch));
+        let left_out = self.git(&["status", "--porcelain"]).unwrap_or_default();
+        if !left_out.is_empty() {
+            let changes = plural(left_out.lines().count() as u64, "uncommitted change");
+            output
+                .warning(&format!("it begins with the last commit: {changes} of the checkout not included"));
+        }
+        Ok(())
+    }
+
+    fn make(&self) -> Result<(), String> {
+        let trees = self.path.parent().unwrap_or(&self.home);
+        let quiet = || {
+            fs_err::create_dir_all(trees)?;
+            fs_err::write(trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
+        };
+        quiet().map_err(|error: io::Error| error.to_string())?;
+        let path = self.path.to_string_lossy();
+        self.git(&["worktree", "add", "--quiet", "-b", &self.branch, &path, &self.base])?;
+        let enter = || {
+            fs_err::create_dir_all(&self.root)?;
+            std::env::set_current_dir(&self.root)
+        };
+        enter().map_err(|error| error.to_string())
+    }
+
+    /// Returns the environment of actions in it.
+    pub(super) fn env(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        without_repository(env)
+    }
+
+    /// Says where the work is. A tree in which nothing happened goes, when nobody will continue there.
+    pub(super) fn close(&self, is_over: bool, output: &Output) {
+        let _gone = std::env::set_current_dir(&self.home);
+        let found = self.found();
+        if is_over && found.as_deref() == Ok("") && self.remove().is_ok() {
+            output.talk("nothing was changed in the worktree, which is removed\n");
+            return;
+        }
+        let found = found.unwrap_or_else(|why| format!("what is in it cannot be told: {why}"));
+        let found = if found.is_empty() { "nothing was changed yet" } else { &found };
+        let (path, branch) = (self.path.display(), &self.branch);
+        output.talk(&format!(
+            "the work is in {path} on the branch {branch}: {found}\n  take it    git merge {branch}, when it is committed there\n  remove it  git worktree remove {path} && git branch -D {branch}\n"
+        ));
+    }
+
+    /// Says what is in it that is not elsewhere; nothing, if there is nothing.
+    fn found(&self) -> Result<String, String> {
+        let path = self.path.to_string_lossy();
+        let changes =
+            self.git(&["-C", &path, "status", "--porcelain", "--ignored", "--untracked-files=all"])?;
+        let commits = self.git(&["-C", &path, "rev-list", "--count", &format!("{}..HEAD", self.base)])?;
+        let on_branch = self.git(&["rev-list", "--count", &format!("{}..{}", self.base, self.branch)])?;
+        let mut found = Vec::new();
+        if commits != "0" || on_branch != "0" {
+            let count: u64 = commits.parse::<u64>().unwrap_or(0).max(on_branch.parse().unwrap_or(0));
+            found.push(plural(count, "commit"));
+        }
+        if !changes.is_empty() {
+            found.push(format!("{} not committed", plural(changes.lines().count() as u64, "file")));
+        }
+        Ok(found.join(", "))
+    }
+
+    /// Git refuses both when there is something to lose after all.
+    fn remove(&self) -> Result<(), String> {
+        self.git(&["worktree", "remove", &self.path.to_string_lossy()])?;
+        self.git(&["branch", "-d", &self.branch]).map(drop)
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<String, String> {
+        git(&self.home, &self.env, arguments)
+    }
+}
+
+fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
+    env
+}
+
+/// Runs git and returns what it prints, or in one line why it failed.
+fn git(directory: &Path, env: &BTreeMap<String, String>, arguments: &[&str]) -> Result<String, String> {
+    let ended = Command::new("git")
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs(env)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(std::process::Stdio::null())
+        .output();
+    match ended {
+        Ok(Ended { status, stdout, .. }) if status.success() => {
+            Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
+        }
+        Ok(Ended { stderr, .. }) => Err(one_line(&String::from_utf8_lossy(&stderr), 300)),
+        Err(error) => Err(format!("git cannot be started: {error}")),
+    }
+}
