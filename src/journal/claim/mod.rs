@@ -218,8 +218,9 @@ impl Locked {
             .permissions(std::fs::Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
         unborn.as_file().try_lock()?;
-        serde_json::to_writer(unborn.as_file_mut(), record)?;
-        unborn.write_all(b"\n")?;
+        let mut text = serde_json::to_vec(record)?;
+        text.push(b'\n');
+        unborn.write_all(&text)?;
         let path = directory.join(name(&record.instance, suffix));
         let file = unborn.persist(&path)?;
         Ok(Self { path, _file: file })
