@@ -34,6 +34,11 @@ const MUTEX: &str = ".mutex";
 /// How long the others may take with it: they do so for milliseconds, unless somebody stopped one of them there.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often, and in which distance, somebody has to be in the way before a run is refused. Who was killed while it
+/// started a child leaves its lock to that child for the moment before it becomes another program.
+const TRIES: u32 = 4;
+const BETWEEN: Duration = Duration::from_millis(10);
+
 /// The beginning of the name of a file that is about to become a claim.
 const UNBORN: &str = ".claim-";
 
@@ -130,6 +135,16 @@ impl Ticket {
 
 /// Claims what a run wants, before its first event.
 pub fn take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
+    for _ in 1..TRIES {
+        match try_to_take(directory, wanted.clone())? {
+            Taken::Refused(_) | Taken::Runs(_) => std::thread::sleep(BETWEEN),
+            taken @ (Taken::Held(_) | Taken::Queued(_) | Taken::Circle(_)) => return Ok(taken),
+        }
+    }
+    try_to_take(directory, wanted)
+}
+
+fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     let Wanted { mut record, pass, queue } = wanted;
     let _mutex = lock(directory)?;
     let found = scan(directory)?;
