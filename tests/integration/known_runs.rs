@@ -105,7 +105,7 @@ fn a_run_that_waits_is_shown_and_can_be_stopped() {
     assert_eq!((&queued["status"], &queued["journal"]), (&"queued".into(), &Value::Null));
     project.run(&["stop", "long"]).code(2).says("`long` is 2 runs");
     let instance = queued["instance"].as_str().unwrap();
-    project.run(&["status", instance]).code(0).says("queued").says("waits");
+    project.run(&["status", instance]).code(0).says("queued").says("  queued ");
     project.run(&["stop", instance]).code(0).says("left the queue");
     Ran::of(&waits.wait_with_output().unwrap()).code(143);
     ended(&project, child);

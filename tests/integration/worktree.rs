@@ -82,7 +82,8 @@ fn commits_are_kept_on_the_branch() {
 #[test]
 fn a_worktree_goes_only_when_there_is_nothing_in_it() {
     let project = repository("true");
-    project.run(&["run", "main", "--worktree"]).code(0).says("nothing was changed in the worktree");
+    let ran = project.run(&["run", "main", "--worktree"]).code(0).says("nothing was changed in the worktree");
+    assert!(!ran.all().contains("not included"), "{}", ran.all());
     assert_eq!((trees(&project).len(), branches(&project)), (0, 0));
     for (action, kept) in [
         ("echo x > new", "1 file not committed"),

@@ -113,13 +113,14 @@ pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
     out
 }
 
-/// Returns the status, and for what has an outcome also that.
+/// Returns the status, and why it failed where there is more to say.
 fn word(run: &KnownRun) -> String {
-    match (run.status, &run.ends.complete) {
-        (Status::Ended(outcome), Some(_)) if outcome.word() != run.status.word() => {
-            format!("{} ({})", run.status.word(), outcome.word())
+    let word = run.status.word();
+    match run.status {
+        Status::Ended(outcome) if word == "failed" && outcome.word() != "failure" => {
+            format!("{word} ({})", outcome.word())
         }
-        _ => run.status.word().to_owned(),
+        Status::Queued | Status::Running | Status::Crashed | Status::Ended(_) => word.to_owned(),
     }
 }
 
@@ -140,10 +141,7 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
         row("state", &format!("{}, iteration {}{most}, step {}", place.state, place.iteration, place.step));
     }
     if let Some(started) = run.started() {
-        row(
-            if run.status == Status::Queued { "waits" } else { "started" },
-            &format!("since {}", at(started)),
-        );
+        row(if run.status == Status::Queued { "queued" } else { "started" }, &at(started));
     }
     if let Some((last, _)) = run.ends.last {
         row("last event", &at(last));

@@ -79,7 +79,9 @@ impl Worktree {
         }
         made?;
         output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch));
-        let left_out = self.git(&["status", "--porcelain"]).unwrap_or_default();
+        // The loop itself comes from the checkout, whether it is committed or not.
+        let all_but_loops = ["status", "--porcelain", "--", ":/", ":(exclude).loops"];
+        let left_out = self.git(&all_but_loops).unwrap_or_default();
         if !left_out.is_empty() {
             let changes = plural(left_out.lines().count() as u64, "uncommitted change");
             output
