@@ -1,24 +1,12 @@
-//! Agents and models, played by a program that does what a test says: no test needs a network.
+//! Agents and models: what a run does with what they say, and with what goes wrong.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran};
-
-/// A host that takes its answers in turn from `answers/N`, a script each, and writes down how it was called. The last
-/// answer goes for every further call.
-const HOST: &str = r#"#!/bin/bash
-[ "$1" = --version ] && { echo "9.9 (fake)"; exit 0; }
-n=$(( $(cat calls/count 2>/dev/null || echo 0) + 1 )); mkdir -p calls; echo $n > calls/count
-printf '%s\n' "$@" > calls/$n.argv
-env > calls/$n.env
-[ -p /dev/stdin ] && cat > calls/$n.stdin
-while [ ! -e answers/$n ]; do n=$((n - 1)); [ $n -gt 0 ] || { echo "no answer" >&2; exit 9; }; done
-. answers/$n
-"#;
+use crate::fake_host::{self, calls, prints};
 
 const LOOP: &str = "name: main
 description: an agent
@@ -32,18 +20,7 @@ states:
 
 /// A project with a loop and a host that answers so.
 fn project(text: &str, answers: &[String]) -> Project {
-    let project = Project::with_loop(text).file("bin/claude", HOST);
-    fs::set_permissions(project.at("bin/claude"), fs::Permissions::from_mode(0o755)).unwrap();
-    for (index, answer) in answers.iter().enumerate() {
-        project.write(&format!("answers/{}", index + 1), answer);
-    }
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", project.at("bin").display());
-    project.env("PATH", path).env("LL_RETRY_WAIT", "20ms")
-}
-
-/// An answer that prints lines of JSON.
-fn prints(lines: &[Value]) -> String {
-    lines.iter().flat_map(|line| ["echo '".to_owned(), line.to_string(), "'\n".to_owned()]).collect()
+    fake_host::project(&["claude"], text, answers)
 }
 
 fn result(more: &Value) -> Value {
@@ -66,10 +43,6 @@ fn done() -> String {
 fn judged(verdict: &str) -> String {
     let answer = json!({"verdict": verdict, "confidence": 0.9, "reason": "it says so"});
     prints(&[result(&json!({"structured_output": answer, "total_cost_usd": 0.25}))])
-}
-
-fn calls(project: &Project) -> usize {
-    fs::read_to_string(project.at("calls/count")).map_or(0, |count| count.trim().parse().unwrap())
 }
 
 fn run(project: &Project) -> Ran {
@@ -138,6 +111,8 @@ fn a_broken_host_is_never_a_success() {
         ("kill -9 $$", "without a result (exit 137)"),
         ("head -c 100000000 /dev/zero | tr '\\0' x; exit 4", "exit 4"),
         ("yes '{\"type\": \"assistant\"}' | head -c 20000000; exit 4", "exit 4"),
+        ("head -c 100000000 /dev/zero | tr '\\0' x >&2; exit 4", "exit 4"),
+        ("yes complaint | head -c 20000000 >&2; kill -TERM $$", "exit 143"),
         (&format!("{}exit 1", prints(&[result(&json!({}))])), "exited with 1, after a good result"),
         (&prints(&[result(&json!({"is_error": true, "result": "boom"}))]), "boom"),
         (&prints(&[result(&json!({"result": ""}))]), "its result is empty"),

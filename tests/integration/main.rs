@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
+mod fake_host;
 
 mod action_inputs;
 mod agents;
