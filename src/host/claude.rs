@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::text::{plain, tail};
 use crate::evaluate::model::{Question, Usage};
 
-use super::{Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, passed, variable};
+use super::stream::{Format, Reader, SoFar};
+use super::{
+    Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, options, passed, variable,
+    words,
+};
 
 /// The host.
 pub(super) struct Claude;
@@ -15,9 +18,6 @@ pub(super) struct Claude;
 struct Met {
     resets_at: Option<i64>,
 }
-
-/// What is kept of what an agent says.
-const KEPT: usize = 8 * 1024 * 1024;
 
 /// Makes the agent's shell come back to the directory of the action after every command.
 const HOME: &str = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR";
@@ -33,34 +33,35 @@ impl Host for Claude {
         true
     }
 
+    fn ignores(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
         let (argument, stdin) = passed(prompt.text);
         let mut argv =
-            words(&["--dangerously-skip-permissions", "--verbose", "--output-format", "stream-json"]);
-        argv.push("-p".to_owned());
+            words("claude --dangerously-skip-permissions --verbose --output-format stream-json -p");
         argv.extend(argument);
         let tools = prompt.tools.join(",");
-        for (flag, value) in [
+        argv.extend(options(&[
             ("--agent", prompt.agent),
             ("--tools", Some(tools.as_str()).filter(|tools| !tools.is_empty())),
             ("--model", prompt.model),
-        ] {
-            argv.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_owned()]));
-        }
+        ]));
         Invocation { argv, stdin, env: vec![variable(HOME, "1")] }
     }
 
     fn listen(&self) -> Box<dyn Listener> {
-        Box::new(Stream::default())
+        Box::new(Reader::new(Messages::default(), &[]))
     }
 
     fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation {
         let (argument, stdin) = passed(&question.prompt);
-        let mut argv = words(&["--output-format", "json", "-p"]);
+        let mut argv = words("claude --output-format json -p");
         argv.extend(argument);
         argv.extend(["--json-schema".to_owned(), question.schema.to_string()]);
         argv.push("--no-session-persistence".to_owned());
-        argv.extend(question.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+        argv.extend(options(&[("--model", question.model.as_deref())]));
         let longest = max_tokens.map(|tokens| variable(LONGEST_ANSWER, &tokens.to_string()));
         Invocation { argv, stdin, env: longest.into_iter().collect() }
     }
@@ -78,10 +79,6 @@ impl Host for Claude {
         let usage = usage(&envelope);
         (answer(&envelope, exit_code), usage)
     }
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    std::iter::once("claude").chain(words.iter().copied()).map(str::to_owned).collect()
 }
 
 fn answer(envelope: &Map<String, Value>, exit_code: i32) -> Result<Value, Failure> {
@@ -145,7 +142,8 @@ fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>)
 }
 
 fn said(result: &Map<String, Value>) -> String {
-    excerpt(result.get("result").and_then(Value::as_str).unwrap_or_default())
+    let error = || result.get("error")?.get("message")?.as_str();
+    excerpt(result.get("result").and_then(Value::as_str).or_else(error).unwrap_or_default())
 }
 
 /// Reads what a result says it cost.
@@ -167,36 +165,24 @@ fn tokens(usage: Option<&Value>) -> Usage {
     Usage { input_tokens, output_tokens, ..Usage::default() }
 }
 
-/// The stream of a prompt.
+/// The messages of a stream. Others print them too.
 #[derive(Default)]
-struct Stream {
-    text: String,
-    usage: Usage,
+pub(super) struct Messages {
     class: Option<String>,
     quota: Option<Met>,
     result: Option<Map<String, Value>>,
-    /// The first line that is not part of a stream.
-    stray: Option<String>,
 }
 
-impl Listener for Stream {
-    fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
-        self.usage.calls = 1;
-        if line.trim().is_empty() || self.result.is_some() {
-            return;
-        }
-        let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else {
-            self.stray.get_or_insert_with(|| excerpt(line));
-            say(line);
-            return;
-        };
+impl Format for Messages {
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
         match word("type") {
-            Some("system") if word("subtype") == Some("init") => {
-                self.usage.model = word("model").map(str::to_owned);
-                self.usage.session = word("session_id").map(str::to_owned);
+            Some("system") => {
+                let usage = &mut so_far.usage;
+                usage.model = word("model").map(str::to_owned).or(usage.model.take());
+                usage.session = word("session_id").map(str::to_owned).or(usage.session.take());
             }
-            Some("assistant") => self.assistant(&event, say),
+            Some("assistant") => self.assistant(event, so_far, say),
             Some("rate_limit_event") => {
                 let info = event.get("rate_limit_info");
                 let is_met = info.and_then(|info| info.get("status")?.as_str()) == Some("rejected");
@@ -204,74 +190,41 @@ impl Listener for Stream {
                 self.quota = is_met.then_some(Met { resets_at });
             }
             Some("result") => {
-                let mut usage = usage(&event);
-                usage.model = usage.model.or(self.usage.model.take());
-                usage.session = usage.session.or(self.usage.session.take());
-                self.usage = usage;
-                self.result = Some(event);
+                let mut usage = usage(event);
+                usage.model = usage.model.or(so_far.usage.model.take());
+                usage.session = usage.session.or(so_far.usage.session.take());
+                so_far.usage = usage;
+                so_far.is_done = true;
+                self.result = Some(event.clone());
             }
             _ => {}
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.result.is_some()
-    }
-
-    fn usage(&self) -> &Usage {
-        &self.usage
-    }
-
-    fn said(&self) -> &str {
-        &self.text
-    }
-
-    fn end(&mut self, exit_code: i32) -> Result<String, Failure> {
-        let Some(result) = self.result.take() else {
-            let why = match &self.stray {
-                Some(line) => format!("its output is not a stream of JSON lines (exit {exit_code}): {line}"),
-                None => format!("it ended without a result (exit {exit_code})"),
-            };
-            let failure = if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) };
-            return Err(failure);
-        };
-        refusal(&result, self.class.as_deref(), self.quota)?;
-        if exit_code != 0 {
-            return Err(Failure::Failed(format!("it exited with {exit_code}, after a good result")));
+    fn last_words(&self, _: &SoFar) -> Result<String, Failure> {
+        let result = self.result.as_ref();
+        if let Some(result) = result {
+            refusal(result, self.class.as_deref(), self.quota)?;
         }
-        match result.get("result") {
-            Some(Value::String(last)) if last.trim().is_empty() => {
-                Err(Failure::Failed("its result is empty".to_owned()))
-            }
-            Some(Value::String(last)) => {
-                let text = std::mem::take(&mut self.text);
-                Ok(if text.trim().is_empty() { format!("{last}\n") } else { text })
-            }
-            _ => Err(Failure::Misunderstood("its result has no text".to_owned())),
-        }
+        let last = result.and_then(|result| result.get("result")?.as_str());
+        last.map(str::to_owned).ok_or_else(|| Failure::Misunderstood("its result has no text".to_owned()))
     }
 }
 
-impl Stream {
-    fn assistant(&mut self, event: &Map<String, Value>, say: &mut dyn FnMut(&str)) {
+impl Messages {
+    fn assistant(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
         if let Some(class) = event.get("error").and_then(Value::as_str) {
             self.class = Some(class.to_owned());
         }
         let Some(message) = event.get("message") else { return };
         let spent = tokens(message.get("usage"));
         // A message counts everything before it as its input.
-        self.usage.input_tokens = self.usage.input_tokens.max(spent.input_tokens);
-        self.usage.output_tokens += spent.output_tokens;
+        so_far.usage.input_tokens = so_far.usage.input_tokens.max(spent.input_tokens);
+        so_far.usage.output_tokens += spent.output_tokens;
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
-            let Some(text) = block.get("text").and_then(Value::as_str) else { continue };
-            for line in text.lines() {
-                say(&plain(line));
+            if let Some(text) = block.get("text").and_then(Value::as_str) {
+                so_far.said.message(text, say);
             }
-            self.text.push_str(text);
-            self.text.push('\n');
-        }
-        if self.text.len() > 2 * KEPT {
-            self.text = tail(&self.text, KEPT).to_owned();
         }
     }
 }
@@ -280,22 +233,15 @@ impl Stream {
 mod tests {
     use serde_json::json;
 
+    use super::super::stream::tests as stream;
     use super::*;
 
     fn prompt(text: &str) -> Prompt<'_> {
         Prompt { text, agent: None, tools: &[], model: None }
     }
 
-    /// Plays lines to the reader: what was said, what came out, and what it cost.
     fn play(lines: &[Value], exit_code: i32) -> (Vec<String>, Result<String, Failure>, Usage) {
-        let mut listener = Claude.listen();
-        let mut said = Vec::new();
-        for line in lines {
-            let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
-            listener.line(&line, &mut |line| said.push(line.to_owned()));
-        }
-        let usage = listener.usage().clone();
-        (said, listener.end(exit_code), usage)
+        stream::play(&Claude, lines, exit_code)
     }
 
     fn says(text: &str) -> Value {
@@ -377,11 +323,7 @@ mod tests {
 
     #[test]
     fn nothing_but_a_good_result_is_a_success() {
-        let failed = |lines: &[Value], code: i32, why: &str| {
-            let (_, end, _) = play(lines, code);
-            let (Failure::Failed(said) | Failure::Misunderstood(said)) = end.unwrap_err() else { panic!() };
-            assert!(said.contains(why), "{said}");
-        };
+        let failed = |lines: &[Value], code, why| stream::assert_failed(&Claude, lines, code, why);
         failed(&[], 0, "without a result");
         failed(&[], 3, "exit 3");
         failed(&[json!("not json at all")], 0, "not json at all");

@@ -6,6 +6,10 @@ use crate::base::text::one_line;
 use crate::evaluate::model::{Question, Usage};
 
 mod claude;
+mod codex;
+mod gemini;
+mod qwen;
+mod stream;
 
 /// A prompt for an agent.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +76,9 @@ pub trait Host {
     /// Tells whether it says what a call cost.
     fn prices(&self) -> bool;
 
+    /// Returns the keys of a loop that it cannot be told.
+    fn ignores(&self) -> &'static [&'static str];
+
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation;
 
@@ -86,7 +93,7 @@ pub trait Host {
 }
 
 /// Every host, in the order in which they are looked for.
-const HOSTS: [&dyn Host; 1] = [&claude::Claude];
+const HOSTS: [&dyn Host; 4] = [&claude::Claude, &codex::Codex, &gemini::Gemini, &qwen::Qwen];
 
 /// Returns the names of all hosts.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -137,4 +144,24 @@ fn excerpt(text: &str) -> String {
 /// Returns an environment variable of a call.
 fn variable(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
+}
+
+/// Returns words as arguments.
+fn words(words: &str) -> Vec<String> {
+    words.split(' ').map(str::to_owned).collect()
+}
+
+/// Returns the options that have a value, as arguments.
+fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Iterator<Item = String> + 'a {
+    let given = options.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
+    given.flatten().map(str::to_owned)
+}
+
+/// Returns the text of a question with the form that the answer must have, for a host that takes no schema.
+fn with_form(question: &Question) -> String {
+    format!(
+        "{}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
+         Schema:\n{}\n",
+        question.prompt, question.schema
+    )
 }

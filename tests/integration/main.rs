@@ -14,6 +14,7 @@ mod compile;
 mod composition;
 mod docs;
 mod files;
+mod hosts;
 mod known_runs;
 mod limits;
 mod locks;

@@ -59,6 +59,7 @@ pub(super) fn decide(
     let may_ask = llm == Llm::On && !machine.llm.is_forbidden;
     if may_ask {
         consent(args, machine, in_ci, env, output);
+        unheeded(host, machine, output);
     } else if llm != Llm::Replay {
         preflight(machine, output);
     }
@@ -113,6 +114,29 @@ fn priced(host: Option<&'static dyn Host>, machine: &Machine, budget: &Budget) -
             Err(CliError::invalid(message).help(help))
         }
         None => Ok(()),
+    }
+}
+
+/// Says what the loop asks for that the host cannot be told.
+fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, output: &Output) {
+    let Some(host) = host else { return };
+    let say = |place: &str, set: &[(&str, bool)]| {
+        let keys = set.iter().filter(|(key, is_set)| *is_set && host.ignores().contains(key));
+        let keys: Vec<_> = keys.map(|(key, _)| format!("`{key}`")).collect();
+        if !keys.is_empty() {
+            let (name, keys) = (host.name(), keys.join(" and "));
+            output
+                .warning(&format!("`{name}` cannot be told {keys}; what `{place}` says there has no effect"));
+        }
+    };
+    for (_, step) in machine.steps() {
+        if let Some(Action::Prompt(prompt)) = &step.action {
+            let set = [("agent", prompt.agent.is_some()), ("tools", !prompt.tools.is_empty())];
+            say(&step.name.to_string(), &set);
+        }
+    }
+    if machine.steps().any(|(_, step)| step.needs_model()) {
+        say("llm", &[("max_tokens", machine.llm.max_tokens.is_some())]);
     }
 }
 

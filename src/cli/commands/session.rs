@@ -38,16 +38,26 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, env: &Env) -> std::io::R
     let call = host.prompt(&Prompt { text, agent: None, tools: &[], model: None });
     let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
     let log = fs_err::File::create(files.session())?.into_parts().0;
+    let stdin = call.stdin.map_or_else(|| Ok(Stdio::null()), |text| given(&text, files))?;
     // Its own group: what ends this process does not end the session.
     Command::new(program)
         .args(arguments)
         .env_clear()
         .envs(env.for_actions(false))
         .envs(call.env)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(log.try_clone()?)
         .stderr(log)
         .process_group(0)
         .spawn()
         .map(drop)
+}
+
+/// Returns a text as the input of a process that outlives this one. The file has no name any more.
+fn given(text: &str, files: &RunFiles) -> std::io::Result<Stdio> {
+    let path = files.session().with_extension("prompt");
+    fs_err::write(&path, text)?;
+    let file = fs_err::File::open(&path)?;
+    fs_err::remove_file(&path)?;
+    Ok(file.into_parts().0.into())
 }

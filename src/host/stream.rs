@@ -1,0 +1,265 @@
+//! Reads the lines of JSON that an agent prints while it works. What the lines mean is the business of each host; that
+//! nothing but a whole stream with a good end is a success is decided here, once for all of them.
+
+use serde_json::{Map, Value};
+
+use crate::base::text::{plain, tail};
+use crate::evaluate::model::Usage;
+
+use super::{Failure, Listener, excerpt, object_in};
+
+/// What is kept of what an agent says.
+const KEPT: usize = 8 * 1024 * 1024;
+
+/// What the lines of a host mean.
+pub(super) trait Format {
+    /// Takes an event. One that ends the call sets `is_done`.
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str));
+
+    /// Returns the last words of a call that has come to its end, or why they are none.
+    fn last_words(&self, so_far: &SoFar) -> Result<String, Failure>;
+
+    /// Returns what the host said went wrong before the call broke off.
+    fn complaint(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct SoFar {
+    /// What the agent says.
+    pub(super) said: Said,
+    /// What it costs.
+    pub(super) usage: Usage,
+    /// Whether the call has come to its end.
+    pub(super) is_done: bool,
+    /// The first line that is not part of a stream.
+    stray: Option<String>,
+}
+
+/// The reader of a stream.
+pub(super) struct Reader<F> {
+    format: F,
+    so_far: SoFar,
+    not_set_up: &'static [i32],
+}
+
+impl<F: Format> Reader<F> {
+    /// Makes the reader of a host that ends with one of these codes when it is not set up.
+    pub(super) fn new(format: F, not_set_up: &'static [i32]) -> Self {
+        Self { format, so_far: SoFar::default(), not_set_up }
+    }
+
+    /// Reads a whole stream, and the object that the last words of the agent are.
+    pub(super) fn answer(mut self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
+        for line in stdout.lines() {
+            self.line(line, &mut |_| {});
+        }
+        self.so_far.usage.calls = 1;
+        let answer = self.finish(exit_code).and_then(|last| {
+            object_in(&last).ok_or_else(|| {
+                Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&last)))
+            })
+        });
+        (answer, self.so_far.usage)
+    }
+
+    /// Returns the last words of a good stream.
+    fn finish(&self, exit_code: i32) -> Result<String, Failure> {
+        self.ended(exit_code).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
+    }
+
+    fn ended(&self, exit_code: i32) -> Result<String, Failure> {
+        if !self.so_far.is_done {
+            return Err(self.broken_off(exit_code));
+        }
+        let last = self.format.last_words(&self.so_far)?;
+        if exit_code != 0 {
+            return Err(Failure::Failed(format!("it exited with {exit_code}, after a good result")));
+        }
+        if last.trim().is_empty() {
+            return Err(Failure::Failed("its result is empty".to_owned()));
+        }
+        Ok(last)
+    }
+
+    /// Says how a call ended that did not come to its end.
+    fn broken_off(&self, exit_code: i32) -> Failure {
+        let mut why = format!("it ended without a result (exit {exit_code})");
+        if let Some(complaint) = self.format.complaint() {
+            return Failure::Failed(format!("{why}: {}", excerpt(complaint)));
+        }
+        if let Some(line) = &self.so_far.stray {
+            why = format!("its output is not a stream of JSON lines (exit {exit_code}): {line}");
+        }
+        if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) }
+    }
+}
+
+impl<F: Format> Listener for Reader<F> {
+    fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
+        self.so_far.usage.calls = 1;
+        if line.trim().is_empty() || self.so_far.is_done {
+            return;
+        }
+        if let Ok(Value::Object(event)) = serde_json::from_str(line) {
+            self.format.event(&event, &mut self.so_far, say);
+        } else {
+            self.so_far.stray.get_or_insert_with(|| excerpt(line));
+            say(&plain(line));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.so_far.is_done
+    }
+
+    fn usage(&self) -> &Usage {
+        &self.so_far.usage
+    }
+
+    fn said(&self) -> &str {
+        &self.so_far.said.text
+    }
+
+    fn end(&mut self, exit_code: i32) -> Result<String, Failure> {
+        let last = self.finish(exit_code)?;
+        let text = std::mem::take(&mut self.so_far.said.text);
+        Ok(if text.trim().is_empty() { format!("{last}\n") } else { text })
+    }
+}
+
+/// Makes of a failure what the exit code says of it.
+pub(super) fn by_code(failure: Failure, exit_code: i32, not_set_up: &[i32]) -> Failure {
+    match failure {
+        Failure::Failed(why) | Failure::Misunderstood(why) if not_set_up.contains(&exit_code) => {
+            Failure::Unavailable(why)
+        }
+        other @ (Failure::Failed(_)
+        | Failure::Transient(_)
+        | Failure::Quota(..)
+        | Failure::Unavailable(_)
+        | Failure::Misunderstood(_)) => other,
+    }
+}
+
+/// What an agent says, put together from pieces: lines are shown when they are whole, and the end of it all is kept.
+#[derive(Default)]
+pub(super) struct Said {
+    text: String,
+    /// Where the lines begin that were not shown yet.
+    unseen: usize,
+    /// Where the last message begins.
+    last: usize,
+    is_open: bool,
+}
+
+impl Said {
+    /// Adds a piece of a message.
+    pub(super) fn add(&mut self, piece: &str, say: &mut dyn FnMut(&str)) {
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.last = self.text.len();
+        }
+        let mut new = self.text.len();
+        self.text.push_str(piece);
+        while let Some(length) = self.text[new..].find('\n') {
+            let end = new + length;
+            say(&plain(self.text[self.unseen..end].trim_end_matches('\r')));
+            (self.unseen, new) = (end + 1, end + 1);
+        }
+        if self.text.len() > 2 * KEPT {
+            let kept = tail(&self.text, KEPT).to_owned();
+            let cut = self.text.len() - kept.len();
+            (self.text, self.unseen, self.last) =
+                (kept, self.unseen.saturating_sub(cut), self.last.saturating_sub(cut));
+        }
+    }
+
+    /// Ends a message, and its line with it.
+    pub(super) fn end_message(&mut self, say: &mut dyn FnMut(&str)) {
+        if self.unseen < self.text.len() {
+            self.add("\n", say);
+        }
+        self.is_open = false;
+    }
+
+    /// Adds a whole message.
+    pub(super) fn message(&mut self, text: &str, say: &mut dyn FnMut(&str)) {
+        self.add(text, say);
+        self.end_message(say);
+    }
+
+    /// Returns the last message.
+    pub(super) fn last(&self) -> &str {
+        &self.text[self.last..]
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::Host;
+    use super::*;
+
+    /// Plays lines to the reader of a host: what was shown, what came out, and what it cost.
+    pub(in crate::host) fn play(
+        host: &dyn Host,
+        lines: &[Value],
+        exit_code: i32,
+    ) -> (Vec<String>, Result<String, Failure>, Usage) {
+        let mut listener = host.listen();
+        let mut shown = Vec::new();
+        for line in lines {
+            let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
+            listener.line(&line, &mut |line| shown.push(line.to_owned()));
+        }
+        let usage = listener.usage().clone();
+        (shown, listener.end(exit_code), usage)
+    }
+
+    /// Asserts that a stream is a failure like any other, for this reason.
+    #[track_caller]
+    pub(in crate::host) fn assert_failed(host: &dyn Host, lines: &[Value], exit_code: i32, why: &str) {
+        match play(host, lines, exit_code).1.unwrap_err() {
+            Failure::Failed(said) | Failure::Misunderstood(said) => assert!(said.contains(why), "{said}"),
+            other @ (Failure::Transient(_) | Failure::Quota(..) | Failure::Unavailable(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+
+    fn collected(pieces: &[&str]) -> (Vec<String>, Said) {
+        let (mut shown, mut said) = (Vec::new(), Said::default());
+        for piece in pieces {
+            let mut say = |line: &str| shown.push(line.to_owned());
+            if piece.is_empty() { said.end_message(&mut say) } else { said.add(piece, &mut say) }
+        }
+        (shown, said)
+    }
+
+    #[test]
+    fn lines_are_shown_when_they_are_whole() {
+        let (shown, said) = collected(&["on", "e\r\ntw", "o", "", "three\n", "", "\u{1b}[1mfour"]);
+        assert_eq!(shown, ["one", "two", "three"]);
+        assert_eq!((said.last(), &said.text[..]), ("\u{1b}[1mfour", "one\r\ntwo\nthree\n\u{1b}[1mfour"));
+        let (shown, said) = collected(&["\u{1b}[1mfour", "", ""]);
+        assert_eq!((&shown[..], said.last()), (&["four".to_owned()][..], "\u{1b}[1mfour\n"));
+    }
+
+    #[test]
+    fn the_end_of_much_is_kept() {
+        let much = "é".repeat(KEPT / 2);
+        let (_, said) = collected(&["first", "", &much, &much, "the end", "", "last"]);
+        assert!(said.text.len() <= 2 * KEPT && said.text.contains("the end\n"));
+        assert_eq!(said.last(), "last");
+    }
+
+    #[test]
+    fn some_codes_say_that_a_host_is_not_set_up() {
+        let failed = || Failure::Failed("x".into());
+        assert_eq!(by_code(failed(), 41, &[41]), Failure::Unavailable("x".into()));
+        assert_eq!(by_code(failed(), 1, &[41]), failed());
+        let busy = Failure::Transient("x".into());
+        assert_eq!(by_code(busy.clone(), 41, &[41]), busy);
+    }
+}

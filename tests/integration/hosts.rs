@@ -1,0 +1,321 @@
+//! The hosts beside Claude Code, each played by a program that prints what its documentation says.
+
+use serde_json::{Value, json};
+
+use crate::common::{Project, Ran};
+use crate::fake_host::{self, calls, prints};
+
+const LOOP: &str = "name: main
+description: an agent
+initial: fix
+states:
+  fix: {action: '/fix it', on_yes: done, on_no: bad, on_error: oops}
+  done: {terminal: true}
+  bad: {terminal: true, outcome: failure}
+  oops: {terminal: true, outcome: failure}
+";
+
+const VERDICT: &str = r#"{"verdict": "yes", "confidence": 0.9, "reason": "it says so"}"#;
+
+/// A host, how it is called, and what it prints.
+struct Cli {
+    name: &'static str,
+    prompt: &'static str,
+    judge: &'static str,
+    model: &'static str,
+    /// What it prints when the agent said a text.
+    says: fn(&str) -> Vec<Value>,
+    /// What it prints when the call failed.
+    failed: fn() -> Vec<Value>,
+}
+
+const ALL: [Cli; 3] = [
+    Cli {
+        name: "codex",
+        prompt: "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -",
+        judge: "exec --json --skip-git-repo-check --sandbox read-only --ephemeral -",
+        model: "",
+        says: |text| {
+            vec![
+                json!({"type": "thread.started", "thread_id": "s-1"}),
+                json!({"type": "turn.started"}),
+                json!({"type": "item.completed", "item": {"id": "item_1", "type": "agent_message", "text": text}}),
+                json!({"type": "turn.completed", "usage": {"input_tokens": 100, "cached_input_tokens": 10, "output_tokens": 20}}),
+            ]
+        },
+        failed: || {
+            vec![
+                json!({"type": "thread.started", "thread_id": "s-1"}),
+                json!({"type": "item.completed", "item": {"id": "item_1", "type": "agent_message", "text": "half"}}),
+                json!({"type": "turn.failed", "error": {"message": "boom"}}),
+            ]
+        },
+    },
+    Cli {
+        name: "gemini",
+        prompt: "--output-format stream-json --approval-mode yolo",
+        judge: "--output-format stream-json",
+        model: "large",
+        says: |text| {
+            let (start, end) = text.split_at(text.len() / 2);
+            let piece =
+                |text: &str| json!({"type": "message", "role": "assistant", "content": text, "delta": true});
+            let stats = json!({"total_tokens": 120, "input_tokens": 100, "output_tokens": 20});
+            vec![
+                json!({"type": "init", "session_id": "s-1", "model": "large"}),
+                json!({"type": "message", "role": "user", "content": "a prompt"}),
+                piece(start),
+                piece(end),
+                json!({"type": "result", "status": "success", "stats": stats}),
+            ]
+        },
+        failed: || {
+            vec![
+                json!({"type": "init", "session_id": "s-1", "model": "large"}),
+                json!({"type": "message", "role": "assistant", "content": "half", "delta": true}),
+                json!({"type": "result", "status": "error", "error": {"type": "Error", "message": "boom"}}),
+            ]
+        },
+    },
+    Cli {
+        name: "qwen",
+        prompt: "--output-format stream-json --yolo",
+        judge: "--output-format stream-json",
+        model: "large",
+        says: |text| {
+            let usage = json!({"input_tokens": 100, "output_tokens": 20});
+            vec![
+                json!({"type": "system", "subtype": "session_start", "session_id": "s-1", "model": "large"}),
+                json!({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}),
+                json!({"type": "result", "subtype": "success", "is_error": false, "result": text, "usage": usage}),
+            ]
+        },
+        failed: || {
+            vec![
+                json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "half"}]}}),
+                json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "error": {"message": "boom"}}),
+            ]
+        },
+    },
+];
+
+impl Cli {
+    fn project(&self, text: &str, answers: &[String]) -> Project {
+        fake_host::project(&[self.name], text, answers)
+    }
+
+    /// A prompt that was done, and the judge that liked it.
+    fn good(&self) -> [String; 2] {
+        [prints(&(self.says)("working on it")), prints(&(self.says)(VERDICT))]
+    }
+}
+
+fn run(project: &Project, more: &[&str]) -> Ran {
+    project.run(&[&["run", "main", "--no-ci"], more].concat())
+}
+
+#[test]
+fn every_host_works_and_judges() {
+    for cli in ALL {
+        let project = cli.project(LOOP, &cli.good());
+        let ran = run(&project, &["-v"]).code(0);
+        assert!(ran.stdout.contains("working on it"), "{}", ran.all());
+        assert_eq!(project.end()["final_state"], "done", "{}", ran.all());
+        let argv = |call: &str| project.read(&format!("calls/{call}.argv")).trim_end().replace('\n', " ");
+        assert_eq!((argv("1").as_str(), argv("2").as_str()), (cli.prompt, cli.judge));
+        assert_eq!(project.read("calls/1.stdin"), "/fix it");
+        let question = project.read("calls/2.stdin");
+        for part in ["<action_output>\nworking on it\n", "exited with code 0", r#""required":["verdict""#] {
+            assert!(question.contains(part), "{question}");
+        }
+        let events = project.events();
+        let of = |name: &str| events.iter().find(|event| event["event"] == name).unwrap().clone();
+        let mut usage = json!({"calls": 1, "input_tokens": 100, "output_tokens": 20, "session": "s-1"});
+        if !cli.model.is_empty() {
+            usage["model"] = cli.model.into();
+        }
+        assert_eq!(of("action_complete")["usage"], usage, "{}", cli.name);
+        assert_eq!(of("judge")["usage"]["calls"], 1);
+        assert_eq!(of("evaluate")["details"]["reason"], "it says so");
+    }
+}
+
+/// What every host can do wrong, none of which is a success, hangs or goes without a reason.
+#[test]
+fn a_broken_host_is_never_a_success() {
+    for cli in ALL {
+        let good = prints(&(cli.says)("done"));
+        let version = format!("{} 9.9 (fake)", cli.name);
+        let unfinished = prints(&(cli.says)("done")[..2]);
+        let bad = [
+            ("exit 0".to_owned(), version.as_str()),
+            ("exit 3".to_owned(), "without a result (exit 3)"),
+            ("echo garbage".to_owned(), version.as_str()),
+            ("echo oops >&2; exit 1".to_owned(), "without a result (exit 1)"),
+            (format!("{unfinished}printf '{{\"type\": \"turn.comp'"), version.as_str()),
+            (format!("{unfinished}kill -9 $$"), "without a result (exit 137)"),
+            (format!("{good}exit 1"), "exited with 1, after a good result"),
+            (format!("{}exit 1", prints(&(cli.failed)())), "it failed: boom"),
+            (prints(&(cli.failed)()), "it failed: boom"),
+            (prints(&(cli.says)("")), "its result is empty"),
+            (prints(&[json!({"kind": "finished", "ok": true})]), version.as_str()),
+        ];
+        for (answer, why) in bad {
+            let project = cli.project(LOOP, &[answer.clone(), prints(&(cli.says)(VERDICT))]);
+            let ran = run(&project, &[]).code(1);
+            assert_eq!(project.end()["final_state"], "oops", "{answer}: {}", ran.all());
+            let events = project.events();
+            let complete = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+            let error = complete["error"].as_str().unwrap_or_default();
+            assert!(error.contains(why) && error.starts_with(cli.name), "{answer}: {complete}");
+            assert_eq!(calls(&project), 1, "nobody is asked about a prompt that failed");
+        }
+    }
+}
+
+#[test]
+fn a_judge_that_says_nothing_useful_is_an_error() {
+    for cli in ALL {
+        for (answer, why) in [
+            ("exit 0".to_owned(), "without a result"),
+            (prints(&(cli.failed)()), "boom"),
+            (prints(&(cli.says)("perhaps")), "not a JSON object: perhaps"),
+            (prints(&(cli.says)("{\"verdict\": \"sideways\"}")), "does not fit"),
+        ] {
+            let project = cli.project(LOOP, &[prints(&(cli.says)("done")), answer]);
+            let ran = run(&project, &[]).code(1);
+            assert_eq!(project.end()["final_state"], "oops", "{}", ran.all());
+            let events = project.events();
+            let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
+            assert!(evaluate["details"]["error"].as_str().unwrap().contains(why), "{evaluate}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_is_not_set_up_ends_the_run_as_unavailable() {
+    for cli in &ALL[1..] {
+        let project = cli.project(LOOP, &["echo 'no account' >&2; exit 41".to_owned()]);
+        let ran = run(&project, &[]).code(69);
+        assert!(ran.stdout.contains("(exit 41)"), "{}", ran.all());
+    }
+}
+
+#[test]
+fn a_long_prompt_arrives_whole() {
+    let text = LOOP.replace("/fix it", "/fix ${context.input}").replace("on_yes: done", "next: done");
+    let long = "x".repeat(101_000);
+    for cli in ALL {
+        let project = cli.project(&text, &cli.good());
+        let _ran = run(&project, &[&long]).code(0);
+        assert_eq!(project.read("calls/1.stdin"), format!("/fix {long}"));
+    }
+}
+
+#[test]
+fn a_host_may_answer_without_reading_its_prompt() {
+    let text = LOOP.replace("/fix it", "/fix ${context.input}").replace("on_yes: done", "next: done");
+    for cli in ALL {
+        let project = cli.project(&text, &[]);
+        project.write(&format!("bin/{}", cli.name), &format!("#!/bin/bash\nexec <&-\n{}", cli.good()[0]));
+        let _ran = run(&project, &[&"x".repeat(101_000)]).code(0);
+    }
+}
+
+#[test]
+fn the_first_host_on_path_is_taken_unless_one_is_named() {
+    let codex = &ALL[0];
+    let with = |hosts: &[&str]| fake_host::project(hosts, LOOP, &codex.good());
+    let taken = |project: &Project| project.read("calls/1.host").trim_end().to_owned();
+    for (hosts, first) in
+        [(&["qwen", "gemini"][..], "gemini"), (&["qwen", "codex", "gemini"], "codex"), (&["qwen"], "qwen")]
+    {
+        let project = with(hosts);
+        let _ran = run(&project, &[]);
+        assert_eq!(taken(&project), first);
+    }
+    let all = ["claude", "codex", "gemini", "qwen"];
+    let project = with(&all);
+    let _ran = run(&project, &["--host", "codex"]).code(0);
+    assert_eq!(taken(&project), "codex");
+    let project = with(&all).env("LL_HOST_CLI", "codex");
+    let _ran = run(&project, &[]).code(0);
+    assert_eq!(taken(&project), "codex");
+    let project = with(&all).env("LL_HOST_CLI", "gemini");
+    let _ran = run(&project, &["--host", "codex"]).code(0);
+    assert_eq!(taken(&project), "codex");
+    // The order of the hosts counts, not that of the directories.
+    let project = with(&["qwen"]);
+    fake_host::install(&project, "later", "codex");
+    let path = format!("{}:{}:/usr/bin:/bin", project.at("bin").display(), project.at("later").display());
+    let project = project.env("PATH", path);
+    let _ran = run(&project, &[]).code(0);
+    assert_eq!(taken(&project), "codex");
+}
+
+#[test]
+fn a_host_that_is_unknown_or_missing_is_said_to_be() {
+    let project = fake_host::project(&["claude"], LOOP, &[]);
+    let ran = run(&project, &["--host", "copilot"]).code(2);
+    assert!(ran.stderr.contains("`copilot`"), "{}", ran.all());
+    assert!(ran.stderr.contains("claude, codex, gemini, qwen"), "{}", ran.all());
+    assert!(project.run_files(".events.jsonl").is_empty());
+    let project = project.env("LL_HOST_CLI", "copilot");
+    let _ran = run(&project, &[]).code(2);
+    let ran = run(&project, &["--host", "codex"]).code(69);
+    assert!(ran.stdout.contains("codex"), "{}", ran.all());
+    assert_eq!(calls(&project), 0);
+}
+
+#[test]
+fn a_cap_on_cost_needs_a_host_that_names_its_price() {
+    for cli in ALL {
+        let project = cli.project(LOOP, &cli.good());
+        let ran = run(&project, &["--max-cost", "3"]).code(2);
+        let why = format!("`{}` does not say what a call costs", cli.name);
+        assert!(ran.stderr.contains(&why) && ran.stderr.contains("unpriced: allow"), "{}", ran.all());
+        assert!(calls(&project) == 0 && project.run_files(".events.jsonl").is_empty());
+        let _ran = run(&project, &["--max-tokens", "1000"]).code(0);
+        let capped = format!("budget: {{cost_usd: 3}}\n{LOOP}");
+        let project = cli.project(&capped, &cli.good());
+        let _ran = run(&project, &[]).code(2);
+        let project = cli.project(&capped.replace("3}", "3, unpriced: allow}"), &cli.good());
+        let _ran = run(&project, &[]).code(0);
+        assert_eq!(calls(&project), 2);
+    }
+}
+
+#[test]
+fn what_a_host_cannot_be_told_is_said_first() {
+    let asks = "action: '/fix it', agent: fixer, tools: [Read], model: small";
+    let text = format!("llm: {{max_tokens: 9}}\n{}", LOOP.replace("action: '/fix it'", asks));
+    let about = |ran: &Ran| ran.stderr.lines().filter(|line| line.contains("cannot be told")).count();
+    for cli in ALL {
+        let project = cli.project(&text, &cli.good());
+        let ran = run(&project, &[]).code(0);
+        let of = |keys: &str, place: &str| {
+            let line = format!("`{}` cannot be told {keys}; what `{place}` says", cli.name);
+            assert!(ran.stderr.contains(&line), "{}", ran.all());
+        };
+        of("`agent` and `tools`", "fix");
+        of("`max_tokens`", "llm");
+        assert!(project.read("calls/1.argv").contains("--model\nsmall\n"));
+        let plain = cli.project(LOOP, &cli.good());
+        assert_eq!(about(&run(&plain, &[]).code(0)), 0);
+        assert_eq!(about(&run(&project, &["--no-llm"]).code(1)), 0);
+    }
+    let claude = fake_host::project(&["claude"], &text, &["exit 1".to_owned()]);
+    assert_eq!(about(&run(&claude, &[])), 0);
+}
+
+#[test]
+fn a_new_session_gets_its_prompt() {
+    let text = "name: main\ndescription: d\ninitial: work\non_handoff: spawn\nstates:\n  work: {action: \"echo 'CONTEXT_HANDOFF: item 7'\", next: done}\n  done: {terminal: true}\n";
+    for cli in ALL {
+        let project = cli.project(text, &["touch started".to_owned()]);
+        let _ran = run(&project, &[]).code(75);
+        crate::common::wait_for(|| project.exists("started"));
+        let told = project.read("calls/1.stdin");
+        assert!(told.contains("Run: ll-loop resume main-") && told.ends_with("item 7"), "{told}");
+    }
+}
