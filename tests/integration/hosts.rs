@@ -319,3 +319,19 @@ fn a_new_session_gets_its_prompt() {
         assert!(told.contains("Run: ll-loop resume main-") && told.ends_with("item 7"), "{told}");
     }
 }
+
+/// The loop and the program that `docs/agents-in-ci.md` shows do what it says.
+#[test]
+fn the_documented_host_of_a_test_works() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents-in-ci.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let block = |mark: &str| document.split(mark).nth(1).unwrap().split("```").next().unwrap().to_owned();
+    let project =
+        fake_host::project(&["claude"], &block("```yaml loop\n"), &[]).file("NOTES.md", "# Notes\n");
+    project.write("bin/claude", &block("```sh\n"));
+    let _ran = run(&project, &[]).code(0);
+    assert_eq!(project.read("NOTES.md"), "# Notes\n## Unreleased\n");
+    let judged = fake_host::project(&["claude"], LOOP, &[]).file("NOTES.md", "");
+    judged.write("bin/claude", &block("```sh\n"));
+    let _ran = run(&judged, &[]).code(0);
+}
