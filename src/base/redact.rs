@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What stands in a text where a secret stood.
 pub const MASK: &str = "***";
@@ -81,6 +81,25 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Tells whether something in a value was hidden.
+pub fn is_masked(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MASK),
+        Value::Array(items) => items.iter().any(is_masked),
+        Value::Object(map) => map.values().any(is_masked),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns values as they were written down, and in place of those with something hidden what they are now.
+pub fn filled(written: &Map<String, Value>, now: &Map<String, Value>) -> Map<String, Value> {
+    let known = |(name, value): (&String, &Value)| {
+        let value = now.get(name).filter(|_| is_masked(value)).unwrap_or(value);
+        (name.clone(), value.clone())
+    };
+    written.iter().map(known).collect()
 }
 
 /// Returns the text itself and the ways in which it is usually printed: JSON, percent encoding, base64.

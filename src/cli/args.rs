@@ -51,6 +51,8 @@ pub(super) enum Color {
 pub(super) enum Command {
     /// Run a loop
     Run(Box<RunArgs>),
+    /// Continue a run that was interrupted, handed off or killed
+    Resume(Box<ResumeArgs>),
     /// Check loop files without running anything
     Validate(ValidateArgs),
     /// Explain a finding by its code
@@ -80,25 +82,20 @@ pub(super) enum Command {
 
 /// How a loop is run.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct RunArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
     #[arg(value_name = "LOOP")]
     pub(super) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,
-    /// Run as in CI: strict, grouped log, annotations, reports. On by default where `CI` is set
-    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
-    pub(super) ci: Option<String>,
-    /// Do not run as in CI, even where `CI` is set
-    #[arg(long, conflicts_with = "ci")]
-    pub(super) no_ci: bool,
-    /// Fail when a success was not verified
-    #[arg(long, overrides_with = "no_strict")]
-    pub(super) strict: bool,
-    /// Accept a success that was not verified, with a warning
+    #[command(flatten)]
+    pub(super) manner: Manner,
+    /// Come back when the run has begun, and let it go on in the background
+    #[arg(long, short)]
+    pub(super) background: bool,
+    /// Run in a fresh git worktree, on a branch of its own
     #[arg(long)]
-    pub(super) no_strict: bool,
+    pub(super) worktree: bool,
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -114,6 +111,24 @@ pub(super) struct RunArgs {
     /// Set a declared parameter
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) param: Vec<(String, String)>,
+}
+
+/// How a run behaves and shows itself, whether it begins or goes on.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
+pub(super) struct Manner {
+    /// Run as in CI: strict, grouped log, annotations, reports. On by default where `CI` is set
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(super) ci: Option<String>,
+    /// Do not run as in CI, even where `CI` is set
+    #[arg(long, conflicts_with = "ci")]
+    pub(super) no_ci: bool,
+    /// Fail when a success was not verified
+    #[arg(long, overrides_with = "no_strict")]
+    pub(super) strict: bool,
+    /// Accept a success that was not verified, with a warning
+    #[arg(long)]
+    pub(super) no_strict: bool,
     /// Save and hand off (exit 75) when the run would last longer
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) deadline: Option<Duration>,
@@ -122,12 +137,6 @@ pub(super) struct RunArgs {
     /// Wait for the runs that have the scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
-    /// Come back when the run has begun, and let it go on in the background
-    #[arg(long, short)]
-    pub(super) background: bool,
-    /// Run in a fresh git worktree, on a branch of its own
-    #[arg(long)]
-    pub(super) worktree: bool,
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,
@@ -183,6 +192,28 @@ fn positive(text: &str) -> Result<f64, String> {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
     }
+}
+
+/// Which run goes on, and what is different from now on. What the first command line said still holds.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct ResumeArgs {
+    /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
+    #[arg(value_name = "LOOP|RUN")]
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) manner: Manner,
+    /// Go on although the loop file is not what it was
+    #[arg(long)]
+    pub(super) accept_changes: bool,
+    /// Cap the passes of the whole run, whatever was said before
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_iterations: Option<u32>,
+    /// Give the whole run so much time, whatever the file says
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) timeout: Option<Duration>,
+    /// Set a context value, such as a secret, which is not kept
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
+    pub(super) context: Vec<(String, String)>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

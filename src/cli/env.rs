@@ -24,6 +24,7 @@ const WITHHELD: &[&str] = &[
     "GITHUB_ARTIFACTS",
     SUPERVISED,
     DETACHED,
+    "LL_FAULT",
 ];
 
 /// Tokens that an action sees only when asked for.
@@ -67,6 +68,14 @@ impl Env {
     /// Returns a variable that is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Sets the point at which a test wants this process to die.
+    pub(super) fn arm_fault(&self) {
+        #[cfg(debug_assertions)]
+        if let Some(points) = self.get("LL_FAULT").and_then(|points| points.parse().ok()) {
+            crate::journal::fault::arm(points);
+        }
     }
 
     /// Returns a lookup for layers that take the environment as a value.

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 /// Usage, an unreadable or invalid loop file, a refusal: nothing was run.
 pub(super) const INVALID: u8 = 2;
 
+/// Another process has what this one needs.
+pub(super) const LOCKED: u8 = 73;
+
 /// Something went wrong that no loop is to blame for.
 pub(super) const ERROR: u8 = 4;
 
 /// What was asked about is not there.
 pub(super) const ABSENT: u8 = 1;
-
-/// Another run is in the way.
-pub(super) const LOCKED: u8 = 73;
 
 /// Prints what the command line parser has to say, and returns its code: 0 for help, 2 for a mistake.
 pub(super) fn of_clap(message: &clap::Error) -> ExitCode {

@@ -28,6 +28,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(parsed) => parsed,
         Err(message) => return exit::of_clap(&message),
     };
+    env.arm_fault();
     let output = Output::new(parsed.global.color, &env);
     match execute(&parsed.command, &env, &output) {
         Ok(code) => ExitCode::from(code),
@@ -41,6 +42,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args, env, output),
+        Command::Resume(args) => commands::resume::resume(args, env, output),
         Command::Validate(args) => commands::validate::validate(args, env, output),
         Command::Explain(args) => commands::explain::explain(args, output),
         Command::Show(args) => commands::show::show(args, env, output),

@@ -79,6 +79,7 @@ impl Engine<'_> {
         }
         Some(match deciding {
             Deciding::Arrive { to, waited } => self.arrive(to, waited),
+            Deciding::Again(id) => self.enter_again(id),
             Deciding::Act(id) => self.act(id),
             Deciding::Judge(id) => self.judge(id),
             Deciding::Leave(id, verdict) => self.leave(id, &verdict),
@@ -94,6 +95,7 @@ impl Engine<'_> {
             Deciding::Judge(id) => *id,
             Deciding::Act(id) if self.machine.step(*id).action.is_none() => *id,
             Deciding::Arrive { .. }
+            | Deciding::Again(_)
             | Deciding::Act(_)
             | Deciding::Leave(..)
             | Deciding::Closed(_)
@@ -249,6 +251,14 @@ impl Engine<'_> {
         }
     }
 
+    /// Enters the state once more whose step was not finished: it is the same step, and counts once.
+    fn enter_again(&self, id: StepId) -> Event {
+        let state = self.machine.step(id).name.clone();
+        let (iteration, step, attempt) = (self.run.iteration(), self.run.step(), self.run.attempt());
+        let ended = self.interrupted(&state).or_else(|| self.out_of_time(&state));
+        ended.unwrap_or(Event::StateEnter { state, iteration, step, attempt })
+    }
+
     /// Returns why a state must not be entered, or what is entered in its place.
     fn refuse(&self, id: StepId) -> Option<Event> {
         let name = &self.machine.step(id).name;
@@ -312,7 +322,7 @@ impl Engine<'_> {
             (TerminatedBy::MaxSteps, Some(Cap { limit, .. })) => {
                 format!("max_steps ({limit}) reached before `{state}`")
             }
-            _ => format!("max_iterations ({}) reached before `{state}`", limits.iterations.limit),
+            _ => format!("max_iterations ({}) reached before `{state}`", self.run.iteration_cap()),
         };
         let state = self.run.current().unwrap_or(state).clone();
         Ending { outcome: Outcome::Exhausted, by: cap, state, reason, signal: None }
@@ -484,10 +494,19 @@ impl Engine<'_> {
             }
         }
         let left = |end: Duration| end.saturating_sub(self.now);
-        let timeout = sub.timeout.into_iter().chain(self.timeout().map(left)).min();
+        let (timeout, left_over) = (sub.timeout, self.timeout().map(left));
         let deadline = self.start.deadline.map(left);
-        let budget = self.budget_left();
-        let request = SubLoopRequest { name: name.clone(), params, around, timeout, deadline, budget };
+        let (budget, key) = (self.budget_left(), environment::key(self));
+        let request = SubLoopRequest {
+            name: name.clone(),
+            params,
+            around,
+            timeout,
+            left: left_over,
+            deadline,
+            budget,
+            key,
+        };
         self.request = Some(Request::SubLoop(Box::new(request)));
         Ok(Event::SubLoopStart { state: state.clone(), r#loop: name })
     }
@@ -511,6 +530,7 @@ impl Engine<'_> {
                 r#loop: name,
                 verdict: sub_loop_verdict(end.complete.outcome),
                 exit_code: end.complete.exit_code.into(),
+                outcome: Some(end.complete.outcome),
                 final_state: Some(end.complete.final_state),
                 steps: end.complete.steps,
                 duration_ms: end.complete.duration_ms,
@@ -524,6 +544,7 @@ impl Engine<'_> {
                 r#loop: name,
                 verdict: Verdict::error(),
                 exit_code: 2,
+                outcome: None,
                 final_state: None,
                 steps: 0,
                 duration_ms: 0,

@@ -16,7 +16,6 @@ const ALL: usize = 256 * 1024;
 pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
     let (run, start) = (engine.run(), engine.start());
     let state = run.current().map(ToString::to_string).unwrap_or_default();
-    let step = run.step().to_string();
     let fixed = [
         ("LL_LOOP_RUN", start.event.run_id.clone()),
         ("LL_LOOP_NAME", start.event.r#loop.to_string()),
@@ -24,8 +23,8 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
         ("LL_STATE", state),
         ("LL_ITERATION", run.iteration().to_string()),
         ("LL_ATTEMPT", run.attempt().to_string()),
-        ("LL_STEP_KEY", format!("{}/{step}", start.event.run_id)),
-        ("LL_STEP", step),
+        ("LL_STEP_KEY", key(engine)),
+        ("LL_STEP", run.step().to_string()),
     ];
     let mut all: Vec<_> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
     let mut left = ALL;
@@ -39,6 +38,12 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
         }
     }
     all
+}
+
+/// Returns a name for the current step that no other step of any run has: a step of a sub-loop has the name of the step
+/// that runs it in front.
+pub(super) fn key(engine: &Engine<'_>) -> String {
+    format!("{}/{}", engine.start().key, engine.run().step())
 }
 
 fn variable(result: &StateResult) -> String {

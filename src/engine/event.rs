@@ -1,5 +1,7 @@
 //! The one vocabulary of a run: what the engine decides, the journal keeps and every sink shows.
 
+use std::time::Duration;
+
 use indexmap::IndexMap;
 use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Deserialize, Serialize, Serializer};
@@ -26,6 +28,8 @@ pub const TAIL: usize = 8 * 1024;
 pub enum Event {
     /// The run began.
     LoopStart(LoopStart),
+    /// The run goes on after it was left.
+    LoopResume(LoopResume),
     /// A state was entered.
     StateEnter {
         /// The state.
@@ -257,6 +261,146 @@ pub struct LoopStart {
     pub strict: bool,
     /// Where the loop is written down.
     pub source: Source,
+    /// The variables, resolved.
+    #[serde(default)]
+    pub context: Map<String, Value>,
+    /// What the command line said, so that a resumed run is told the same.
+    #[serde(default)]
+    pub overrides: Overrides,
+    /// The version of the journal: a newer one is not understood.
+    #[serde(default = "oldest")]
+    pub schema: u32,
+}
+
+/// The version of the journal that this program writes.
+pub const SCHEMA: u32 = 1;
+
+fn oldest() -> u32 {
+    1
+}
+
+/// What the command line says in place of the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// `--max-iterations`.
+    pub max_iterations: Option<u32>,
+    /// `--max-cycles`.
+    pub max_cycles: Option<u32>,
+    /// `--timeout`, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+    /// `--context`.
+    pub context: IndexMap<String, String>,
+    /// `--param`.
+    pub param: IndexMap<String, String>,
+    /// The positional input.
+    pub input: Option<String>,
+    /// `--max-cost`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_cost: Option<f64>,
+    /// `--max-tokens`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_tokens: Option<u64>,
+    /// `--max-llm-calls`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_llm_calls: Option<u32>,
+    /// `--on-handoff`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_handoff: Option<String>,
+}
+
+/// How a run goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopResume {
+    /// The state or terminal where it goes on.
+    pub from_state: StateName,
+    /// The pass that it was in.
+    pub iteration: u32,
+    /// The last state execution.
+    pub step: u32,
+    /// Why it had been left.
+    pub reason: ResumeReason,
+    /// What the work left to say when it was handed off.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub continuation: Option<String>,
+    /// What is different from now on.
+    #[serde(flatten)]
+    pub changes: Changes,
+}
+
+/// What is different after a run was resumed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Another cap on passes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_iterations: Option<u32>,
+    /// Another timeout of the loop, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+    /// Whether an unverified success is a failure from now on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub strict: Option<bool>,
+    /// The digest of a definition that has changed, and was accepted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub definition_sha256: Option<String>,
+    /// Whether prompts may reach a model from now on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub llm: Option<Llm>,
+    /// Where the changed definition is written down.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<Source>,
+    /// Other values of variables.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub context: Option<Map<String, Value>>,
+}
+
+/// Why a run had been left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeReason {
+    /// It was handed off.
+    Handoff,
+    /// Somebody ended it.
+    Interrupted,
+    /// It stopped without a last word.
+    Crash,
+    /// The loop's timeout passed.
+    Timeout,
+    /// The budget was met.
+    OverBudget,
+    /// A service or tool was missing.
+    Unavailable,
+}
+
+impl ResumeReason {
+    /// Returns why a run with this outcome had been left; none for an outcome that is final.
+    pub fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Handoff => Some(Self::Handoff),
+            Outcome::Interrupted => Some(Self::Interrupted),
+            Outcome::Timeout => Some(Self::Timeout),
+            Outcome::OverBudget => Some(Self::OverBudget),
+            Outcome::Unavailable => Some(Self::Unavailable),
+            Outcome::Success
+            | Outcome::Failure
+            | Outcome::Exhausted
+            | Outcome::Stopped
+            | Outcome::Error
+            | Outcome::Blocked => None,
+        }
+    }
+
+    /// Says it after `the run`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Handoff => "was handed off",
+            Self::Interrupted => "was interrupted",
+            Self::Crash => "was killed",
+            Self::Timeout => "ran into its timeout",
+            Self::OverBudget => "met its budget",
+            Self::Unavailable => "missed a service",
+        }
+    }
 }
 
 /// Where a loop and its states are written down, so that a report can point there.
@@ -345,7 +489,32 @@ struct ActionCompleteWire {
     output_bytes: u64,
     stderr_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    output_stored: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    stderr_stored: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     usage: Option<Usage>,
+}
+
+impl ActionComplete {
+    /// Says under which number the event is written, so that its longer streams are found.
+    #[must_use]
+    pub fn numbered(mut self, seq: u64) -> Self {
+        self.seen.stdout = self.seen.stdout.of_event(seq);
+        self.seen.stderr = self.seen.stderr.of_event(seq);
+        self
+    }
+}
+
+/// Tells whether a stream is longer than an event can carry.
+pub fn is_long(text: &Text) -> bool {
+    text.as_str().len() > TAIL
+}
+
+/// Returns the length of what is stored of a stream beside the journal.
+fn stored(text: &Text) -> Option<u64> {
+    let here = is_long(text).then_some(text.as_str().len() as u64);
+    text.elsewhere().map(|stored| stored.length).or(here)
 }
 
 impl From<ActionComplete> for ActionCompleteWire {
@@ -363,6 +532,8 @@ impl From<ActionComplete> for ActionCompleteWire {
             stderr_tail: text::tail(seen.stderr.as_str(), TAIL).to_owned(),
             output_bytes: seen.stdout.bytes(),
             stderr_bytes: seen.stderr.bytes(),
+            output_stored: stored(&seen.stdout),
+            stderr_stored: stored(&seen.stderr),
             usage,
         }
     }
@@ -370,18 +541,20 @@ impl From<ActionComplete> for ActionCompleteWire {
 
 impl From<ActionCompleteWire> for ActionComplete {
     fn from(wire: ActionCompleteWire) -> Self {
-        let text = |tail: String, bytes: u64| {
-            if bytes > TAIL as u64 { Text::end_of(tail, bytes) } else { Text::whole(tail) }
+        let text = |tail: String, bytes: u64, stored: Option<u64>| match stored {
+            Some(length) => Text::stored(tail, bytes, wire.truncated && bytes > length, length),
+            None if bytes > TAIL as u64 => Text::end_of(tail, bytes),
+            None => Text::whole(tail),
         };
         Self {
             step: wire.step,
             usage: wire.usage,
             seen: Observation {
-                stdout: text(wire.output_tail, wire.output_bytes),
-                stderr: text(wire.stderr_tail, wire.stderr_bytes),
+                stdout: text(wire.output_tail, wire.output_bytes, wire.output_stored),
+                stderr: text(wire.stderr_tail, wire.stderr_bytes, wire.stderr_stored),
                 exit_code: wire.exit_code,
                 signal: wire.signal,
-                duration: std::time::Duration::from_millis(wire.duration_ms),
+                duration: Duration::from_millis(wire.duration_ms),
                 stop: wire.stop,
                 failure: wire.error,
             },
@@ -400,6 +573,9 @@ pub struct SubLoopComplete {
     pub verdict: Verdict,
     /// Its exit code, had it run alone.
     pub exit_code: i32,
+    /// How it ended; none when it could not be started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub outcome: Option<Outcome>,
     /// Where it ended; none when it could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub final_state: Option<StateName>,
@@ -422,6 +598,14 @@ pub struct SubLoopComplete {
     /// What its last action printed.
     #[serde(skip)]
     pub output: Text,
+}
+
+impl SubLoopComplete {
+    /// Tells whether it ended with the run around it, so that it came to no result. One that ran into a timeout may
+    /// have had its own.
+    pub fn is_cut_short(&self) -> bool {
+        self.outcome.is_some_and(|outcome| outcome.is_resumable() && outcome != Outcome::Timeout)
+    }
 }
 
 /// An end of a sub-loop that is the end of the run around it, too.
@@ -476,6 +660,9 @@ pub struct Stamped {
     pub ts: Timestamp,
     /// The number.
     pub seq: u64,
+    /// The time that the run has taken so far, without the pauses between its parts.
+    #[serde(rename = "at_ms", deserialize_with = "in_millis::deserialize", default)]
+    pub at: Duration,
     /// How deep in sub-loops, 0 for the run itself.
     #[serde(default)]
     pub depth: u32,
@@ -490,7 +677,18 @@ pub struct Stamped {
 impl Stamped {
     /// Stamps an event of the run itself.
     pub fn new(ts: Timestamp, seq: u64, event: Event) -> Self {
-        Self { ts, seq, depth: 0, path: Vec::new(), event }
+        Self { ts, seq, at: Duration::ZERO, depth: 0, path: Vec::new(), event }
+    }
+}
+
+/// A duration as whole milliseconds.
+mod in_millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer};
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 
@@ -507,6 +705,7 @@ impl Serialize for Stamped {
         }
         map.serialize_entry("ts", &self.ts)?;
         map.serialize_entry("seq", &self.seq)?;
+        map.serialize_entry("at_ms", &millis(self.at))?;
         if self.depth > 0 {
             map.serialize_entry("depth", &self.depth)?;
             map.serialize_entry("path", &self.path)?;
@@ -533,7 +732,7 @@ mod tests {
             serde_json::to_string(&stamped(Event::StateEnter { state, iteration: 1, step: 2, attempt: 3 }));
         assert_eq!(
             line.unwrap(),
-            r#"{"event":"state_enter","ts":"1970-01-01T00:00:00.000Z","seq":1,"state":"check","iteration":1,"step":2,"attempt":3}"#
+            r#"{"event":"state_enter","ts":"1970-01-01T00:00:00.000Z","seq":1,"at_ms":0,"state":"check","iteration":1,"step":2,"attempt":3}"#
         );
     }
 
@@ -560,6 +759,6 @@ mod tests {
         };
         assert!(back.seen.stdout.as_str().ends_with("end"));
         assert_eq!(back.seen.stdout.bytes(), TAIL as u64 + 3);
-        assert!(back.seen.stdout.is_truncated());
+        assert_eq!(back.seen.stdout.elsewhere().map(|stored| stored.length), Some(TAIL as u64 + 3));
     }
 }

@@ -21,13 +21,15 @@ mod decide;
 mod environment;
 pub mod event;
 pub mod outcome;
+pub mod past;
 pub mod request;
 pub mod run;
 mod scope;
 mod signals;
 
-use event::{Event, LoopStart};
+use event::{Event, LoopResume, LoopStart};
 use outcome::Signal;
+use past::Past;
 use request::{
     ActionRequest, AskRequest, Input, Next, PromptRequest, SubLoopRequest, SurveyRequest, ToolRequest,
 };
@@ -44,6 +46,8 @@ pub struct Start {
     pub context: Map<String, Value>,
     /// The environment that templates see.
     pub env: BTreeMap<String, String>,
+    /// What the keys of its steps begin with: the id of the run, or the key of the step that runs a sub-loop.
+    pub key: String,
     /// The directory for files of the run's own.
     pub run_dir: String,
     /// The time after which the run hands itself over, if there is one.
@@ -70,6 +74,10 @@ pub struct Engine<'m> {
     surveys: Vec<(Vec<String>, Surveyed)>,
     question: Option<Box<AskRequest>>,
     answer: Option<Answer>,
+    /// How a run that was left goes on, until it does.
+    resuming: Option<Box<LoopResume>>,
+    /// How much of a wait has passed while nobody ran the run.
+    rested: Duration,
 }
 
 /// Work that was announced and not yet done.
@@ -82,9 +90,28 @@ enum Request {
 
 impl<'m> Engine<'m> {
     /// Makes a run that has not begun.
-    pub fn new(machine: &'m Machine, start: Start) -> Self {
+    pub fn new(machine: &'m Machine, mut start: Start) -> Self {
+        start.event.max_iterations = machine.limits.iterations.limit;
         let mut run = Run::new();
         run.inherit(start.captured.clone());
+        Self::with(machine, start, run)
+    }
+
+    /// Makes a run that goes on, after nobody ran it for a time. Without `how` it has nothing left to do.
+    pub fn resume(
+        machine: &'m Machine,
+        start: Start,
+        past: Past,
+        how: Option<Box<LoopResume>>,
+        rested: Duration,
+    ) -> Self {
+        let now = past.elapsed;
+        let waits = matches!(past.run.phase(), Phase::Waiting(Waiting::Backoff { .. }));
+        let rested = if waits { rested } else { Duration::ZERO };
+        Self { now, resuming: how, rested, ..Self::with(machine, start, past.run) }
+    }
+
+    fn with(machine: &'m Machine, start: Start, run: Run) -> Self {
         Self {
             machine,
             start,
@@ -96,6 +123,8 @@ impl<'m> Engine<'m> {
             surveys: Vec::new(),
             question: None,
             answer: None,
+            resuming: None,
+            rested: Duration::ZERO,
         }
     }
 
@@ -121,6 +150,9 @@ impl<'m> Engine<'m> {
 
     /// Says what the world has to do now.
     pub fn next(&self) -> Next<'_> {
+        if self.resuming.is_some() {
+            return Next::Begin;
+        }
         if let (Phase::Deciding(_), Some(survey)) = (self.run.phase(), &self.survey) {
             return Next::Survey(survey);
         }
@@ -140,7 +172,9 @@ impl<'m> Engine<'m> {
             }
             (Phase::Waiting(Waiting::Continuation(..)), _) => Next::ReadContinuation,
             (Phase::Waiting(Waiting::SubLoop(_)), Some(Request::SubLoop(request))) => Next::SubLoop(request),
-            (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => Next::Wait(self.bounded(*wait)),
+            (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => {
+                Next::Wait(self.bounded(wait.saturating_sub(self.rested)))
+            }
             (Phase::Done(end), _) => Next::Done(end),
             // A request is made with the event that announces it, and `handle` settles every decision.
             (Phase::Waiting(_) | Phase::Deciding(_), _) => Next::Wait(Duration::ZERO),
@@ -152,6 +186,9 @@ impl<'m> Engine<'m> {
     pub fn handle(&mut self, input: Input, now: Duration) -> Vec<Event> {
         self.now = self.now.max(now);
         let mut events = Vec::new();
+        if let Some(how) = self.resuming.take_if(|_| matches!(input, Input::Begin)) {
+            self.record(Event::LoopResume(*how), &mut events);
+        }
         match (self.run.phase(), input) {
             (Phase::Waiting(Waiting::Start), Input::Begin) => {
                 self.record(Event::LoopStart(self.start.event.clone()), &mut events);
@@ -188,7 +225,10 @@ impl<'m> Engine<'m> {
                     self.surveys.push((request.scope, surveyed));
                 }
             }
-            (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => self.run.waited(),
+            (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => {
+                self.rested = Duration::ZERO;
+                self.run.waited();
+            }
             (_, Input::Cancel(signal)) => {
                 self.cancel.get_or_insert(signal);
                 self.run.stop_waiting();

@@ -71,12 +71,23 @@ pub struct SubLoopRequest {
     pub params: Map<String, Value>,
     /// The context and the captures that it sees, where it sees those of the loop around it.
     pub around: Option<Around>,
-    /// The longest time.
+    /// The longest time that the state gives it.
     pub timeout: Option<Duration>,
+    /// The time that is left to the run around it.
+    pub left: Option<Duration>,
     /// The time after which it hands itself over.
     pub deadline: Option<Duration>,
     /// What is left of the budget.
     pub budget: Budget,
+    /// The key of the step that runs it.
+    pub key: String,
+}
+
+impl SubLoopRequest {
+    /// Returns the longest time of one that has taken so much already.
+    pub fn limit(&self, taken: Duration) -> Option<Duration> {
+        self.timeout.into_iter().chain(self.left.map(|left| taken + left)).min()
+    }
 }
 
 /// What a sub-loop sees of the loop around it.

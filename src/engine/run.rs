@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::Observation;
+use crate::evaluate::observation::{Observation, Stream, Text};
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::event::{Event, Handoff, LoopComplete, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree};
+use super::event::{
+    Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
+};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
 /// Either the world owes us something, or we owe a decision, or it is over.
@@ -58,6 +60,8 @@ pub enum Deciding {
         /// Whether the wait before it is over.
         waited: bool,
     },
+    /// Whether a state that was entered and not finished is entered once more.
+    Again(StepId),
     /// What an entered state runs.
     Act(StepId),
     /// What the result of a state means.
@@ -96,6 +100,12 @@ pub struct StateResult {
     pub seen: Observation,
     /// How that was judged, if it was.
     pub verdict: Option<Verdict>,
+}
+
+impl StateResult {
+    fn texts_mut(&mut self) -> [(Stream, &mut Text); 2] {
+        [(Stream::Stdout, &mut self.seen.stdout), (Stream::Stderr, &mut self.seen.stderr)]
+    }
 }
 
 /// An evaluation, as `${result.…}` shows it.
@@ -165,6 +175,14 @@ pub struct Run {
     dearest: Usage,
     handoff: Option<Handoff>,
     handoffs: u32,
+    /// What models had cost before the sub-loop of this step.
+    before_sub_loop: Option<(u32, Usage)>,
+    iteration_cap: u32,
+    /// What was due when the run ended in a way that can be continued.
+    due: Option<Deciding>,
+    /// A state that the run stands in and that the machine does not have: it is another one than it was.
+    lost: Option<StateName>,
+    continuation: Option<String>,
 }
 
 impl Run {
@@ -200,6 +218,11 @@ impl Run {
             dearest: Usage::default(),
             handoff: None,
             handoffs: 0,
+            before_sub_loop: None,
+            iteration_cap: u32::MAX,
+            due: None,
+            lost: None,
+            continuation: None,
         }
     }
 
@@ -305,6 +328,26 @@ impl Run {
         self.streaks.get(&id)
     }
 
+    /// Returns how many visits in a row were all the same, for each state where they are counted.
+    pub fn streaks(&self) -> impl Iterator<Item = (StepId, u32)> {
+        self.streaks.iter().map(|(id, streak)| (*id, streak.visits))
+    }
+
+    /// Returns the cap on passes that is in force.
+    pub fn iteration_cap(&self) -> u32 {
+        self.iteration_cap
+    }
+
+    /// Returns what the work left to say to the part of the run that goes on now.
+    pub fn continuation(&self) -> Option<&str> {
+        self.continuation.as_deref()
+    }
+
+    /// Returns the state that the run stands in although the machine does not have it.
+    pub(super) fn lost(&self) -> Option<&StateName> {
+        self.lost.as_ref()
+    }
+
     /// Tells whether a stall was found that the run has not yet left.
     pub(super) fn is_stalling(&self) -> bool {
         self.detour == Detour::Due
@@ -370,11 +413,17 @@ impl Run {
     /// Takes the next event. An event that does not fit the phase changes nothing: the engine never makes one.
     pub(super) fn apply(&mut self, machine: &Machine, event: &Event) {
         match event {
-            Event::LoopStart(_) => self.arrive(machine.initial),
+            Event::LoopStart(start) => {
+                self.iteration_cap = start.max_iterations;
+                self.arrive(machine.initial);
+            }
+            Event::LoopResume(resume) => self.resume(resume),
             Event::StateEnter { state, iteration, step, attempt } => {
-                if let Some(Target::Step(id)) = machine.find(state) {
-                    self.enter(id, state, (*iteration, *step, *attempt));
-                }
+                let id = match machine.find(state) {
+                    Some(Target::Step(id)) => Some(id),
+                    Some(Target::End(_)) | None => None,
+                };
+                self.enter(id, state, (*iteration, *step, *attempt));
             }
             Event::ActionStart { state, action, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
@@ -392,6 +441,7 @@ impl Run {
                 self.complete(machine, &complete.seen);
             }
             Event::SubLoopStart { state, .. } => {
+                self.before_sub_loop = Some((self.step, self.usage.clone()));
                 if let Some(Target::Step(id)) = machine.find(state) {
                     self.phase = Phase::Waiting(Waiting::SubLoop(id));
                 }
@@ -424,11 +474,13 @@ impl Run {
             Event::Handoff(handoff) => self.hand_off(handoff),
             Event::LoopError { state, error } => self.end(Outcome::Error, TerminatedBy::Error, state, error),
             Event::LoopTimeout { state, elapsed_ms } => {
+                self.suspend();
                 let elapsed = crate::base::time::human(Duration::from_millis(*elapsed_ms));
                 let reason = format!("the loop's timeout passed after {elapsed}, in `{state}`");
                 self.end(Outcome::Timeout, TerminatedBy::Timeout, state, &reason);
             }
             Event::LoopComplete(complete) => {
+                self.suspend();
                 self.current = Some(complete.final_state.clone());
                 self.phase = Phase::Done(complete.clone());
             }
@@ -464,10 +516,12 @@ impl Run {
             OnHandoff::Terminate => Outcome::Error,
             OnHandoff::Pause | OnHandoff::Spawn => Outcome::Handoff,
         };
+        self.suspend();
         self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
         self.handoff = Some(handoff.clone());
     }
 
+    /// Counts what models cost.
     fn spend(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
         self.usage.add(usage);
@@ -481,21 +535,136 @@ impl Run {
         };
     }
 
-    fn enter(&mut self, id: StepId, state: &StateName, (iteration, step, attempt): (u32, u32, u32)) {
+    /// Keeps what is due, for when a run that ends here goes on.
+    fn suspend(&mut self) {
+        self.due = match &self.phase {
+            // The end was announced before, and what was due then is kept already.
+            Phase::Deciding(Deciding::End(_)) | Phase::Done(_) => return,
+            Phase::Deciding(due) => Some(due.clone()),
+            Phase::Waiting(Waiting::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
+            // The work itself asked to be continued: it is not finished.
+            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            Phase::Waiting(
+                Waiting::Start | Waiting::Action(_) | Waiting::SubLoop(_) | Waiting::Closing(_),
+            ) => None,
+        };
+    }
+
+    /// Goes on where the run was left: with what was due, or with the step that was not finished.
+    fn resume(&mut self, resume: &LoopResume) {
+        if let Some(cap) = resume.changes.max_iterations {
+            self.iteration_cap = cap;
+        }
+        self.continuation.clone_from(&resume.continuation);
+        let outcome = self.resumable_end();
+        let due = match &self.phase {
+            Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
+            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            Phase::Waiting(Waiting::Closing(id)) => {
+                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
+            }
+            Phase::Deciding(due) => Some(due.clone()),
+            Phase::Waiting(Waiting::Start | Waiting::Backoff { .. }) | Phase::Done(_) => None,
+        };
+        let due = match due {
+            Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
+            Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
+            due => due,
+        };
+        if let Some(due) = due {
+            self.phase = Phase::Deciding(due);
+        }
+    }
+
+    /// Returns the outcome of a run that ended, or is about to, and can go on.
+    pub(super) fn resumable_end(&self) -> Option<Outcome> {
+        let outcome = match &self.phase {
+            Phase::Done(end) => end.outcome,
+            Phase::Deciding(Deciding::End(ending)) => ending.outcome,
+            Phase::Waiting(_) | Phase::Deciding(_) => return None,
+        };
+        Some(outcome).filter(|outcome| outcome.is_resumable())
+    }
+
+    /// Tells whether the work of the current state came to no result because the run ended around it.
+    fn was_cut_short(&self, end: Option<Outcome>) -> bool {
+        match (&self.sub_loop, &self.seen) {
+            (Some(sub), _) => sub.is_cut_short() || (sub.outcome == end && end == Some(Outcome::Timeout)),
+            (None, Some(result)) => result.seen.was_cut_short(),
+            (None, None) => false,
+        }
+    }
+
+    /// Returns where the run goes on when it is resumed: the state or terminal that comes next, or the current one.
+    pub(super) fn place<'r>(&'r self, machine: &'r Machine) -> Option<&'r StateName> {
+        let due = match &self.phase {
+            Phase::Deciding(due) => Some(due),
+            Phase::Waiting(Waiting::Backoff { to, .. }) => return Some(machine.name_of(*to)),
+            Phase::Waiting(Waiting::Closing(id)) => return Some(&machine.end(*id).name),
+            Phase::Waiting(
+                Waiting::Start | Waiting::Action(_) | Waiting::SubLoop(_) | Waiting::Continuation(..),
+            ) => None,
+            Phase::Done(_) => self.due.as_ref(),
+        };
+        match due {
+            Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
+            Some(Deciding::End(_)) => match &self.due {
+                Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
+                Some(_) | None => self.current.as_ref(),
+            },
+            Some(Deciding::Closed(id) | Deciding::Finish(id)) => Some(&machine.end(*id).name),
+            Some(Deciding::Again(id) | Deciding::Act(id) | Deciding::Judge(id) | Deciding::Leave(id, _)) => {
+                Some(&machine.step(*id).name)
+            }
+            None => self.current.as_ref(),
+        }
+    }
+
+    /// Returns what the work left to say to whoever goes on with the run.
+    pub(super) fn left_to_say(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Waiting(Waiting::Continuation(_, text)) => Some(text),
+            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {
+                let handoff =
+                    self.handoff.as_ref().filter(|_| self.resumable_end() == Some(Outcome::Handoff));
+                handoff?.continuation.as_deref()
+            }
+        }
+    }
+
+    /// Returns every text that may be asked for later.
+    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = (Stream, &mut Text)> {
+        let sub = self.sub_loop.iter_mut().flat_map(|sub| {
+            let captured = sub.captured.values_mut().flat_map(StateResult::texts_mut);
+            captured.chain([(Stream::Stdout, &mut sub.output)])
+        });
+        let named = self.captured.values_mut().chain(self.results.values_mut());
+        named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
+    }
+
+    fn enter(&mut self, id: Option<StepId>, state: &StateName, (iteration, step, attempt): (u32, u32, u32)) {
         if iteration != self.iteration {
             self.visited.clear();
         }
-        self.visited.insert(id);
-        self.last_entered = Some(id);
+        self.visited.extend(id);
+        self.last_entered = id;
+        self.lost = id.is_none().then(|| state.clone());
         self.current = Some(state.clone());
         (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
+        // A sub-loop that goes on says at its end what it cost in all.
+        if let Some((_, usage)) = self.before_sub_loop.take_if(|(at, _)| *at == step) {
+            self.usage = usage;
+        }
         self.seen = None;
         self.sub_loop = None;
         self.action = None;
         self.noted = false;
         self.retry_announced = false;
         self.restarting = false;
-        self.phase = Phase::Deciding(Deciding::Act(id));
+        if let Some(id) = id {
+            self.phase = Phase::Deciding(Deciding::Act(id));
+        }
     }
 
     fn complete(&mut self, machine: &Machine, seen: &Observation) {
@@ -503,7 +672,10 @@ impl Run {
             Phase::Waiting(Waiting::Action(id)) => {
                 let step = machine.step(id);
                 let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
-                self.store(machine, step, &result);
+                // What was cut short is no result: who goes on finds what was there before.
+                if !seen.was_cut_short() {
+                    self.store(machine, step, &result);
+                }
                 self.seen = Some(result);
                 self.phase = Phase::Deciding(Deciding::Judge(id));
             }
@@ -519,9 +691,6 @@ impl Run {
     /// The sub-loop stands for the action: its exit code and its last output are the state's.
     fn complete_sub_loop(&mut self, machine: &Machine, complete: &SubLoopComplete) {
         let Phase::Waiting(Waiting::SubLoop(id)) = self.phase else { return };
-        for (name, result) in &complete.captured {
-            self.captured.insert(name.clone(), result.clone());
-        }
         let seen = Observation {
             stdout: complete.output.clone(),
             duration: Duration::from_millis(complete.duration_ms),
@@ -529,7 +698,12 @@ impl Run {
         };
         let step = machine.step(id);
         let result = StateResult { state: step.name.clone(), seen, verdict: None };
-        self.store(machine, step, &result);
+        if !complete.is_cut_short() {
+            for (name, result) in &complete.captured {
+                self.captured.insert(name.clone(), result.clone());
+            }
+            self.store(machine, step, &result);
+        }
         self.seen = Some(result);
         self.sub_loop = Some(complete.clone());
         self.phase = Phase::Deciding(Deciding::Judge(id));
@@ -616,8 +790,12 @@ impl Run {
                 self.detour = Detour::Taken;
             }
         }
-        if let Some(target) = machine.find(to) {
-            self.arrive(target);
+        match machine.find(to) {
+            Some(target) => {
+                self.lost = None;
+                self.arrive(target);
+            }
+            None => self.lost = Some(to.clone()),
         }
     }
 
@@ -641,7 +819,7 @@ impl Run {
     /// Returns the cap that forbids entering a state, if one does.
     pub(super) fn cap_before(&self, machine: &Machine, id: StepId) -> Option<TerminatedBy> {
         let limits = machine.limits;
-        if self.begins_pass(id) && self.iteration >= limits.iterations.limit {
+        if self.begins_pass(id) && self.iteration >= self.iteration_cap {
             Some(TerminatedBy::MaxIterations)
         } else if limits.steps.is_some_and(|cap| self.step >= cap.limit) {
             Some(TerminatedBy::MaxSteps)

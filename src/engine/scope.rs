@@ -155,7 +155,9 @@ impl RunScope<'_, '_> {
             Some("elapsed_ms") => Ok(number(millis(elapsed))),
             Some("elapsed") => Ok(text(human(elapsed))),
             Some("run_dir") => Ok(Found::Text(Cow::Borrowed(&start.run_dir))),
-            Some("continuation") => Ok(text(String::new())),
+            Some("continuation") => {
+                Ok(Found::Text(Cow::Borrowed(self.0.run().continuation().unwrap_or_default())))
+            }
             wanted => {
                 let known =
                     ["name", "run_id", "started_at", "elapsed_ms", "elapsed", "run_dir", "continuation"];

@@ -22,6 +22,7 @@ use crate::machine::compile::compile;
 
 mod explored;
 mod models;
+mod resumed;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
@@ -45,10 +46,14 @@ fn start(strict: bool) -> Start {
             llm: Llm::Off,
             strict,
             source: Source::default(),
+            context: Map::new(),
+            overrides: event::Overrides::default(),
+            schema: event::SCHEMA,
         },
         at: Timestamp::from_millis(0),
         context: Map::new(),
         env: BTreeMap::from([("HOME".to_owned(), "/home/x".to_owned())]),
+        key: "demo-1".to_owned(),
         run_dir: "/run".to_owned(),
         deadline: None,
         timeout: None,
@@ -209,7 +214,7 @@ fn traced(events: &[Event]) -> String {
     let mut out = String::new();
     for event in events {
         let _ = match event {
-            Event::LoopStart(_) => Ok(()),
+            Event::LoopStart(_) | Event::LoopResume(_) => Ok(()),
             Event::StateEnter { state, iteration, step, attempt } => {
                 write!(
                     out,
@@ -932,7 +937,11 @@ fn a_sub_loop_gets_the_time_that_is_left() {
     engine.handle(Input::Begin, Duration::ZERO);
     engine.handle(Input::ActionDone(Observation::exited(0, "said\n")), Duration::from_secs(4));
     let Next::SubLoop(request) = engine.next() else { panic!() };
-    assert_eq!((request.name.as_str(), request.timeout), ("kid-0", Some(Duration::from_secs(6))));
+    let limit = |taken| request.limit(Duration::from_secs(taken)).map(|limit| limit.as_secs());
+    assert_eq!(
+        (request.name.as_str(), limit(0), limit(50), limit(58)),
+        ("kid-0", Some(6), Some(56), Some(60))
+    );
     assert_eq!(Value::Object(request.params.clone()), serde_json::json!({"n": 3, "t": "said"}));
 }
 

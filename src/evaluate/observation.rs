@@ -22,18 +22,59 @@ pub struct Text {
     kept: Arc<String>,
     bytes: u64,
     truncated: bool,
+    stored: Option<Stored>,
+}
+
+/// Where a text stands of which only the end is at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stored {
+    /// The number of the event that has its end; 0 when that is not known.
+    pub event: u64,
+    /// The bytes that were stored.
+    pub length: u64,
 }
 
 impl Text {
     /// Makes a text that was kept whole.
     pub fn whole(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { bytes: text.len() as u64, kept: Arc::new(text), truncated: false }
+        Self { bytes: text.len() as u64, kept: Arc::new(text), truncated: false, stored: None }
     }
 
     /// Makes a text of which only the end was kept; `bytes` is what was printed in all.
     pub fn end_of(kept: String, bytes: u64) -> Self {
-        Self { kept: Arc::new(kept), bytes, truncated: true }
+        Self { kept: Arc::new(kept), bytes, truncated: true, stored: None }
+    }
+
+    /// Makes a text whose end is at hand and which stands elsewhere as far as it was kept; `truncated` tells whether
+    /// more was printed than that.
+    pub fn stored(end: String, bytes: u64, truncated: bool, length: u64) -> Self {
+        Self { kept: Arc::new(end), bytes, truncated, stored: Some(Stored { event: 0, length }) }
+    }
+
+    /// Says which event a stored text belongs to.
+    #[must_use]
+    pub fn of_event(mut self, event: u64) -> Self {
+        if let Some(stored) = &mut self.stored {
+            stored.event = event;
+        }
+        self
+    }
+
+    /// Returns where the text stands, while only its end is at hand.
+    pub fn elsewhere(&self) -> Option<Stored> {
+        self.stored
+    }
+
+    /// Takes the text back from where it was stored.
+    pub fn restore(&mut self, kept: Arc<String>) {
+        (self.kept, self.stored) = (kept, None);
+    }
+
+    /// Returns the same with other words for what was kept, as when secrets are hidden.
+    #[must_use]
+    pub fn with(&self, kept: String) -> Self {
+        Self { kept: Arc::new(kept), ..self.clone() }
     }
 
     /// Returns what was kept.
@@ -49,7 +90,7 @@ impl Text {
     /// Returns the text without what stands before its last `limit` bytes.
     #[must_use]
     pub fn shortened(&self, limit: usize) -> Self {
-        if self.kept.len() <= limit {
+        if self.kept.len() <= limit && self.stored.is_none() {
             return self.clone();
         }
         Self::end_of(text::tail(&self.kept, limit).to_owned(), self.bytes)
@@ -92,6 +133,11 @@ impl Stop {
     /// Tells whether the action itself took too long, as opposed to the run being ended around it.
     pub fn is_own_timeout(self) -> bool {
         matches!(self, Self::Timeout | Self::IdleTimeout)
+    }
+
+    /// Tells whether the run was ended around the action, so that it came to no result.
+    pub fn is_end_of_run(self) -> bool {
+        !self.is_own_timeout()
     }
 }
 
@@ -145,6 +191,11 @@ impl Observation {
     /// Tells whether the action took longer than it may.
     pub fn timed_out(&self) -> bool {
         self.stop.is_some_and(Stop::is_own_timeout)
+    }
+
+    /// Tells whether the run was ended around the action.
+    pub fn was_cut_short(&self) -> bool {
+        self.stop.is_some_and(Stop::is_end_of_run)
     }
 
     /// Tells whether the action did what it was asked to, by its exit code.

@@ -84,7 +84,7 @@ impl RunFiles {
 
     /// Makes the directory that is the run's own.
     pub fn make_scratch(&self) -> io::Result<()> {
-        fs_err::create_dir(self.scratch())
+        fs_err::create_dir_all(self.scratch())
     }
 
     /// The append-only journal.

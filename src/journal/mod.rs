@@ -2,9 +2,11 @@
 
 pub mod claim;
 pub mod ends;
+pub mod fault;
 pub mod files;
 pub mod known;
 pub mod reader;
 pub mod retention;
 pub mod snapshot;
+pub mod streams;
 pub mod writer;

@@ -2,10 +2,10 @@
 //! that cannot be read is an error with its line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::engine::event::Stamped;
+use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 
 /// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -28,52 +28,176 @@ pub enum ReadError {
         /// Why.
         source: serde_json::Error,
     },
+    /// A line that does not follow the one before it.
+    #[error("line {line} of the journal {} has the number {found} where {expected} comes next", path.display())]
+    Order {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The number that comes next.
+        expected: u64,
+        /// The number that is there.
+        found: u64,
+    },
+    /// An event that only a newer version knows.
+    #[error("line {line} of the journal {} was written by a newer version of ll-loop: {what}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What shows it.
+        what: String,
+    },
+}
+
+/// How far a journal is whole, so that it can be written on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Whole {
+    /// The number of the last event.
+    pub last_seq: u64,
+    /// The bytes of all whole events.
+    pub length: u64,
+    /// Whether the last of them lacks the end of its line.
+    pub is_open: bool,
 }
 
 /// Calls `each` with every event in order. Events of kinds that this version does not know are passed over.
 pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let mut lines = BufReader::new(File::open(path).map_err(io)?);
-    let mut buffer = Vec::new();
-    let mut line = 0;
-    loop {
-        buffer.clear();
-        line += 1;
-        if lines.read_until(b'\n', &mut buffer).map_err(io)? == 0 {
-            return Ok(());
+    let mut lines = Lines::open(path)?;
+    while let Some(found) = lines.next()? {
+        match found {
+            Found::Event(event) => each(*event),
+            Found::Unknown { .. } | Found::Torn => {}
         }
-        let is_torn = buffer.last() != Some(&b'\n');
-        match serde_json::from_slice::<Stamped>(&buffer) {
-            Ok(event) => each(event),
-            Err(_) if is_torn || is_of_a_later_version(&buffer) => {}
-            Err(source) => return Err(ReadError::Line { path: path.to_owned(), line, source }),
+    }
+    Ok(())
+}
+
+/// Reads a journal that is to be written on: every event has to be known and in its place.
+pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, ReadError> {
+    let mut lines = Lines::open(path)?;
+    let mut whole = Whole::default();
+    while let Some(found) = lines.next()? {
+        let (path, line) = (path.to_owned(), lines.line);
+        let event = match found {
+            Found::Torn => break,
+            Found::Unknown { event } => {
+                return Err(ReadError::Newer { path, line, what: format!("`{event}` is an unknown event") });
+            }
+            Found::Event(event) => *event,
+        };
+        if let Event::LoopStart(LoopStart { schema, .. }) = &event.event
+            && *schema > SCHEMA
+        {
+            let what = format!("its schema is {schema}, and this one knows {SCHEMA}");
+            return Err(ReadError::Newer { path, line, what });
+        }
+        let expected = whole.last_seq + 1;
+        if event.seq != expected {
+            return Err(ReadError::Order { path, line, expected, found: event.seq });
+        }
+        whole = Whole { last_seq: expected, length: lines.offset, is_open: lines.is_open };
+        each(event);
+    }
+    Ok(whole)
+}
+
+/// What stands on a line.
+enum Found {
+    Event(Box<Stamped>),
+    Unknown { event: String },
+    Torn,
+}
+
+struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    buffer: Vec<u8>,
+    line: usize,
+    offset: u64,
+    is_open: bool,
+}
+
+impl Lines {
+    fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(256 * 1024, file),
+            buffer: Vec::new(),
+            line: 0,
+            offset: 0,
+            is_open: false,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<Found>, ReadError> {
+        self.buffer.clear();
+        self.line += 1;
+        let read = self.file.read_until(b'\n', &mut self.buffer);
+        let read = read.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.offset += read as u64;
+        self.is_open = self.buffer.last() != Some(&b'\n');
+        match serde_json::from_slice::<Stamped>(&self.buffer) {
+            Ok(event) => Ok(Some(Found::Event(Box::new(event)))),
+            Err(_) if self.is_open => Ok(Some(Found::Torn)),
+            Err(source) => match of_a_later_version(&self.buffer) {
+                Some(event) => Ok(Some(Found::Unknown { event })),
+                None => Err(ReadError::Line { path: self.path.clone(), line: self.line, source }),
+            },
         }
     }
 }
 
-fn is_of_a_later_version(line: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(line)
-        .is_ok_and(|value| ["event", "ts", "seq"].iter().all(|key| value.get(key).is_some()))
+fn of_a_later_version(line: &[u8]) -> Option<String> {
+    let value = serde_json::from_slice::<serde_json::Value>(line).ok()?;
+    let is_event = ["event", "ts", "seq"].iter().all(|key| value.get(key).is_some());
+    value.get("event").and_then(|event| event.as_str()).filter(|_| is_event).map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Result<usize, usize>) {
+    fn file(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn line_of(error: &ReadError) -> usize {
+        match error {
+            ReadError::Line { line, .. } | ReadError::Order { line, .. } | ReadError::Newer { line, .. } => {
+                *line
+            }
+            ReadError::Io { .. } => panic!("{error}"),
+        }
+    }
+
+    fn check(text: &str, expected: Result<usize, usize>) {
         let mut count = 0;
-        let read = read(file.path(), |_| count += 1);
-        let seen = match read {
-            Ok(()) => Ok(count),
-            Err(ReadError::Line { line, .. }) => Err(line),
-            Err(other) => panic!("{other}"),
-        };
+        let read = read(file(text).path(), |_| count += 1);
+        let seen = read.map(|()| count).map_err(|error| line_of(&error));
+        assert_eq!(seen, expected, "{text}");
+    }
+
+    fn check_whole(text: &str, expected: Result<(u64, usize, bool), usize>) {
+        let seen = read_whole(file(text).path(), |_| {}).map_err(|error| line_of(&error));
+        let expected =
+            expected.map(|(last_seq, length, is_open)| Whole { last_seq, length: length as u64, is_open });
         assert_eq!(seen, expected, "{text}");
     }
 
     const ENTER: &str = r#"{"event":"state_enter","ts":"2026-01-01T00:00:00.000Z","seq":1,"state":"a","iteration":1,"step":1,"attempt":1}"#;
+
+    fn second() -> String {
+        ENTER.replace("\"seq\":1", "\"seq\":2")
+    }
 
     #[test]
     fn a_torn_last_line_is_passed_over_and_nothing_else_is() {
@@ -88,5 +212,28 @@ mod tests {
         let later = r#"{"event":"teleport","ts":"2026-01-01T00:00:00.000Z","seq":2,"where":"x"}"#;
         let more = ENTER.replace(r#""attempt":1"#, r#""attempt":1,"mood":"fine""#);
         check(&format!("{later}\n{more}\n"), Ok(1));
+        check_whole(&format!("{ENTER}\n{later}\n"), Err(2));
+    }
+
+    #[test]
+    fn who_writes_on_knows_where_the_whole_events_end() {
+        let (one, two) = (ENTER.len() + 1, second().len() + 1);
+        check_whole("", Ok((0, 0, false)));
+        check_whole(&format!("{ENTER}\n{}\n", second()), Ok((2, one + two, false)));
+        check_whole(&format!("{ENTER}\n{}", &second()[..50]), Ok((1, one, false)));
+        // Only the end of the line is missing: the event is whole.
+        check_whole(&format!("{ENTER}\n{}", second()), Ok((2, one + two - 1, true)));
+    }
+
+    #[test]
+    fn a_line_that_was_taken_out_or_doubled_is_noticed() {
+        check_whole(&format!("{ENTER}\n{ENTER}\n"), Err(2));
+        check_whole(&format!("{}\n", second()), Err(1));
+    }
+
+    #[test]
+    fn a_newer_journal_is_not_understood() {
+        let start = r#"{"event":"loop_start","ts":"2026-01-01T00:00:00.000Z","seq":1,"loop":"a","run_id":"a-1","definition_sha256":"","max_iterations":1,"inputs":[],"llm":"off","strict":false,"source":{"file":"","lines":{}},"schema":99}"#;
+        check_whole(&format!("{start}\n"), Err(1));
     }
 }

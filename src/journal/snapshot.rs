@@ -20,11 +20,12 @@ use super::files::RunFiles;
 /// The version of the format. Readers refuse a newer one.
 pub const SCHEMA: u32 = 1;
 
+/// How many messages, the last ones, are in the file: the cost of a step must not grow with the length of the run.
+const MESSAGES: usize = 100;
+
 /// What the file says that the engine does not know.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
-    /// The overrides of the command line.
-    pub overrides: Value,
     /// The claimed paths.
     pub scope: Vec<String>,
     /// The process.
@@ -56,7 +57,8 @@ pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last
         "prev": run.prev().map(result),
         "last_result": run.evaluation().map(|seen| json!({ "verdict": seen.verdict, "details": seen.details })),
         "context": start.context,
-        "messages": run.messages(),
+        "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
+        "message_count": run.messages().len(),
         "counters": counters(engine),
         "budget": run.usage(),
         "handoffs": run.handoffs(),
@@ -65,7 +67,7 @@ pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last
         "updated_at": now,
         "elapsed_ms": millis(engine.elapsed()),
         "definition_sha256": start.event.definition_sha256,
-        "overrides": around.overrides,
+        "overrides": start.event.overrides,
         "scope": around.scope,
         "pid": around.pid,
         "host": around.host,
@@ -153,5 +155,14 @@ fn counters(engine: &Engine<'_>) -> Value {
         .filter(|(step, _)| matches!(step.evaluate, Some(Evaluate::Convergence(_))))
         .map(|(step, memory)| (step.name.to_string(), memory.clone()))
         .collect();
-    json!({ "retries": run.attempt().saturating_sub(1), "edges": edges, "convergence": convergence })
+    let stall: Map<String, Value> = run
+        .streaks()
+        .map(|(id, visits)| (engine.machine().step(id).name.to_string(), visits.into()))
+        .collect();
+    json!({
+        "retries": run.attempt().saturating_sub(1),
+        "edges": edges,
+        "convergence": convergence,
+        "stall": stall,
+    })
 }

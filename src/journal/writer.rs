@@ -3,16 +3,19 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::time::Timestamp;
-use crate::engine::event::{ActionComplete, Event, Stamped, TAIL};
-use crate::evaluate::observation::Text;
+use crate::engine::event::{ActionComplete, Event, Stamped, is_long};
+use crate::evaluate::observation::{Observation, Stream, Text};
 
 use super::files::RunFiles;
+use super::reader::Whole;
+use super::{fault, streams};
 
 /// The journal of one run.
 ///
@@ -31,38 +34,59 @@ impl Journal {
     /// Begins the journal of a new run.
     pub fn create(files: &RunFiles, redactor: Redactor) -> io::Result<Self> {
         let path = files.journal();
-        let file = fs_err::OpenOptions::new().append(true).create_new(true).open(path)?;
-        Ok(Self { file: file.into_parts().0, length: 0, seq: 0, redactor, streams: files.streams() })
+        let file = fs_err::OpenOptions::new().append(true).create_new(true).open(path)?.into_parts().0;
+        fault::point();
+        Ok(Self { file, length: 0, seq: 0, redactor, streams: files.streams() })
     }
 
-    /// Appends events and returns them as they were written: numbered, dated, without secrets. `path` names the loops
-    /// that are running, the outermost first.
+    /// Goes on with the journal of an earlier run. Half a line at its end is cut off: nothing is written behind it.
+    pub fn go_on(files: &RunFiles, redactor: Redactor, whole: Whole) -> io::Result<Self> {
+        let mut file = fs_err::OpenOptions::new().append(true).open(files.journal())?.into_parts().0;
+        let mut length = whole.length;
+        file.set_len(length)?;
+        fault::point();
+        if whole.is_open {
+            file.write_all(b"\n")?;
+            length += 1;
+        }
+        Ok(Self { file, length, seq: whole.last_seq, redactor, streams: files.streams() })
+    }
+
+    /// Appends events and returns them as they were written: numbered, dated by the clock and by the time that the run
+    /// has taken, without secrets. `path` names the loops that are running, the outermost first.
     pub fn append(
         &mut self,
         events: Vec<Event>,
-        at: Timestamp,
+        (ts, at): (Timestamp, Duration),
         path: &[LoopName],
     ) -> io::Result<Vec<Stamped>> {
         let depth = u32::try_from(path.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let path = if depth == 0 { &[] } else { path };
         let mut lines = Vec::with_capacity(events.len() * 256);
         let mut written = Vec::with_capacity(events.len());
+        let mut seq = self.seq;
         for event in events {
-            if let Event::ActionComplete(complete) = &event {
-                self.keep_streams(complete, self.seq + 1)?;
-            }
-            self.seq += 1;
-            let stamped = Stamped { ts: at, seq: self.seq, depth, path: path.to_vec(), event };
-            let stamped = self.without_secrets(stamped)?;
+            seq += 1;
+            let event = if let Event::ActionComplete(complete) = event {
+                let complete = self.clean(complete);
+                self.keep_streams(&complete, seq)?;
+                Event::ActionComplete(complete)
+            } else {
+                event
+            };
+            let stamped = self.without_secrets(Stamped { ts, seq, at, depth, path: path.to_vec(), event })?;
             serde_json::to_writer(&mut lines, &stamped)?;
             lines.push(b'\n');
             written.push(stamped);
         }
+        fault::torn(&mut self.file, &lines);
         if let Err(error) = self.file.write_all(&lines) {
             // A reader tolerates half a line at the end, but it should not have to.
             let _best_effort = self.file.set_len(self.length);
             return Err(error);
         }
+        fault::point();
+        self.seq = seq;
         self.length += lines.len() as u64;
         Ok(written)
     }
@@ -82,6 +106,17 @@ impl Journal {
         self.redactor.json(value);
     }
 
+    /// Hides secrets in whole streams, before anything is cut: the end of a cut secret would be none any more.
+    fn clean(&self, complete: ActionComplete) -> ActionComplete {
+        if self.redactor.is_empty() {
+            return complete;
+        }
+        let clean = |text: &Text| text.with(self.redactor.text(text.as_str()).into_owned());
+        let ActionComplete { step, seen, usage } = complete;
+        let (stdout, stderr) = (clean(&seen.stdout), clean(&seen.stderr));
+        ActionComplete { step, seen: Observation { stdout, stderr, ..seen }, usage }
+    }
+
     fn without_secrets(&self, stamped: Stamped) -> io::Result<Stamped> {
         if self.redactor.is_empty() {
             return Ok(stamped);
@@ -94,17 +129,15 @@ impl Journal {
     /// Writes streams that are longer than an event can carry to files of their own, before the event that has
     /// their ends, named by the number of that event.
     fn keep_streams(&self, complete: &ActionComplete, seq: u64) -> io::Result<()> {
-        for (stream, name) in [(&complete.seen.stdout, "stdout"), (&complete.seen.stderr, "stderr")] {
-            if is_long(stream) {
+        let seen = &complete.seen;
+        for (text, stream) in [(&seen.stdout, Stream::Stdout), (&seen.stderr, Stream::Stderr)] {
+            if is_long(text) {
                 fs_err::create_dir_all(&self.streams)?;
-                let path = self.streams.join(format!("{seq:06}.{name}"));
-                fs_err::write(path, self.redactor.text(stream.as_str()).as_bytes())?;
+                fault::point();
+                fs_err::write(streams::path(&self.streams, seq, stream), text.as_str().as_bytes())?;
+                fault::point();
             }
         }
         Ok(())
     }
-}
-
-fn is_long(text: &Text) -> bool {
-    text.as_str().len() > TAIL
 }

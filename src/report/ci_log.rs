@@ -12,7 +12,7 @@ use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{ActionKind, Event, LoopStart, RouteReason, Stamped};
+use crate::engine::event::{ActionKind, Event, LoopResume, LoopStart, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -49,6 +49,7 @@ impl CiLog {
     fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::LoopStart(start) => self.loop_start(start),
+            Event::LoopResume(resume) => self.loop_resume(resume),
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Judge { .. }
@@ -112,12 +113,18 @@ impl CiLog {
     }
 
     fn loop_start(&mut self, start: &LoopStart) -> io::Result<()> {
-        self.levels.max_iterations = start.max_iterations;
         if self.levels.is_nested() {
             return Ok(());
         }
         let cap = plural(start.max_iterations, "iteration");
         self.line("▶", &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id))
+    }
+
+    fn loop_resume(&mut self, resume: &LoopResume) -> io::Result<()> {
+        let cap = self.levels.max_iterations;
+        let place = format!("{}{}", self.levels.prefix, resume.from_state);
+        let why = resume.reason.words();
+        self.line("▶", &format!("[{}/{cap}] goes on in {place}: the run {why}", resume.iteration))
     }
 
     /// Returns `[2/20] fix`.
@@ -268,6 +275,10 @@ impl Sink for CiLog {
         self.levels.event(stamped);
         self.show(&stamped.event)?;
         self.out.flush()
+    }
+
+    fn past(&mut self, stamped: &Stamped) {
+        self.levels.event(stamped);
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {

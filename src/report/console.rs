@@ -69,12 +69,14 @@ impl Console {
             return if is_end { self.finish() } else { Ok(()) };
         }
         match event {
-            Event::LoopStart(start) => {
-                self.levels.max_iterations = start.max_iterations;
-                Ok(())
+            Event::LoopResume(resume) => {
+                let place = format!("{}{}", self.levels.prefix, resume.from_state);
+                let cap = self.levels.max_iterations;
+                self.line(&format!("[{}/{cap}] goes on in {}", resume.iteration, one_line(&place, 400)))
             }
             Event::SubLoopStart { .. } => self.head(),
-            Event::StateEnter { .. }
+            Event::LoopStart(_)
+            | Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Message { .. }
             | Event::Judge { .. }
@@ -255,6 +257,10 @@ impl Sink for Console {
         }
         self.show(&stamped.event)?;
         self.out.flush()
+    }
+
+    fn past(&mut self, stamped: &Stamped) {
+        self.levels.event(stamped);
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {

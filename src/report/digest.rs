@@ -95,6 +95,7 @@ pub struct Digest {
     pub places: Places,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
+    took: Duration,
     start: Option<LoopStart>,
     first: Vec<Step>,
     last: VecDeque<Step>,
@@ -105,6 +106,7 @@ pub struct Digest {
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
+    continuation: Option<String>,
     trees: IndexMap<StateName, (Tree, bool)>,
     tracker: Tracker,
     end: Option<LoopComplete>,
@@ -128,6 +130,10 @@ impl Digest {
     pub fn event(&mut self, stamped: &Stamped) {
         self.began.get_or_insert(stamped.ts);
         self.seen_until = Some(stamped.ts);
+        self.took = self.took.max(stamped.at);
+        if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
+            self.resume();
+        }
         if let Some(step) = self.tracker.event(stamped) {
             self.keep(&step);
         }
@@ -137,6 +143,11 @@ impl Digest {
         }
         match &stamped.event {
             Event::LoopStart(start) => self.start = Some(start.clone()),
+            Event::LoopResume(resume) => {
+                if let Some(start) = &mut self.start {
+                    start.change(resume);
+                }
+            }
             Event::Route { from, to, verdict, .. } => {
                 let edge = self.edges.entry((from.clone(), to.clone())).or_default();
                 edge.count += 1;
@@ -146,6 +157,7 @@ impl Digest {
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
             Event::Handoff(handoff) => {
                 self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
+                self.continuation.clone_from(&handoff.continuation);
             }
             Event::LoopComplete(end) => self.end = Some(end.clone()),
             Event::StateEnter { .. }
@@ -163,6 +175,16 @@ impl Digest {
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }
+    }
+
+    /// Returns how deep the loop is that this is about, 0 for the run itself.
+    pub fn depth(&self) -> u32 {
+        self.tracker.depth()
+    }
+
+    /// Returns what the work left to say when the run was handed off.
+    pub fn continuation(&self) -> Option<&str> {
+        self.continuation.as_deref()
     }
 
     /// Returns how the run began, if the journal says so.
@@ -249,8 +271,8 @@ impl Digest {
     pub fn duration(&self) -> Duration {
         match (&self.end, self.began, self.seen_until) {
             (Some(end), ..) => Duration::from_millis(end.duration_ms),
-            (None, Some(began), Some(until)) => until.since(began),
-            (None, ..) => Duration::ZERO,
+            (None, Some(began), Some(until)) if self.took.is_zero() => until.since(began),
+            (None, ..) => self.took,
         }
     }
 
@@ -427,6 +449,32 @@ impl Digest {
         };
         sentence.words(", so the run was killed or is still running");
         sentence.0
+    }
+
+    /// The run goes on: its end was none, and a step that was cut off is not finished.
+    fn resume(&mut self) {
+        (self.end, self.handoff, self.continuation) = (None, None, None);
+        let Some(step) = self.tracker.suspended() else { return };
+        let (number, state, standing) = (step.number, step.state.clone(), step.standing());
+        let (duration, verdict) = (step.duration(), step.verdict().cloned());
+        let is_it = |row: &Step| row.number == number && row.state == state;
+        if self.last.pop_back_if(|row| is_it(row)).is_none() {
+            self.first.pop_if(|row| is_it(row));
+        }
+        let Some(count) = self.states.get_mut(&state) else { return };
+        count.visits = count.visits.saturating_sub(1);
+        count.duration = count.duration.saturating_sub(duration);
+        match standing {
+            Standing::Failing => count.failing = count.failing.saturating_sub(1),
+            Standing::Passing => count.passing = count.passing.saturating_sub(1),
+            Standing::Open => {}
+        }
+        if let Some(times) = verdict.and_then(|verdict| count.verdicts.get_mut(verdict.as_str())) {
+            *times = times.saturating_sub(1);
+        }
+        if count.visits == 0 {
+            self.states.shift_remove(&state);
+        }
     }
 
     fn keep(&mut self, step: &Step) {

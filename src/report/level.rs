@@ -39,12 +39,14 @@ impl Level {
 pub(super) struct Levels {
     inner: Level,
     outer: Vec<Level>,
+    /// The loop below the last one that an event was about, which goes on when the run is resumed inside of it.
+    left: Option<Level>,
 }
 
 impl Levels {
     /// Makes the level of the run itself.
     pub(super) fn new() -> Self {
-        Self { inner: Level::new(0, String::new()), outer: Vec::new() }
+        Self { inner: Level::new(0, String::new()), outer: Vec::new(), left: None }
     }
 
     /// Goes up or down to the loop that an event belongs to, and gives the event to its digest. The levels above see
@@ -55,11 +57,28 @@ impl Levels {
             let level = Level::new(stamped.depth, prefix);
             self.outer.push(std::mem::replace(&mut self.inner, level));
         }
+        if let (Event::LoopResume(_), true) = (&stamped.event, stamped.depth as usize > self.outer.len()) {
+            let is_it = |level: &mut Level| level.digest.depth() == stamped.depth;
+            let prefix = || {
+                let name = stamped.path.last().map(ToString::to_string).unwrap_or_default();
+                format!("{}{name} › ", self.inner.prefix)
+            };
+            let level = self.left.take_if(is_it).unwrap_or_else(|| Level::new(stamped.depth, prefix()));
+            self.outer.push(std::mem::replace(&mut self.inner, level));
+        }
         while (stamped.depth as usize) < self.outer.len()
             && let Some(level) = self.outer.pop()
         {
-            self.inner = level;
+            self.left = Some(std::mem::replace(&mut self.inner, level));
         }
+        let cap = if let Event::LoopStart(start) = &stamped.event {
+            Some(start.max_iterations)
+        } else if let Event::LoopResume(resume) = &stamped.event {
+            resume.changes.max_iterations
+        } else {
+            None
+        };
+        self.inner.max_iterations = cap.unwrap_or(self.inner.max_iterations);
         for level in self.outer.iter_mut().chain([&mut self.inner]) {
             level.digest.event(stamped);
             level.recent.settle(&level.digest);

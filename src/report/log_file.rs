@@ -18,11 +18,12 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Begins the log of a run.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    /// Begins the log of a run, or goes on with that of its earlier part.
+    pub fn open(path: &Path) -> io::Result<Self> {
         // Appended to: a run in the background writes here what would have gone to the terminal.
-        let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0;
-        Ok(Self { file: BufWriter::new(file), left: LIMIT })
+        let file = fs_err::OpenOptions::new().append(true).create(true).open(path)?.into_parts().0;
+        let length = file.metadata()?.len();
+        Ok(Self { file: BufWriter::new(file), left: LIMIT.saturating_sub(length) })
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
@@ -53,6 +54,7 @@ impl Sink for LogFile {
             // What an action printed is in the file before the run goes on.
             Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),
             Event::LoopStart(_)
+            | Event::LoopResume(_)
             | Event::StateEnter { .. }
             | Event::Evaluate { .. }
             | Event::Route { .. }

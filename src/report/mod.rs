@@ -38,6 +38,9 @@ pub trait Sink {
     /// Takes the next event.
     fn event(&mut self, event: &Stamped) -> io::Result<()>;
 
+    /// Takes an event of an earlier part of a run that goes on: known already, and not shown again.
+    fn past(&mut self, _event: &Stamped) {}
+
     /// Takes a line that the running action printed.
     fn output(&mut self, _line: OutputLine<'_>) -> io::Result<()> {
         Ok(())
@@ -65,6 +68,11 @@ impl Sinks {
     /// Shows an event everywhere.
     pub fn event(&mut self, event: &Stamped) {
         self.each(|sink| sink.event(event));
+    }
+
+    /// Tells every sink what happened before the run was resumed.
+    pub fn past(&mut self, event: &Stamped) {
+        self.active.iter_mut().for_each(|sink| sink.past(event));
     }
 
     /// Shows a line everywhere.

@@ -343,6 +343,7 @@ pub struct Tracker {
     passing: Option<Step>,
     failing: Option<Step>,
     last: Option<Step>,
+    suspended: Option<Step>,
     trouble: Option<(StateName, String)>,
     steps: u64,
     iteration: u32,
@@ -370,9 +371,21 @@ impl Tracker {
         }
         let inner = self.inner.take();
         match &stamped.event {
+            Event::LoopResume(_) => {
+                // A step that the end of the run cut off goes on, and so does a sub-loop.
+                self.current = self.suspended.take().or_else(|| self.current.take());
+                self.inner = inner;
+                None
+            }
             Event::StateEnter { state, iteration, step, attempt } => {
+                let is_again = self.current.as_ref().is_some_and(|current| current.number == *step);
+                if is_again {
+                    // It was not finished, and is the same step: what it came to counts once.
+                    self.current = None;
+                    self.inner = inner;
+                }
                 let finished = self.finish();
-                (self.steps, self.iteration) = (self.steps + 1, *iteration);
+                (self.steps, self.iteration) = (u64::from(*step), *iteration);
                 let entered = Step { attempt: *attempt, ..Step::new(*step, state, *iteration, stamped.ts) };
                 self.current = Some(entered);
                 finished
@@ -392,10 +405,13 @@ impl Tracker {
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
                 step.judged = Some(Judged { evaluator, verdict, details: short(details) });
             }),
-            Event::SubLoopStart { r#loop, .. } => self.with_current(|step| {
-                let text = format!("loop {}", text::head(r#loop, MAX_ACTION));
-                step.action = Some(Action { text, kind: ActionKind::SubLoop });
-            }),
+            Event::SubLoopStart { r#loop, .. } => {
+                self.inner = inner;
+                self.with_current(|step| {
+                    let text = format!("loop {}", text::head(r#loop, MAX_ACTION));
+                    step.action = Some(Action { text, kind: ActionKind::SubLoop });
+                })
+            }
             Event::SubLoopComplete(complete) => self.with_current(|step| {
                 step.result =
                     Some(ActionResult::of_sub_loop(complete, inner.as_deref().and_then(Self::failing)));
@@ -421,6 +437,9 @@ impl Tracker {
                         && step.state == end.final_state
                         && step.route.is_none();
                 });
+                let is_cut =
+                    |step: &&Step| end.outcome.is_resumable() && step.route.is_none() && !step.closing;
+                self.suspended = self.current.as_ref().filter(is_cut).cloned();
                 self.finish()
             }
             Event::LoopStart(_)
@@ -439,6 +458,11 @@ impl Tracker {
     /// Returns the step that is not finished.
     pub fn current(&self) -> Option<&Step> {
         self.current.as_ref()
+    }
+
+    /// Returns the step that the end of the run cut off, if it did and the run can go on.
+    pub fn suspended(&self) -> Option<&Step> {
+        self.suspended.as_ref()
     }
 
     /// Returns the last finished step that failed.

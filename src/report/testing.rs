@@ -9,7 +9,8 @@ use super::digest::Digest;
 use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
 use crate::engine::event::{
-    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, RouteReason, Source, Stamped,
+    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, Overrides, RouteReason, SCHEMA, Source,
+    Stamped,
 };
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::observation::{Observation, Text};
@@ -51,6 +52,9 @@ impl Journal {
                 file: format!(".loops/{name}.yaml"),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
+            context: Map::new(),
+            overrides: Overrides::default(),
+            schema: SCHEMA,
         }));
         journal
     }

@@ -27,6 +27,7 @@ mod continuation;
 mod git;
 mod lines;
 pub mod recording;
+pub mod replay;
 mod servers;
 mod sub_loop;
 mod survey;
@@ -35,6 +36,7 @@ mod tree;
 
 use agent::Agents;
 use clock::Clock;
+use replay::Left;
 
 /// How often sinks are told that time passes.
 const TICK: Duration = Duration::from_millis(100);
@@ -53,6 +55,10 @@ pub struct World {
     pub agents: Agents,
     /// The time.
     pub clock: Clock,
+    /// The time that the run took before this process.
+    pub before: Duration,
+    /// The loops below the outermost one in which the run was left.
+    pub left: Left,
     /// The environment that actions inherit.
     pub env: BTreeMap<String, String>,
     /// The directory in which actions run, which is the working directory of this process.
@@ -85,7 +91,7 @@ pub struct JournalError(#[from] io::Error);
 
 /// Runs to the end, and returns how the run ended.
 pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
-    let begun = world.clock.elapsed();
+    let begun = world.elapsed().saturating_sub(engine.elapsed());
     loop {
         let input = match engine.next() {
             Next::Done(complete) => {
@@ -96,7 +102,8 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
             Next::Begin => Input::Begin,
             Next::Wait(wait) => world.wait(wait).await,
             Next::SubLoop(request) => {
-                Input::SubLoopDone(sub_loop::perform(request, engine.start(), world).await?)
+                let step = engine.run().step();
+                Input::SubLoopDone(sub_loop::perform(request, (engine.start(), step), world).await?)
             }
             Next::Prompt(request) => {
                 let (seen, usage) = agent::perform(request, world).await;
@@ -108,7 +115,7 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
         };
-        let now = world.clock.elapsed().saturating_sub(begun);
+        let now = world.elapsed().saturating_sub(begun);
         let mut events = match (world.cancel.signal(), &input) {
             (
                 Some(signal),
@@ -126,13 +133,18 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
 }
 
 impl World {
+    /// Returns how long the run has taken, without the pauses between its parts.
+    fn elapsed(&self) -> Duration {
+        self.before + self.clock.elapsed()
+    }
+
     /// State first, then talk.
     fn record(&mut self, engine: &Engine<'_>, events: Vec<Event>) -> Result<(), JournalError> {
         if events.is_empty() {
             return Ok(());
         }
         let now = self.clock.now();
-        let written = self.journal.append(events, now, &self.path)?;
+        let written = self.journal.append(events, (now, self.elapsed()), &self.path)?;
         if self.path.len() == 1 {
             // A sub-loop is work of a state of the run; where the run stands does not change with it.
             let mut content = snapshot::snapshot(engine, &self.surroundings, now, self.journal.last_seq());

@@ -1,9 +1,14 @@
 //! Performs a sub-loop: a run of its own inside a step, with the same journal, sinks and requests to end.
 
+use std::time::Duration;
+
+use crate::base::redact;
+use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
 
-use super::{JournalError, World, drive};
+use super::replay::Level;
+use super::{JournalError, SubLoop, World, drive};
 
 /// Loops that call each other deeper than this do so by mistake.
 const DEEPEST: usize = 16;
@@ -11,7 +16,7 @@ const DEEPEST: usize = 16;
 /// Runs a loop to its end. The inner error says why it could not begin.
 pub(super) async fn perform(
     request: &SubLoopRequest,
-    around: &Start,
+    (around, step): (&Start, u32),
     world: &mut World,
 ) -> Result<Result<SubLoopEnd, String>, JournalError> {
     if world.path.len() > DEEPEST {
@@ -22,9 +27,14 @@ pub(super) async fn perform(
         Ok(sub) => sub,
         Err(why) => return Ok(Err(why)),
     };
-    sub.start.at = world.clock.now();
+    let left = world.left.take(&request.name, step);
     world.path.push(sub.machine.name.clone());
-    let mut engine = Engine::new(&sub.machine, sub.start);
+    let mut engine = if let Some(level) = left {
+        again(level, &sub, request)
+    } else {
+        sub.start.at = world.clock.now();
+        Engine::new(&sub.machine, sub.start)
+    };
     let ended = Box::pin(drive(&mut engine, world)).await;
     world.path.pop();
     let complete = ended?;
@@ -32,4 +42,22 @@ pub(super) async fn perform(
     let run = engine.run();
     let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
     Ok(Ok(SubLoopEnd { complete, captured, output, handoff, usage }))
+}
+
+/// Makes a sub-loop that goes on where it was left. What it began with is what it goes on with.
+fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Engine<'s> {
+    let how = match level.standing() {
+        Standing::Open(resume) => Some(resume),
+        Standing::Over(_) | Standing::Lost(_) => None,
+    };
+    let before = level.past.elapsed();
+    let start = Start {
+        context: redact::filled(&level.past.start().context, &sub.start.context),
+        event: level.past.start().clone(),
+        at: level.at,
+        timeout: request.limit(before),
+        deadline: request.deadline.map(|deadline| before + deadline),
+        ..sub.start.clone()
+    };
+    Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO)
 }

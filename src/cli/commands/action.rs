@@ -50,17 +50,17 @@ fn inputs(env: &Env, args: &mut RunArgs) -> Result<(), CliError> {
     args.context.extend(pairs(env, "context")?);
     if let Some(strict) = input(env, "strict") {
         let strict = boolean("strict", &strict)?;
-        (args.strict, args.no_strict) = (strict, !strict);
+        (args.manner.strict, args.manner.no_strict) = (strict, !strict);
     }
     if let Some(deadline) = input(env, "deadline") {
         let deadline = crate::base::time::parse_duration(&deadline).map_err(|error| {
             CliError::invalid(format!("the input `deadline`: {error}"))
                 .help("write `5h45m` or a number of seconds")
         })?;
-        args.deadline = Some(deadline);
+        args.manner.deadline = Some(deadline);
     }
     if let Some(directory) = input(env, "report-dir") {
-        args.report_dir = Some(directory.into());
+        args.manner.report_dir = Some(directory.into());
     }
     Ok(())
 }

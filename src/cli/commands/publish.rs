@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::text::one_line;
 use crate::ci::Provider;
-use crate::cli::args::RunArgs;
+use crate::cli::args::Manner;
 use crate::cli::env::Env;
 use crate::cli::output::Output;
 use crate::journal::files::RunFiles;
@@ -29,7 +29,7 @@ pub(super) struct Publication {
 
 impl Publication {
     pub(super) fn new(
-        args: &RunArgs,
+        manner: &Manner,
         env: &Env,
         provider: Provider,
         prepared: &Prepared,
@@ -39,7 +39,7 @@ impl Publication {
         let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
         Self {
             provider,
-            directory: args.report_dir.clone(),
+            directory: manner.report_dir.clone(),
             artifact_name: artifact_name(env, &prepared.machine.name.file_stem(), files),
             root,
             workspace,
@@ -109,7 +109,9 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
         [(files.journal(), "events.jsonl"), (files.state(), "state.json"), (files.log(), "output.log")]
     {
         let copy = directory.join(name);
-        if file.exists() && !copy.exists() {
+        if file.exists() {
+            // There may be one of an earlier part of the run, and the state is another file every time.
+            let _absent = std::fs::remove_file(&copy);
             fs_err::hard_link(&file, &copy).or_else(|_| fs_err::copy(&file, &copy).map(|_| ()))?;
         }
     }

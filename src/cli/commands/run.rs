@@ -15,29 +15,32 @@ use crate::base::template::{Fallback, Namespace, walk};
 use crate::base::territory::Territory;
 use crate::base::text::plural;
 use crate::ci::Provider;
-use crate::cli::args::RunArgs;
+use crate::cli::args::{Manner, RunArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::definition::load::DIRECTORY;
+use crate::definition::load::{DIRECTORY, Located};
 use crate::definition::schema::Count;
-use crate::engine::event::{Llm, LoopComplete, LoopStart, Source};
+use crate::engine::event::{Llm, LoopComplete, LoopStart, Overrides, SCHEMA, Source};
 use crate::engine::outcome::Outcome;
 use crate::engine::{Engine, Start};
+use crate::journal::claim::Claim;
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::context::{self, Given};
 use crate::machine::{Budget, Machine, graph};
-use crate::process::signal;
+use crate::process::signal::{self, Cancel};
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, Look, Verbosity};
 use crate::report::log_file::LogFile;
+use crate::run::agent::Agents;
 use crate::run::clock::Clock;
+use crate::run::replay::Left;
 use crate::run::{World, drive};
 
-use super::agents::{self, Decided};
+use super::agents;
 use super::background;
 use super::claim;
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
@@ -47,7 +50,7 @@ use super::sub_loops::Library;
 use super::worktree::Worktree;
 
 /// Where a run shows itself.
-enum Face {
+pub(super) enum Face {
     /// A person's terminal, or a pipe.
     Person,
     /// A CI system.
@@ -57,12 +60,12 @@ enum Face {
 pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let in_background = args.background && !args.dry_run;
     if in_background && !background::is_here(env) {
-        return runtime()?.block_on(background::start(output));
+        return Cancelling::listen()?.block_on(async |_| background::start(output).await);
     }
     if in_background {
         background::leave_session();
     }
-    let face = face(args, env)?;
+    let face = face(&args.manner, env)?;
     let mut prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
     let context = resolve(&prepared, args, env, output)?;
     if args.dry_run {
@@ -74,19 +77,72 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
-    let in_ci = matches!(face, Face::Ci(_));
-    let decided = agents::decide(&args.llm, &prepared.machine, in_ci, env, output)?;
-    runtime()?.block_on(started(args, env, output, face, prepared, context, decided))
+    let manner = at_home(&args.manner, &prepared)?;
+    let decided =
+        agents::decide(&args.manner.llm, &prepared.machine, matches!(face, Face::Ci(_)), env, output)?;
+    let cancelling = Cancelling::listen()?;
+    cancelling.block_on(async |mut cancel| {
+        let clock = Clock::start();
+        let loops = prepared.located.root.join(DIRECTORY);
+        let random = uuid::Uuid::new_v4().as_fields().0;
+        let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
+        let redactor = Redactor::new(env.secrets());
+        let library = Library::new(&prepared.located.root);
+        let worktree = if args.worktree {
+            let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
+            worktree.root().clone_into(&mut prepared.located.root);
+            Some(worktree)
+        } else {
+            None
+        };
+        let territory = claim::territory(&prepared, &context, env, &redactor)?;
+        let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
+        let claim = claim::take(wanted, args.manner.queue, &files, &mut cancel, output).await?;
+        if let Some(worktree) = &worktree {
+            worktree.create(output)?;
+        }
+        let journal = open(&files, redactor).inspect_err(|_| {
+            if let Some(worktree) = &worktree {
+                worktree.close(true, output);
+            }
+        })?;
+        let sinks = sinks(&manner, args.background, output, &face, &files);
+        let mut start = start((args, &manner), &face, &prepared, &files, context, env, &clock);
+        start.event.llm = decided.llm;
+        (start.budget, start.on_handoff) = (decided.budget, decided.on_handoff);
+        let agents = decided.agents;
+        let scene = Scene { manner: &manner, env, output, face, prepared, library };
+        let launch = Launch { scene, files, journal, sinks, clock, agents, territory, claim, worktree };
+        let driven =
+            launch.drive(cancel, Duration::ZERO, Left::default(), |machine| Engine::new(machine, start));
+        Box::pin(driven).await
+    })
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::failed("cannot start", &error))
+/// Listens for requests to end from the moment it is made.
+pub(super) struct Cancelling {
+    runtime: tokio::runtime::Runtime,
+    cancel: Cancel,
 }
 
-fn face(args: &RunArgs, env: &Env) -> Result<Face, CliError> {
+impl Cancelling {
+    pub(super) fn listen() -> Result<Self, CliError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::failed("cannot start", &error))?;
+        let cancel = runtime.block_on(async { signal::listen() });
+        let cancel = cancel.map_err(|error| CliError::failed("cannot listen for signals", &error))?;
+        Ok(Self { runtime, cancel })
+    }
+
+    pub(super) fn block_on<W>(self, work: impl AsyncFnOnce(Cancel) -> W) -> W {
+        let Self { runtime, cancel } = self;
+        runtime.block_on(work(cancel))
+    }
+}
+
+pub(super) fn face(args: &Manner, env: &Env) -> Result<Face, CliError> {
     let lookup = env.lookup();
     let provider = match args.ci.as_deref() {
         Some("auto") => Provider::detect(&lookup),
@@ -185,103 +241,102 @@ fn plan(prepared: &Prepared, context: &Map<String, Value>) -> String {
     out
 }
 
-async fn started(
-    args: &RunArgs,
-    env: &Env,
-    output: &Output,
-    face: Face,
-    mut prepared: Prepared,
-    context: Map<String, Value>,
-    decided: Decided,
-) -> Result<u8, CliError> {
-    let args = &at_home(args, &prepared)?;
-    let mut cancel =
-        signal::listen().map_err(|error| CliError::failed("cannot listen for signals", &error))?;
-    let clock = Clock::start();
-    let loops = prepared.located.root.join(DIRECTORY);
-    let random = uuid::Uuid::new_v4().as_fields().0;
-    let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
-    let redactor = Redactor::new(env.secrets());
-    let mut library = Library::new(&prepared.located.root);
-    let worktree = if args.worktree {
-        let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
-        worktree.root().clone_into(&mut prepared.located.root);
-        Some(worktree)
-    } else {
-        None
-    };
-    let territory = claim::territory(&prepared, &context, env, &redactor)?;
-    let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
-    let claim = claim::take(wanted, args.queue, &files, &mut cancel, output).await?;
-    if let Some(worktree) = &worktree {
-        worktree.create(output)?;
-    }
-    let journal = open(&files, redactor.clone()).inspect_err(|_| {
-        if let Some(worktree) = &worktree {
-            worktree.close(true, output);
+/// What a run is put together from.
+pub(super) struct Scene<'l> {
+    pub(super) manner: &'l Manner,
+    pub(super) env: &'l Env,
+    pub(super) output: &'l Output,
+    pub(super) face: Face,
+    pub(super) prepared: Prepared,
+    pub(super) library: Library,
+}
+
+/// A run that has its scope and its journal, and can be let go.
+pub(super) struct Launch<'l> {
+    pub(super) scene: Scene<'l>,
+    pub(super) files: RunFiles,
+    pub(super) journal: Journal,
+    pub(super) sinks: Sinks,
+    pub(super) clock: Clock,
+    pub(super) agents: Agents,
+    pub(super) territory: Territory,
+    pub(super) claim: Claim,
+    pub(super) worktree: Option<Worktree>,
+}
+
+impl Launch<'_> {
+    /// Drives a run to its end, reports it, and returns its exit code. `before` is the time that it took before this
+    /// process, `left` are the loops in which it was left.
+    pub(super) async fn drive<E>(
+        self,
+        cancel: Cancel,
+        before: Duration,
+        left: Left,
+        engine: E,
+    ) -> Result<u8, CliError>
+    where
+        E: for<'m> FnOnce(&'m Machine) -> Engine<'m>,
+    {
+        let Self { scene, files, journal, sinks, clock, agents, territory, claim, worktree } = self;
+        let Scene { manner, env, output, face, prepared, mut library } = scene;
+        let publication = match &face {
+            Face::Ci(provider) => Some(provider.clone()),
+            Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
+        };
+        let publication =
+            publication.map(|provider| Publication::new(manner, env, provider, &prepared, &files));
+        if let Some(publication) = &publication {
+            publication.announce(output);
         }
-    })?;
-    let publication = match &face {
-        Face::Ci(provider) => Some(Publication::new(args, env, provider.clone(), &prepared, &files)),
-        Face::Person => args
-            .report_dir
-            .as_ref()
-            .map(|_| Publication::new(args, env, Provider::detect(&|_| None), &prepared, &files)),
-    };
-    if let Some(publication) = &publication {
-        publication.announce(output);
+        let mut world = World {
+            journal,
+            sinks,
+            cancel,
+            agents,
+            clock,
+            before,
+            left,
+            env: claim::passed_on(env_of_actions(manner, worktree.is_some(), env), &claim),
+            root: prepared.located.root.clone(),
+            redactor: Redactor::new(env.secrets()),
+            surroundings: surroundings(&territory),
+            files: files.clone(),
+            path: vec![prepared.machine.name.clone()],
+            sub_loops: Box::new(move |request, around| library.start(request, around)),
+        };
+        let mut engine = engine(&prepared.machine);
+        let ended = drive(&mut engine, &mut world).await;
+        for failure in world.sinks.take_failures() {
+            output.warning(&failure);
+        }
+        let host = world.agents.host;
+        let handoff = engine.run().handoff().cloned();
+        drop(world);
+        files.release();
+        let files = match &ended {
+            Ok(complete) => archived(&files, complete, output),
+            Err(_) => files,
+        };
+        // Also when the journal was lost: what is in it is reported, as far as the run got.
+        for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
+            output.warning(&warning);
+        }
+        if let Some(worktree) = &worktree {
+            let is_over = ended.as_ref().is_ok_and(|complete| !complete.outcome.is_resumable());
+            worktree.close(is_over, output);
+        }
+        // Not before the last file is written: until then the run is not for others to continue.
+        drop(claim);
+        if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
+            session::spawn(handoff.as_ref(), host, &files, env, output);
+        }
+        ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
     }
-    let surroundings = surroundings(args, &territory);
-    let sinks = sinks(args, output, &face, &files);
-    let mut start = start(args, &face, &prepared, &files, context, env, &clock);
-    start.event.llm = decided.llm;
-    (start.budget, start.on_handoff) = (decided.budget, decided.on_handoff);
-    let mut world = World {
-        journal,
-        sinks,
-        cancel,
-        agents: decided.agents,
-        clock,
-        env: claim::passed_on(env_of_actions(args, env), &claim),
-        root: prepared.located.root.clone(),
-        redactor,
-        surroundings,
-        files: files.clone(),
-        path: vec![prepared.machine.name.clone()],
-        sub_loops: Box::new(move |request, around| library.start(request, around)),
-    };
-    let mut engine = Engine::new(&prepared.machine, start);
-    let ended = drive(&mut engine, &mut world).await;
-    for failure in world.sinks.take_failures() {
-        output.warning(&failure);
-    }
-    let host = world.agents.host;
-    let handoff = engine.run().handoff().cloned();
-    drop(world);
-    files.release();
-    let files = match &ended {
-        Ok(complete) => archived(&files, complete, output),
-        Err(_) => files,
-    };
-    // Also when the journal was lost: what is in it is reported, as far as the run got.
-    for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
-        output.warning(&warning);
-    }
-    if let Some(worktree) = &worktree {
-        let is_over = ended.as_ref().is_ok_and(|complete| !complete.outcome.is_resumable());
-        worktree.close(is_over, output);
-    }
-    // Not before the last file is written: until then the run is not for others to continue.
-    drop(claim);
-    if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
-        session::spawn(handoff.as_ref(), host, &files, env, output);
-    }
-    ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
 }
 
 /// Moves to the directory where the loop is at home, so that actions start there; paths of the command line stay what
 /// they were.
-fn at_home(args: &RunArgs, prepared: &Prepared) -> Result<RunArgs, CliError> {
+pub(super) fn at_home(args: &Manner, prepared: &Prepared) -> Result<Manner, CliError> {
     let mut args = args.clone();
     args.report_dir = args.report_dir.map(|directory| absolute(&directory));
     let root = &prepared.located.root;
@@ -291,9 +346,9 @@ fn at_home(args: &RunArgs, prepared: &Prepared) -> Result<RunArgs, CliError> {
     Ok(args)
 }
 
-fn env_of_actions(args: &RunArgs, env: &Env) -> BTreeMap<String, String> {
-    let env = env.for_actions(args.pass_token);
-    if args.worktree { Worktree::env(env) } else { env }
+fn env_of_actions(manner: &Manner, in_worktree: bool, env: &Env) -> BTreeMap<String, String> {
+    let env = env.for_actions(manner.pass_token);
+    if in_worktree { Worktree::env(env) } else { env }
 }
 
 fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {
@@ -320,15 +375,21 @@ fn archived(files: &RunFiles, complete: &LoopComplete, output: &Output) -> RunFi
     })
 }
 
-fn sinks(args: &RunArgs, output: &Output, face: &Face, files: &RunFiles) -> Sinks {
+pub(super) fn sinks(
+    args: &Manner,
+    in_background: bool,
+    output: &Output,
+    face: &Face,
+    files: &RunFiles,
+) -> Sinks {
     let mut sinks = Sinks::default();
-    match LogFile::create(&files.log()) {
+    match LogFile::open(&files.log()) {
         Ok(log) => sinks.add(log),
         Err(error) => output.warning(&format!("there will be no log file: {error}")),
     }
     match face {
         // Nobody looks; the log has what the actions print.
-        _ if args.background => sinks.add(background::Announcement::new(files)),
+        _ if in_background => sinks.add(background::Announcement::new(files)),
         Face::Ci(provider) => sinks.add(CiLog::new(Box::new(io::stdout()), provider.dialect(), output.color)),
         Face::Person => {
             let verbosity = match (args.quiet, args.verbose) {
@@ -349,7 +410,7 @@ fn sinks(args: &RunArgs, output: &Output, face: &Face, files: &RunFiles) -> Sink
 }
 
 fn start(
-    args: &RunArgs,
+    (args, manner): (&RunArgs, &Manner),
     face: &Face,
     prepared: &Prepared,
     files: &RunFiles,
@@ -369,14 +430,29 @@ fn start(
             max_iterations: machine.limits.iterations.limit,
             inputs: inputs.chain(input).collect(),
             llm: Llm::Off,
-            strict: args.strict || (in_ci && !args.no_strict),
-            source: Source { file: prepared.located.shown.clone(), lines: lines(&prepared.loaded) },
+            strict: manner.strict || (in_ci && !manner.no_strict),
+            source: source(prepared),
+            context: context.clone(),
+            overrides: Overrides {
+                max_iterations: args.max_iterations,
+                max_cycles: args.max_cycles,
+                timeout_ms: None,
+                context: args.context.iter().cloned().collect(),
+                param: args.param.iter().cloned().collect(),
+                input: args.input.clone(),
+                max_cost: args.manner.llm.max_cost,
+                max_tokens: args.manner.llm.max_tokens,
+                max_llm_calls: args.manner.llm.max_llm_calls,
+                on_handoff: args.manner.llm.on_handoff.clone(),
+            },
+            schema: SCHEMA,
         },
         at: clock.now(),
         context,
+        key: files.instance().to_owned(),
         env: env.all().clone(),
         run_dir: absolute(&files.scratch()).to_string_lossy().into_owned(),
-        deadline: args.deadline.map(before_the_end),
+        deadline: manner.deadline.map(before_the_end),
         timeout: None,
         budget: Budget::default(),
         on_handoff: None,
@@ -384,28 +460,21 @@ fn start(
     }
 }
 
+/// Returns where a loop is written down, as a later run of ll-loop finds it.
+pub(super) fn source(prepared: &Prepared) -> Source {
+    let Located { path, root, shown } = &prepared.located;
+    let file = path.strip_prefix(root).map_or_else(|_| shown.clone(), |file| file.display().to_string());
+    Source { file, lines: lines(&prepared.loaded) }
+}
+
 /// Leaves time to stop an action and to write the reports before the deadline itself.
-fn before_the_end(deadline: Duration) -> Duration {
+pub(super) fn before_the_end(deadline: Duration) -> Duration {
     const ROOM: Duration = Duration::from_secs(15);
     if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
 }
 
-fn surroundings(args: &RunArgs, territory: &Territory) -> Surroundings {
-    let pairs = |pairs: &[(String, String)]| -> Map<String, Value> {
-        pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
-    };
-    Surroundings {
-        overrides: json!({
-            "max_iterations": args.max_iterations,
-            "max_cycles": args.max_cycles,
-            "context": pairs(&args.context),
-            "param": pairs(&args.param),
-            "input": args.input,
-        }),
-        scope: territory.shown(),
-        pid: std::process::id(),
-        host: host(),
-    }
+fn surroundings(territory: &Territory) -> Surroundings {
+    Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
 }
 
 /// Returns the name of this machine.
@@ -413,6 +482,6 @@ pub(super) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

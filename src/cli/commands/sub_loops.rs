@@ -13,12 +13,12 @@ use crate::base::text::plural;
 use crate::base::time::Timestamp;
 use crate::definition::load;
 use crate::engine::Start;
-use crate::engine::event::{LoopStart, Source};
+use crate::engine::event::{LoopStart, Overrides, Source};
 use crate::engine::request::SubLoopRequest;
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
-use crate::run::SubLoop;
+use crate::run::{SubLoop, replay};
 
 use super::prepare::lines;
 
@@ -49,6 +49,12 @@ impl Library {
         let known = self.load(name).map(Rc::new);
         self.known.insert(name.to_owned(), known.clone());
         known
+    }
+
+    /// Finds a loop that an earlier part of a run had begun.
+    pub(super) fn find(&mut self, name: &str) -> Result<replay::Known, String> {
+        let known = self.get(name)?;
+        Ok(replay::Known { machine: Rc::clone(&known.machine), digest: known.digest.clone() })
     }
 
     fn load(&self, name: &str) -> Result<Known, String> {
@@ -88,14 +94,17 @@ impl Library {
                     max_iterations: known.machine.limits.iterations.limit,
                     inputs: request.params.keys().cloned().collect(),
                     source: known.source.clone(),
+                    context: context.clone(),
+                    overrides: Overrides::default(),
                     ..around.event.clone()
                 },
                 at: Timestamp::from_millis(0),
                 context,
                 env: around.env.clone(),
+                key: request.key.clone(),
                 run_dir: around.run_dir.clone(),
                 deadline: request.deadline,
-                timeout: request.timeout,
+                timeout: request.limit(std::time::Duration::ZERO),
                 budget: request.budget,
                 on_handoff: around.on_handoff,
                 captured,

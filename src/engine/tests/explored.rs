@@ -7,7 +7,7 @@ use crate::machine::explore::{BOUND, Node, explore};
 use crate::machine::{Action, Target};
 
 /// A loop of a few states with every kind of route.
-fn any_loop() -> impl Strategy<Value = String> {
+pub(super) fn any_loop() -> impl Strategy<Value = String> {
     let state = prop::sample::select(vec![
         "action: x, next: @",
         "action: x, next: @, on_error: @, timeout: 9, on_timeout: @",

@@ -1,0 +1,128 @@
+//! A run as far as its events tell it: folded again, to be continued. It decides nothing; whether a run may go on,
+//! and what the world has to give back to it first, is for others to find out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
+use super::run::{Phase, Run, StateResult};
+use crate::base::name::StateName;
+use crate::evaluate::observation::{Stored, Stream};
+use crate::machine::Machine;
+
+/// A run that is folded from its events.
+#[derive(Clone, Debug)]
+pub struct Past {
+    pub(super) run: Run,
+    pub(super) start: LoopStart,
+    pub(super) elapsed: Duration,
+}
+
+/// Where the events of a run leave it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It ended for good.
+    Over(LoopComplete),
+    /// It stands in a state that the machine does not have.
+    Lost(StateName),
+    /// It can go on.
+    Open(Box<LoopResume>),
+}
+
+impl Past {
+    /// Begins with the first event of a run, and with the captures of the run around it, where it sees those.
+    pub fn new(machine: &Machine, start: LoopStart, captured: IndexMap<String, StateResult>) -> Self {
+        let mut run = Run::new();
+        run.inherit(captured);
+        run.apply(machine, &Event::LoopStart(start.clone()));
+        Self { run, start, elapsed: Duration::ZERO }
+    }
+
+    /// Takes the next event, `elapsed` after the start of the run.
+    pub fn event(&mut self, machine: &Machine, event: &Event, elapsed: Duration) {
+        self.elapsed = self.elapsed.max(elapsed);
+        if let Event::LoopResume(resume) = event {
+            self.start.change(resume);
+        }
+        self.run.apply(machine, event);
+    }
+
+    /// Returns how the run began, with what was changed since.
+    pub fn start(&self) -> &LoopStart {
+        &self.start
+    }
+
+    /// Returns what is known about the run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Returns how long the run has taken.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Says whether and how the run can go on.
+    pub fn standing(&self, machine: &Machine) -> Standing {
+        let run = &self.run;
+        let outcome = run.resumable_end();
+        if let (Phase::Done(end), None) = (run.phase(), outcome) {
+            return Standing::Over(end.clone());
+        }
+        if let Some(state) = run.lost() {
+            return Standing::Lost(state.clone());
+        }
+        Standing::Open(Box::new(LoopResume {
+            from_state: run.place(machine).unwrap_or_else(|| machine.name_of(machine.initial)).clone(),
+            iteration: run.iteration(),
+            step: run.step(),
+            reason: outcome.and_then(ResumeReason::of).unwrap_or(ResumeReason::Crash),
+            continuation: run.left_to_say().map(str::to_owned),
+            changes: super::event::Changes::default(),
+        }))
+    }
+
+    /// Says how a sub-loop ended that these are the events of, in the words of the run around it.
+    pub fn tell(&self, complete: &mut SubLoopComplete, gives_back: bool) {
+        if gives_back {
+            complete.captured.clone_from(self.run.captured());
+        }
+        complete.output = self.run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
+    }
+
+    /// Takes back every text that later states can ask for and that stands beside the journal.
+    pub fn restore<E>(
+        &mut self,
+        mut read: impl FnMut(Stored, Stream) -> Result<Arc<String>, E>,
+    ) -> Result<(), E> {
+        for (stream, text) in self.run.texts_mut() {
+            if let Some(stored) = text.elsewhere() {
+                text.restore(read(stored, stream)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LoopStart {
+    /// Makes the changes of a resume, so that the next one begins with them.
+    pub fn change(&mut self, resume: &LoopResume) {
+        let changes = resume.changes.clone();
+        self.max_iterations = changes.max_iterations.unwrap_or(self.max_iterations);
+        self.overrides.max_iterations = changes.max_iterations.or(self.overrides.max_iterations);
+        self.overrides.timeout_ms = changes.timeout_ms.or(self.overrides.timeout_ms);
+        self.strict = changes.strict.unwrap_or(self.strict);
+        self.llm = changes.llm.unwrap_or(self.llm);
+        if let Some(digest) = changes.definition_sha256 {
+            self.definition_sha256 = digest;
+        }
+        if let Some(source) = changes.source {
+            self.source = source;
+        }
+        if let Some(context) = changes.context {
+            self.context = context;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A run from its journal: every loop that it was in, folded again, the outermost first.
+
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use crate::base::time::Timestamp;
+use crate::engine::event::{Event, LoopStart, Stamped};
+use crate::engine::past::{Past, Standing};
+use crate::evaluate::observation::{Stored, Stream};
+use crate::machine::{Action, Machine, SubLoopInput, Target};
+
+/// A machine that a journal names, with the digest of its definition as it is now.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The machine.
+    pub machine: Rc<Machine>,
+    /// The digest.
+    pub digest: String,
+}
+
+/// Finds a loop by the name that a state gives it.
+pub type Find<'f> = dyn FnMut(&str) -> Result<Known, String> + 'f;
+
+/// Why a journal is not that of a run of these loops.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A loop that was run as the work of a state is not there any more.
+    #[error("the loop `{name}`, which the run had begun, cannot be run: {why}")]
+    SubLoop {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// An event of a loop that did not begin.
+    #[error("event {seq} of the journal belongs to a loop that did not begin")]
+    Nowhere {
+        /// Its number.
+        seq: u64,
+    },
+}
+
+/// Folds a journal.
+pub struct Replay<'f> {
+    outermost: Known,
+    find: &'f mut Find<'f>,
+    levels: Vec<Level>,
+    changed: Vec<String>,
+}
+
+/// One loop of a run that was left, and how far it was.
+#[derive(Debug)]
+pub struct Level {
+    /// The machine.
+    pub machine: Rc<Machine>,
+    /// What is known about it.
+    pub past: Past,
+    /// When it began.
+    pub at: Timestamp,
+    /// The step of the loop around it that runs it, and the name that it is run by.
+    step: u32,
+    name: String,
+    began: Duration,
+    runs: Option<Runs>,
+}
+
+/// A sub-loop that a state runs.
+#[derive(Clone, Debug)]
+struct Runs {
+    name: String,
+    gives_back: bool,
+}
+
+impl<'f> Replay<'f> {
+    /// Begins with the machine of the run itself.
+    pub fn new(outermost: Known, find: &'f mut Find<'f>) -> Self {
+        Self { outermost, find, levels: Vec::new(), changed: Vec::new() }
+    }
+
+    /// Takes the next event of the journal.
+    pub fn event(&mut self, stamped: Stamped) -> Result<(), ReplayError> {
+        let Stamped { ts, seq, at, depth, event, .. } = stamped;
+        let depth = depth as usize;
+        if let Event::LoopStart(start) = event {
+            return self.begin(start, depth, (ts, seq, at));
+        }
+        let below = (depth + 1).min(self.levels.len());
+        let (outer, inner) = self.levels.split_at_mut(below);
+        let Some(level) = outer.get_mut(depth) else { return Err(ReplayError::Nowhere { seq }) };
+        let event = if let Event::ActionComplete(complete) = event {
+            Event::ActionComplete(complete.numbered(seq))
+        } else if let Event::SubLoopComplete(mut complete) = event {
+            let gives_back = level.runs.as_ref().is_some_and(|runs| runs.gives_back);
+            if let (Some(inner), Some(_)) = (inner.first(), complete.outcome) {
+                inner.past.tell(&mut complete, gives_back);
+            }
+            Event::SubLoopComplete(complete)
+        } else {
+            event
+        };
+        if let Event::SubLoopStart { state, r#loop } = &event {
+            level.runs = Some(Runs { name: r#loop.clone(), gives_back: level.gives_back(state) });
+        }
+        level.take(&event, at);
+        if matches!(event, Event::Route { .. }) {
+            // The state is left, and with it whatever loop it ran.
+            self.levels.truncate(depth + 1);
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        start: LoopStart,
+        depth: usize,
+        (ts, seq, at): (Timestamp, u64, Duration),
+    ) -> Result<(), ReplayError> {
+        let around = depth.checked_sub(1).map(|above| self.levels.get(above));
+        let (known, captured, step, name) = match around {
+            None => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
+            Some(Some(Level { past, runs: Some(runs), .. })) => {
+                let known = (self.find)(&runs.name);
+                let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
+                let captured = if runs.gives_back { past.run().captured().clone() } else { IndexMap::new() };
+                (known, captured, past.run().step(), runs.name.clone())
+            }
+            Some(_) => return Err(ReplayError::Nowhere { seq }),
+        };
+        if depth > 0 && start.definition_sha256 != known.digest && !self.changed.contains(&name) {
+            self.changed.push(name.clone());
+        }
+        self.levels.truncate(depth);
+        let past = Past::new(&known.machine, start, captured);
+        self.levels.push(Level { machine: known.machine, past, at: ts, step, name, began: at, runs: None });
+        Ok(())
+    }
+
+    /// Returns the names of sub-loops whose definitions are not what they were.
+    pub fn changed(&self) -> &[String] {
+        &self.changed
+    }
+
+    /// Returns the loops that the run was in, with every text that they may still be asked for.
+    pub fn finish<R>(self, mut read: R) -> io::Result<Left>
+    where
+        R: FnMut(Stored, Stream) -> io::Result<std::sync::Arc<String>>,
+    {
+        let mut levels = VecDeque::from(self.levels);
+        for level in &mut levels {
+            level.past.restore(&mut read)?;
+        }
+        Ok(Left(levels))
+    }
+}
+
+impl Level {
+    fn take(&mut self, event: &Event, at: Duration) {
+        self.past.event(&self.machine, event, at.saturating_sub(self.began));
+    }
+
+    /// Tells whether the sub-loop of a state sees the captures around it and gives its own back.
+    fn gives_back(&self, state: &crate::base::name::StateName) -> bool {
+        let Some(Target::Step(id)) = self.machine.find(state) else { return false };
+        match &self.machine.step(id).action {
+            Some(Action::SubLoop(sub)) => matches!(sub.given, SubLoopInput::Everything),
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => false,
+        }
+    }
+
+    /// Says whether and how it can go on.
+    pub fn standing(&self) -> Standing {
+        self.past.standing(&self.machine)
+    }
+}
+
+/// The loops that a run was in when it was left, the outermost first.
+#[derive(Debug, Default)]
+pub struct Left(VecDeque<Level>);
+
+impl Left {
+    /// Returns all of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Level> {
+        self.0.iter()
+    }
+
+    /// Takes the outermost one out.
+    pub fn take_outermost(&mut self) -> Option<Level> {
+        self.0.pop_front()
+    }
+
+    /// Takes out the loop that this step was running, if it was; nothing of another step is continued.
+    pub(super) fn take(&mut self, name: &str, step: u32) -> Option<Level> {
+        let is_it = |level: &mut Level| level.step == step && level.name == name;
+        let found = self.0.pop_front_if(is_it);
+        if found.is_none() {
+            self.0.clear();
+        }
+        found
+    }
+}
