@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::base::name::LoopName;
 use crate::base::time::Timestamp;
 
+use super::fault;
+
 /// The names of a run's files.
 #[derive(Clone, Debug)]
 pub struct RunFiles {
@@ -141,6 +143,7 @@ impl RunFiles {
     /// Removes what only a running run needs: the process id, the spare snapshot, an empty scratch directory.
     pub fn release(&self) {
         for file in [self.pid(), self.spare_state()] {
+            fault::point();
             let _absent = fs_err::remove_file(file);
         }
         // Fails when the loop put something there, which is then kept.
@@ -169,6 +172,7 @@ impl RunFiles {
         ];
         for (from, to) in moves {
             if from.exists() {
+                fault::point();
                 fs_err::rename(from, to)?;
             }
         }

@@ -143,7 +143,7 @@ impl Lines {
         }
         self.offset += read as u64;
         self.is_open = self.buffer.last() != Some(&b'\n');
-        match serde_json::from_slice::<Stamped>(&self.buffer) {
+        match Stamped::from_line(&self.buffer) {
             Ok(event) => Ok(Some(Found::Event(Box::new(event)))),
             Err(_) if self.is_open => Ok(Some(Found::Torn)),
             Err(source) => match of_a_later_version(&self.buffer) {

@@ -15,6 +15,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::run::{Phase, Run, StateResult};
 use crate::evaluate::Evaluate;
 
+use super::fault;
 use super::files::RunFiles;
 
 /// The version of the format. Readers refuse a newer one.
@@ -85,10 +86,14 @@ pub fn write(files: &RunFiles, content: &Value) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(content)?;
     bytes.push(b'\n');
     let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
+    fault::point();
     file.write_all(&bytes)?;
     file.set_len(bytes.len() as u64)?;
     drop(file);
-    swap(&spare, &target).or_else(|_| fs_err::rename(&spare, &target))
+    fault::point();
+    swap(&spare, &target).or_else(|_| fs_err::rename(&spare, &target))?;
+    fault::point();
+    Ok(())
 }
 
 /// Lets two files change places. Fails when one is not there, or where the file system cannot do it.

@@ -34,8 +34,8 @@ pub fn headline(end: &LoopComplete) -> String {
 /// Returns what can be done about an end like this, or why it came to it where nothing can.
 pub fn advice(digest: &Digest) -> Option<String> {
     let end = digest.end()?;
-    let saved =
-        || format!("its state is saved in .loops/.running/{}.state.json", one_line(digest.run_id(), 200));
+    let go_on =
+        |more: &str| Some(format!("continue with `ll-loop resume {}{more}`", one_line(digest.run_id(), 200)));
     match end.outcome {
         Outcome::Success if end.verified => None,
         Outcome::Success => Some("with --strict an unverified success is a failure".into()),
@@ -60,8 +60,8 @@ pub fn advice(digest: &Digest) -> Option<String> {
             }
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
-        Outcome::Timeout => Some(format!("raise the loop's `timeout`; {}", saved())),
-        Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => Some(saved()),
+        Outcome::Timeout => go_on(" --timeout DURATION"),
+        Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => go_on(""),
         // The sentence about the run says it already.
         Outcome::Error => None,
         Outcome::Failure | Outcome::Stopped => {

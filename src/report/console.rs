@@ -611,23 +611,23 @@ mod tests {
         a person has to look at it
         Loop timed out in fix (1 iteration, 2.3s)
         timeout: in `fix` after 2.3s
-        raise the loop's `timeout`; its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e --timeout DURATION`
         Loop saved in fix (1 iteration, 2.3s)
         handoff: saved in `fix`
-        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
         Loop stopped in fix (1 iteration, 2.3s)
         stopped: in `fix`
         Loop ended by an error in fix (1 iteration, 2.3s)
         error: `fix`: 
         Loop over its budget in fix (1 iteration, 2.3s)
         over_budget: in `fix`
-        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
         Loop unable to go on in fix (1 iteration, 2.3s)
         unavailable: in `fix`
-        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
         Loop interrupted by SIGTERM in fix (1 iteration, 2.3s)
         interrupted: SIGTERM in `fix`
-        its state is saved in .loops/.running/fix-types-20251120T234847-1f2e.state.json
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
         ");
     }
 

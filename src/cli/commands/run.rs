@@ -361,7 +361,8 @@ fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {
 
 fn journal_lost(error: &crate::run::JournalError, files: &RunFiles) -> CliError {
     let what = format!("run {}", files.instance());
-    CliError::failed(what, error).help("free some space; what was done before is in the journal")
+    CliError::failed(what, error)
+        .help(format!("free some space, and go on with `ll-loop resume {}`", files.instance()))
 }
 
 /// Moves the files of a finished run to the history. A failure leaves them where they are.

@@ -62,7 +62,9 @@ impl ByStep<'_> {
 fn written(events: &[(Event, Duration)]) -> Vec<(Event, Duration)> {
     let line = |(event, at): &(Event, Duration)| {
         let stamped = Stamped { at: *at, ..Stamped::new(Timestamp::from_millis(0), 1, event.clone()) };
-        let back: Stamped = serde_json::from_str(&serde_json::to_string(&stamped).unwrap()).unwrap();
+        let line = serde_json::to_vec(&stamped).unwrap();
+        let back = Stamped::from_line(&line).unwrap();
+        assert_eq!(serde_json::from_slice::<Stamped>(&line).unwrap(), back);
         (back.event, back.at)
     };
     events.iter().map(line).collect()
