@@ -55,6 +55,59 @@ fn a_second_signal_does_not_wait_for_the_grace() {
     assert!(complete["duration_ms"].as_u64().unwrap() < 5_000, "{complete}");
 }
 
+/// Who does not want to end, and a grandchild that nobody can find by its group, and that holds the pipes.
+const STUBBORN: &str = "name: main\ninitial: a\nstates:\n  a: {action: \"trap '' TERM INT HUP; setsid sleep 30 & echo said; touch begun; while :; do sleep 0.05; done\", next: done}\n  done: {terminal: true}\n";
+
+#[test]
+fn who_does_not_want_to_end_is_ended_within_six_seconds_and_everything_is_written() {
+    let cases = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+    let children = cases.map(|(with, code)| {
+        let project = Project::with_loop(STUBBORN);
+        let child = project.start_until(&["run", "main", "--ci=plain", "--report-dir", "r"], "begun");
+        signal(&child, with);
+        (project, child, code)
+    });
+    for (project, child, code) in children {
+        let ran = Ran::of(&child.wait_with_output().unwrap()).code(code).says("interrupted by SIG");
+        assert!(ran.stdout.contains("said"), "{}", ran.stdout);
+        let events = project.events();
+        let complete = events.iter().find(|event| event["event"] == "action_complete").unwrap();
+        assert_eq!((&complete["signal"], &complete["stop"]), (&9.into(), &"cancelled".into()));
+        // From the request to the end: five seconds of grace, and as little as possible after it.
+        let took = |event: &serde_json::Value| event["duration_ms"].as_u64().unwrap();
+        assert!((5_000..8_000).contains(&took(complete)), "{complete}");
+        assert!(took(&project.end()) - took(complete) < 1_000, "{}", project.end());
+        for report in ["summary.md", "junit.xml", "result.json", "outputs.env", "events.jsonl", "state.json"]
+        {
+            assert!(project.exists(&format!("r/{report}")), "{report}");
+        }
+        assert!(project.read("r/outputs.env").contains("outcome=interrupted"));
+        assert_eq!(project.state()["status"], "interrupted");
+    }
+}
+
+#[test]
+fn a_second_signal_of_another_kind_hurries_and_the_first_one_names_the_end() {
+    let project = Project::with_loop(STUBBORN);
+    let child = project.start_until(&["run", "main"], "begun");
+    signal(&child, Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, Signal::TERM);
+    Ran::of(&child.wait_with_output().unwrap()).code(130);
+    assert!(project.end()["duration_ms"].as_u64().unwrap() < 5_000, "{}", project.end());
+}
+
+#[test]
+fn a_wait_between_two_passes_is_interrupted() {
+    let text = "name: main\ninitial: a\nbackoff: 1h\nstates:\n  a: {action: touch begun; false, on_yes: done, on_no: a}\n  done: {terminal: true}\n";
+    let project = Project::with_loop(text);
+    let child = project.start_until(&["run", "main"], "begun");
+    wait_for(|| project.events().last().unwrap()["event"] == "backoff");
+    signal(&child, Signal::TERM);
+    Ran::of(&child.wait_with_output().unwrap()).code(143);
+    assert_eq!(project.end()["final_state"], "a");
+}
+
 #[test]
 fn after_kill_9_the_journal_and_the_state_can_be_read() {
     let project = Project::with_loop(
