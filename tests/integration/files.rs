@@ -41,6 +41,9 @@ fn state_json_has_the_promised_fields() {
         "context",
         "messages",
         "counters",
+        "budget",
+        "handoffs",
+        "continuation_prompt",
         "started_at",
         "updated_at",
         "elapsed_ms",
@@ -58,6 +61,9 @@ fn state_json_has_the_promised_fields() {
         (&1.into(), &"completed".into(), &"success".into())
     );
     assert_eq!(state["current_state"], "done");
+    for counter in ["retries", "edges", "convergence", "stall"] {
+        assert!(state["counters"].get(counter).is_some(), "no `{counter}` in {state:#}");
+    }
     assert_eq!(state["scope"], serde_json::json!(["."]));
 }
 

@@ -316,7 +316,28 @@ fn a_deadline_is_that_of_each_job() {
     project.write("go", "");
     project.run(&["resume", "main", "--deadline", "30"]).code(0);
     assert_eq!(project.read("order"), "one\ntwo\ntwo\ntwo\nthree first half\nsecond\n");
-    assert_eq!(project.state()["handoffs"], 2);
+}
+
+#[test]
+fn work_that_asks_for_a_fresh_session_is_told_what_it_left_to_say() {
+    let text = "name: main
+initial: pre
+states:
+  pre: {action: echo base, capture: base, next: work}
+  work:
+    action: |
+      echo \"[${loop.continuation}] ${captured.base.output}\" >> saw
+      if [ $(wc -l < saw) -lt 3 ]; then echo \"CONTEXT_HANDOFF: item $(wc -l < saw)\"; fi
+    capture: w
+    on_yes: done
+    on_no: done
+  done: {terminal: true}\n";
+    let project = Project::with_loop(text);
+    project.run(&["run", "main"]).code(75);
+    project.run(&["resume", "main"]).code(75).says("which was handed off, in work").says("  item 1");
+    project.run(&["resume", "main"]).code(0).says("  item 2");
+    assert_eq!(project.read("saw"), "[] base\n[item 1] base\n[item 2] base\n");
+    assert_eq!((&project.state()["handoffs"], &project.end()["steps"]), (&2.into(), &2.into()));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("duration-ms", millis(digest.duration()).to_string()),
         ("run-id", digest.run_id().to_owned()),
         ("handoff", of_end(end.map(|end| (end.outcome == Outcome::Handoff).to_string()))),
-        ("continuation", String::new()),
+        ("continuation", digest.continuation().unwrap_or_default().to_owned()),
         ("artifact-name", places.artifact_name.clone()),
         ("report-dir", places.report_dir.clone()),
         ("junit", places.junit.clone()),
