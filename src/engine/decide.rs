@@ -7,7 +7,8 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
-use crate::base::template::{RenderError, Scope, Template};
+use crate::base::path::Segment;
+use crate::base::template::{Namespace, RenderError, Scope, Template};
 use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
 use crate::evaluate::field::FieldError;
@@ -448,6 +449,11 @@ impl Engine<'_> {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
             let value = self.render(value)?;
             let _ = write!(text, "{before}- {name}: {value}");
+        }
+        if let Some(told) = self.run.told_again().filter(|_| !names_continuation(&prompt.text)) {
+            // A slash command is one only at the start of a prompt.
+            text =
+                if text.starts_with('/') { format!("{text}\n\n{told}") } else { format!("{told}\n\n{text}") };
         }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         Ok(PromptRequest {
@@ -943,6 +949,12 @@ fn without_model(step: &Step) -> Event {
     let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
     let verdict = Verdict::blocked();
     Event::Evaluate { r#type, verdict, details, memory: None, tree: None }
+}
+
+/// Tells whether a prompt says itself what was left to say.
+fn names_continuation(text: &Template) -> bool {
+    let wanted = [Segment::Key("continuation".to_owned())];
+    text.expressions().any(|expression| expression.namespace == Namespace::Loop && expression.path == wanted)
 }
 
 /// Saves a run for a later one, for a reason that no action gave.

@@ -183,6 +183,8 @@ pub struct Run {
     /// A state that the run stands in and that the machine does not have: it is another one than it was.
     lost: Option<StateName>,
     continuation: Option<String>,
+    /// The step that is done once more because the run was resumed in it.
+    redone: Option<u32>,
 }
 
 impl Run {
@@ -223,6 +225,7 @@ impl Run {
             due: None,
             lost: None,
             continuation: None,
+            redone: None,
         }
     }
 
@@ -341,6 +344,11 @@ impl Run {
     /// Returns what the work left to say to the part of the run that goes on now.
     pub fn continuation(&self) -> Option<&str> {
         self.continuation.as_deref()
+    }
+
+    /// Returns what the work that is done once more left to say to itself.
+    pub(super) fn told_again(&self) -> Option<&str> {
+        self.continuation.as_deref().filter(|_| self.redone == Some(self.step))
     }
 
     /// Returns the state that the run stands in although the machine does not have it.
@@ -573,6 +581,7 @@ impl Run {
             due => due,
         };
         if let Some(due) = due {
+            self.redone = matches!(due, Deciding::Again(_)).then_some(self.step);
             self.phase = Phase::Deciding(due);
         }
     }

@@ -402,3 +402,49 @@ fn a_recording_leaves_the_repository_as_it_is() {
     let untouched = repository(&[]);
     assert_eq!(git(&project, &["count-objects"]), git(&untouched, &["count-objects"]));
 }
+
+#[test]
+fn a_trusted_job_goes_on_where_no_agent_could_be_asked() {
+    let text = LOOP.replace(", on_error: oops", "");
+    let project = project(&text, &[done(), judged("yes")]);
+    let _ran = project.run(&["run", "main", "--ci=plain"]).code(75);
+    let again = project.run(&["resume", "main", "--ci=plain"]).code(75);
+    assert_eq!(calls(&project), 0, "{}", again.all());
+    let ran = project.run(&["resume", "main", "--ci=plain", "--llm"]).code(0);
+    assert_eq!((calls(&project), &project.end()["steps"]), (2, &json!(1)), "{}", ran.all());
+}
+
+#[test]
+fn a_fresh_session_is_told_what_the_last_one_left_to_say() {
+    let says = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "CONTEXT_HANDOFF: item 7"}]}});
+    let hands_off = prints(&[says, result(&json!({}))]);
+    for (action, prompt) in [
+        ("'/fix it'", "/fix it\n\nitem 7"),
+        ("fix it, action_type: prompt", "item 7\n\nfix it"),
+        ("'fix from ${loop.continuation:-the start}', action_type: prompt", "fix from item 7"),
+    ] {
+        let text = LOOP.replace("'/fix it'", action);
+        let project = project(&text, &[hands_off.clone(), done(), judged("yes")]);
+        let _ran = run(&project).code(75);
+        let ran = project.run(&["resume", "main", "--no-ci"]).code(0);
+        assert!(ran.stderr.contains("item 7"), "{}", ran.all());
+        assert!(
+            project.read("calls/2.argv").contains(&format!("-p\n{prompt}\n")),
+            "{}",
+            project.read("calls/2.argv")
+        );
+    }
+}
+
+#[test]
+fn a_budget_counts_over_resumes() {
+    let text = LOOP.replace("on_no: bad", "on_no: fix");
+    let project = project(&text, &[done(), judged("no")]);
+    let ran = project.run(&["run", "main", "--no-ci", "--max-llm-calls", "3"]).code(6);
+    assert_eq!(calls(&project), 3, "{}", ran.all());
+    let ran = project.run(&["resume", "main", "--no-ci"]).code(6);
+    assert_eq!(calls(&project), 3, "{}", ran.all());
+    let ran = project.run(&["resume", "main", "--no-ci", "--max-llm-calls", "5"]).code(6);
+    assert_eq!(calls(&project), 5, "{}", ran.all());
+    assert!(ran.stdout.contains("stopped at 5 of 5 model calls"), "{}", ran.all());
+}
