@@ -287,7 +287,7 @@ fn a_cap_on_cost_needs_a_host_that_names_its_price() {
 
 #[test]
 fn what_a_host_cannot_be_told_is_said_first() {
-    let asks = "action: '/fix it', agent: fixer, tools: [Read], model: small";
+    let asks = "action: '/fix it', agent: fixer, model: small";
     let text = format!("llm: {{max_tokens: 9}}\n{}", LOOP.replace("action: '/fix it'", asks));
     let about = |ran: &Ran| ran.stderr.lines().filter(|line| line.contains("cannot be told")).count();
     for cli in ALL {
@@ -297,7 +297,7 @@ fn what_a_host_cannot_be_told_is_said_first() {
             let line = format!("`{}` cannot be told {keys}; what `{place}` says", cli.name);
             assert!(ran.stderr.contains(&line), "{}", ran.all());
         };
-        of("`agent` and `tools`", "fix");
+        of("`agent`", "fix");
         of("`max_tokens`", "llm");
         assert!(project.read("calls/1.argv").contains("--model\nsmall\n"));
         let plain = cli.project(LOOP, &cli.good());
@@ -306,6 +306,18 @@ fn what_a_host_cannot_be_told_is_said_first() {
     }
     let claude = fake_host::project(&["claude"], &text, &["exit 1".to_owned()]);
     assert_eq!(about(&run(&claude, &[])), 0);
+}
+
+#[test]
+fn an_agent_that_may_do_more_than_the_loop_says_is_not_asked() {
+    let text = LOOP.replace("action: '/fix it'", "action: '/fix it', tools: [Read]");
+    for cli in ALL {
+        let project = cli.project(&text, &cli.good());
+        let ran = run(&project, &[]).code(2);
+        assert!(ran.stderr.contains("`fix` narrows the `tools`"), "{}", ran.all());
+        assert_eq!(calls(&project), 0);
+        let _ran = run(&project, &["--no-llm"]).code(1);
+    }
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub(super) fn decide(
         allows_unpriced: false,
     };
     priced(host, machine, &budget)?;
+    limited(host, machine)?;
     let may_ask = llm == Llm::On && !machine.llm.is_forbidden;
     if may_ask {
         consent(args, machine, in_ci, env, output);
@@ -131,13 +132,32 @@ fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, output: &Output)
     };
     for (_, step) in machine.steps() {
         if let Some(Action::Prompt(prompt)) = &step.action {
-            let set = [("agent", prompt.agent.is_some()), ("tools", !prompt.tools.is_empty())];
-            say(&step.name.to_string(), &set);
+            say(&step.name.to_string(), &[("agent", prompt.agent.is_some())]);
         }
     }
     if machine.steps().any(|(_, step)| step.needs_model()) {
         say("llm", &[("max_tokens", machine.llm.max_tokens.is_some())]);
     }
+}
+
+/// Refuses a host that would let an agent do more than the loop says.
+fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), CliError> {
+    let Some(host) = host.filter(|host| host.ignores().contains(&"tools")) else { return Ok(()) };
+    for (_, step) in machine.steps() {
+        if let Some(Action::Prompt(prompt)) = &step.action
+            && !prompt.tools.is_empty()
+        {
+            let message = format!(
+                "`{}` narrows the `tools` of its agent, and `{}` cannot do that",
+                step.name,
+                host.name()
+            );
+            let help =
+                "choose another host with `--host`, or remove `tools`: the agent may then use all of them";
+            return Err(CliError::invalid(message).help(help));
+        }
+    }
+    Ok(())
 }
 
 /// Says which states need an agent where none may be asked, and what becomes of them.
