@@ -4,25 +4,42 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::name::captured_variable;
 use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace};
-use crate::machine::Action;
+use crate::machine::{Action, Step};
 
 use super::{Subject, state};
 
 pub(super) fn injection(subject: &Subject<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
         let Some(Action::Shell(shell)) = &step.action else { continue };
-        for expression in shell.text.expressions().filter(|expression| is_foreign(expression)) {
+        for expression in shell.text.expressions().filter(|expression| !expression.shell_quoted) {
             let place = Place::Within(state(&step.name).key("action"), expression.span.clone());
-            let message = format!("`${{{expression}}}` is pasted into a shell command unquoted");
-            let variable = environment_name(expression);
+            let (message, variable) = if is_foreign(expression) {
+                let message = format!("`${{{expression}}}` is pasted into a shell command unquoted");
+                (message, environment_name(expression))
+            } else if let Some(brought) = brought(step, expression) {
+                let message =
+                    format!("`${{{expression}}}` brings `${{{brought}}}` into a shell command unquoted");
+                (message, String::new())
+            } else {
+                continue;
+            };
             let help = format!("write `${{{expression}:shell}}`{variable}");
             findings.push(Diagnostic::warning("template-injection", place, message).help(help));
         }
     }
 }
 
+/// Returns the text from outside that a parameter of a fragment stands for, if it stands for one.
+fn brought<'s>(step: &'s Step, expression: &Expression) -> Option<&'s Expression> {
+    let (Namespace::Param, Some(Segment::Key(name))) = (expression.namespace, expression.path.first()) else {
+        return None;
+    };
+    let (_, value) = step.params.iter().find(|(known, _)| known.as_str() == name)?;
+    value.as_template()?.expressions().find(|inner| !inner.shell_quoted && is_foreign(inner))
+}
+
 fn is_foreign(expression: &Expression) -> bool {
-    let untrusted = match expression.namespace {
+    match expression.namespace {
         Namespace::Captured | Namespace::Prev => {
             // Codes, times and names are made by the engine.
             !matches!(expression.path.last(), Some(Segment::Key(key)) if matches!(key.as_str(), "exit_code" | "duration_ms" | "state"))
@@ -31,8 +48,7 @@ fn is_foreign(expression: &Expression) -> bool {
         // Messages are made of what states printed.
         Namespace::Env | Namespace::Messages => true,
         Namespace::Context | Namespace::State | Namespace::Loop | Namespace::Param => false,
-    };
-    untrusted && !expression.shell_quoted
+    }
 }
 
 fn environment_name(expression: &Expression) -> String {

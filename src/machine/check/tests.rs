@@ -108,6 +108,16 @@ fn a_capture_that_a_path_goes_around_is_shown_with_that_path() {
 }
 
 #[test]
+fn a_parameter_that_brings_foreign_text_into_a_command_is_seen() {
+    let states = "
+  a: {action: x, capture: out, next: b}
+  b: {action: 'say ${param.what} ${param.what:shell} ${param.safe}', param: {what: 'it is ${captured.out}', safe: '${captured.out:shell}'}, next: done}
+  done: {terminal: true}
+";
+    assert_snapshot!(found(states), @"8:20 warning[template-injection]: `${param.what}` brings `${captured.out}` into a shell command unquoted");
+}
+
+#[test]
 fn the_handler_of_a_cap_is_come_to_from_where_the_cap_is_met() {
     let states = "
   a: {action: x, next: b}
