@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::base::text::plural;
+
 use super::observation::Stop;
 
 /// A question whose answer has a form.
@@ -58,6 +60,16 @@ impl Usage {
         self.calls == 0
     }
 
+    /// Says it in a few words, if somebody was asked.
+    pub fn sentence(&self) -> Option<String> {
+        if self.is_nothing() {
+            return None;
+        }
+        let calls = plural(self.calls, "model call");
+        let cost = self.cost_usd.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
+        Some(format!("{calls}, {}{cost}", plural(self.tokens(), "token")))
+    }
+
     /// Adds what another call cost. The model and the session are those of the later one.
     pub fn add(&mut self, other: &Self) {
         if other.calls == 0 {
@@ -96,5 +108,12 @@ mod tests {
         assert_eq!(sum(&[]), (0, 0, None));
         assert_eq!(sum(&[Some(0.5), Some(0.25)]), (2, 22, Some(0.75)));
         assert_eq!(sum(&[Some(0.5), None, Some(0.5)]), (3, 33, None));
+    }
+
+    #[test]
+    fn a_cost_is_said_in_a_few_words() {
+        assert_eq!(Usage::default().sentence(), None);
+        assert_eq!(call(Some(0.5)).sentence().unwrap(), "1 model call, 11 tokens, $0.50");
+        assert_eq!(call(None).sentence().unwrap(), "1 model call, 11 tokens");
     }
 }

@@ -12,6 +12,7 @@ use crate::base::text;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, Tree};
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::evaluate::model::Usage;
 
 /// How many steps are kept from the beginning.
 pub const FIRST_STEPS: usize = 100;
@@ -107,6 +108,7 @@ pub struct Digest {
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
     continuation: Option<String>,
+    usage: Usage,
     trees: IndexMap<StateName, (Tree, bool)>,
     tracker: Tracker,
     end: Option<LoopComplete>,
@@ -160,21 +162,28 @@ impl Digest {
                 self.continuation.clone_from(&handoff.continuation);
             }
             Event::LoopComplete(end) => self.end = Some(end.clone()),
+            Event::ActionComplete(complete) => {
+                complete.usage.iter().for_each(|usage| self.usage.add(usage));
+            }
+            Event::Judge { usage, .. } => self.usage.add(usage),
+            Event::SubLoopComplete(complete) => self.usage.add(&complete.usage),
             Event::StateEnter { .. }
             | Event::ActionStart { .. }
-            | Event::ActionComplete(_)
             | Event::Evaluate { .. }
             | Event::Message { .. }
-            | Event::Judge { .. }
             | Event::Signal { .. }
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::SubLoopStart { .. }
-            | Event::SubLoopComplete(_)
             | Event::Stall { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }
+    }
+
+    /// Returns what agents and models cost.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// Returns how deep the loop is that this is about, 0 for the run itself.

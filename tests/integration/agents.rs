@@ -52,8 +52,10 @@ fn run(project: &Project) -> Ran {
 #[test]
 fn an_agent_works_and_a_model_judges() {
     let project = project(LOOP, &[done(), judged("yes")]);
-    let ran = run(&project).code(0);
+    let ran = project.run(&["run", "main", "--no-ci", "--report-dir", "report"]).code(0);
     assert_eq!(project.end()["final_state"], "done", "{}", ran.all());
+    let summary = project.read("report/summary.md");
+    assert!(summary.contains("2 model calls, 120 tokens, $0.75"), "{summary}");
     let argv = "--dangerously-skip-permissions\n--verbose\n--output-format\nstream-json\n-p\n/fix it\n";
     assert_eq!(project.read("calls/1.argv"), argv);
     assert!(project.read("calls/1.env").contains("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1\n"));

@@ -26,6 +26,7 @@ pub fn render(digest: &Digest) -> String {
         "terminated_by": end.map(|end| end.terminated_by),
         "signal": end.and_then(|end| end.signal),
         "strict": digest.start().map(|start| start.strict),
+        "usage": digest.usage(),
         "max_iterations": digest.start().map(|start| start.max_iterations),
         "outputs": outputs,
         "deciding_step": digest.deciding_step().map(|step| step.number),
@@ -108,6 +109,11 @@ mod tests {
           "terminated_by": null,
           "signal": null,
           "strict": true,
+          "usage": {
+            "calls": 0,
+            "input_tokens": 0,
+            "output_tokens": 0
+          },
           "max_iterations": 20,
           "outputs": {
             "outcome": "incomplete",

@@ -47,6 +47,7 @@ fn headline(digest: &Digest, out: &mut String) {
         plural(digest.step_count(), "step"),
         human(digest.duration()),
     ];
+    facts.extend(digest.usage().sentence());
     if let Some(end) = digest.end() {
         facts.push(format!("ended at {}", code(end.final_state.as_str(), 120)));
         facts.push(format!("exit code {}", end.exit_code));
