@@ -13,7 +13,7 @@ name: long
 description: d
 initial: a
 states:
-  a: {action: 'echo $PPID > pid; echo words; until test -e may-end; do sleep 0.02; done', next: done}
+  a: {action: 'echo $PPID > pid; echo words; until test -e may-end || ! test -d $PWD; do sleep 0.02; done', next: done}
   done: {terminal: true}
 ";
 

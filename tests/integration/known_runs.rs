@@ -17,7 +17,7 @@ context: {part: '.'}
 initial: one
 states:
   one: {action: echo first words, next: two}
-  two: {action: 'echo $$ > pid; until test -e may-end; do sleep 0.02; done; echo last words', next: done}
+  two: {action: 'echo $$ > pid; until test -e may-end || ! test -d $PWD; do sleep 0.02; done; echo last words', next: done}
   done: {terminal: true}
 ";
 

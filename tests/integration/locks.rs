@@ -11,7 +11,7 @@ use crate::common::{Project, Ran, signal, wait_for};
 /// A loop that says that it began, and ends when it may.
 fn holder(name: &str, scope: &str) -> String {
     format!(
-        "name: {name}\ndescription: d\nscope: {scope}\ninitial: a\nstates:\n  a: {{action: 'touch {name}-began; until test -e {name}-may-end; do sleep 0.02; done', next: done}}\n  done: {{terminal: true}}\n"
+        "name: {name}\ndescription: d\nscope: {scope}\ninitial: a\nstates:\n  a: {{action: 'touch {name}-began; until test -e {name}-may-end || ! test -d $PWD; do sleep 0.02; done', next: done}}\n  done: {{terminal: true}}\n"
     )
 }
 
@@ -246,7 +246,7 @@ fn a_loop_that_an_action_starts_shares_the_scope_of_the_run_around_it() {
 
 #[test]
 fn inner_runs_meet_each_other_and_strangers_meet_them() {
-    let project = nested(r#""$LL" run holder & until test -e holder-began; do sleep 0.02; done; "$LL" run stranger; echo $? > code; touch outer-began; wait"#)
+    let project = nested(r#""$LL" run holder & until test -e holder-began || ! test -d $PWD; do sleep 0.02; done; "$LL" run stranger; echo $? > code; touch outer-began; wait"#)
         .file(".loops/holder.yaml", &holder("holder", "[src]"));
     let outer = project.start_until(&["run", "outer"], "outer-began");
     assert_eq!(project.read("code"), "73\n");
@@ -256,8 +256,9 @@ fn inner_runs_meet_each_other_and_strangers_meet_them() {
 
 #[test]
 fn a_loop_that_waits_inside_of_a_run_waits_for_nobody_who_waits_for_that_run() {
-    let project =
-        nested(r#"touch outer-began; until test -e go; do sleep 0.02; done; "$LL" run inner --queue"#);
+    let project = nested(
+        r#"touch outer-began; until test -e go || ! test -d $PWD; do sleep 0.02; done; "$LL" run inner --queue"#,
+    );
     let outer = project.start_until(&["run", "outer"], "outer-began");
     let stranger = waiting(&project, "stranger");
     project.write("go", "");
@@ -270,7 +271,7 @@ fn a_loop_that_waits_inside_of_a_run_waits_for_nobody_who_waits_for_that_run() {
 fn two_runs_whose_inner_runs_would_wait_for_each_other_are_told() {
     let outer = |name: &str, scope: &str, inner: &str| {
         format!(
-            "name: {name}\ndescription: d\nscope: [{scope}]\ninitial: a\nstates:\n  a: {{action: 'touch {name}-began; until test -e {name}-go; do sleep 0.02; done; \"$LL\" run {inner} --queue', on_yes: done, on_no: failed, on_error: failed}}\n  done: {{terminal: true}}\n  failed: {{terminal: true}}\n"
+            "name: {name}\ndescription: d\nscope: [{scope}]\ninitial: a\nstates:\n  a: {{action: 'touch {name}-began; until test -e {name}-go || ! test -d $PWD; do sleep 0.02; done; \"$LL\" run {inner} --queue', on_yes: done, on_no: failed, on_error: failed}}\n  done: {{terminal: true}}\n  failed: {{terminal: true}}\n"
         )
     };
     let project = Project::new()
@@ -292,8 +293,9 @@ fn two_runs_whose_inner_runs_would_wait_for_each_other_are_told() {
 
 #[test]
 fn ancestors_that_are_forged_or_dead_do_not_count() {
-    let project =
-        nested("env | grep ^LL_LOOP > vars; touch outer-began; until test -e go; do sleep 0.02; done");
+    let project = nested(
+        "env | grep ^LL_LOOP > vars; touch outer-began; until test -e go || ! test -d $PWD; do sleep 0.02; done",
+    );
     let outer = project.start_until(&["run", "outer"], "outer-began");
     let vars = project.read("vars");
     let run = vars.lines().find_map(|line| line.strip_prefix("LL_LOOP_RUN=")).unwrap();

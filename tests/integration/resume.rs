@@ -13,7 +13,7 @@ name: main
 initial: one
 states:
   one: {action: echo one >> order; echo first, capture: first, next: two}
-  two: {action: \"echo two >> order; echo half; touch begun; while ! test -f go; do sleep 0.02; done; echo second\", capture: second, next: three}
+  two: {action: \"echo two >> order; echo half; touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo second\", capture: second, next: three}
   three: {action: 'echo three ${captured.first.output} ${captured.second.output:shell} >> order', next: done}
   done: {terminal: true}
 ";
@@ -200,7 +200,7 @@ fn a_state_that_is_gone_is_refused_by_its_name() {
 #[test]
 fn what_the_first_command_line_said_still_holds() {
     let text = "name: main\ninitial: a\nstrict: true\nparameters: {p: {type: integer}}\nstates:
-  a: {action: \"touch begun; while ! test -f go; do sleep 0.02; done; echo ${context.k} ${context.p} ${context.input} >> said; false\", on_yes: done, on_no: a}
+  a: {action: \"touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo ${context.k} ${context.p} ${context.input} >> said; false\", on_yes: done, on_no: a}
   done: {terminal: true}\n".replace("strict: true\n", "");
     let arguments = ["in put", "--context", "k=v=1", "--param", "p=7", "--max-iterations", "2", "--strict"];
     let project = Project::with_loop(&text);
@@ -217,7 +217,7 @@ fn what_the_first_command_line_said_still_holds() {
 #[test]
 fn a_cap_can_be_raised_and_strictness_changed() {
     let text = "name: main\ninitial: a\nmax_iterations: 2\nstates:
-  a: {action: \"touch begun; while ! test -f go; do sleep 0.02; done; echo x >> n; test $LL_ITERATION -ge 4\", on_yes: done, on_no: a}
+  a: {action: \"touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo x >> n; test $LL_ITERATION -ge 4\", on_yes: done, on_no: a}
   done: {terminal: true}\n";
     let project = Project::with_loop(text);
     left(&project, &[], Signal::TERM).code(143);
@@ -276,7 +276,7 @@ fn a_capture_of_five_megabytes_comes_back_whole() {
 fn a_capture_keeps_what_it_had_when_its_action_is_cut_short() {
     let text = "name: main\ninitial: one\nstates:
   one: {action: echo old, capture: c, next: two}
-  two: {action: \"echo ${captured.c.output} >> saw; echo new; touch begun; while ! test -f go; do sleep 0.02; done\", capture: c, next: done}
+  two: {action: \"echo ${captured.c.output} >> saw; echo new; touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done\", capture: c, next: done}
   done: {terminal: true}\n";
     let project = Project::with_loop(text);
     left(&project, &[], Signal::TERM).code(143);

@@ -116,7 +116,8 @@ fn a_run_that_can_be_continued_keeps_its_worktree() {
 
 #[test]
 fn runs_in_worktrees_meet_neither_the_checkout_nor_each_other() {
-    let project = repository("touch $HOME/begun; until test -e $HOME/go; do sleep 0.02; done");
+    let project =
+        repository("touch $HOME/begun; until test -e $HOME/go || ! test -d $PWD; do sleep 0.02; done");
     let checkout = project.start_until(&["run", "main"], "begun");
     fs::remove_file(project.at("begun")).unwrap();
     let one = project.start_until(&["run", "main", "--worktree"], "begun");
