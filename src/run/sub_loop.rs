@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::base::redact;
+use crate::engine::event::LoopStart;
 use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
@@ -44,16 +45,19 @@ pub(super) async fn perform(
     Ok(Ok(SubLoopEnd { complete, captured, output, handoff, usage }))
 }
 
-/// Makes a sub-loop that goes on where it was left. What it began with is what it goes on with.
+/// Makes a sub-loop that goes on where it was left. What it began with is what it goes on with, but for what the run
+/// around it was told anew.
 fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Engine<'s> {
     let how = match level.standing() {
         Standing::Open(resume) => Some(resume),
         Standing::Over(_) | Standing::Lost(_) => None,
     };
     let before = level.past.elapsed();
+    let told = &sub.start.event;
+    let event = LoopStart { llm: told.llm, strict: told.strict, ..level.past.start().clone() };
     let start = Start {
         context: redact::filled(&level.past.start().context, &sub.start.context),
-        event: level.past.start().clone(),
+        event,
         at: level.at,
         timeout: request.limit(before),
         deadline: request.deadline.map(|deadline| before + deadline),

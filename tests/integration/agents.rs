@@ -450,3 +450,14 @@ fn a_budget_counts_over_resumes() {
     assert_eq!(calls(&project), 5, "{}", ran.all());
     assert!(ran.stdout.contains("stopped at 5 of 5 model calls"), "{}", ran.all());
 }
+
+#[test]
+fn agents_of_inner_loops_are_known_before_the_run() {
+    let outer = "name: main\ndescription: d\ninitial: work\nstates:\n  work: {loop: kid, on_yes: done, on_no: done}\n  done: {terminal: true}\n";
+    let kid = LOOP.replace("name: main", "name: kid").replace(", on_error: oops", "");
+    let project = project(outer, &[done(), judged("yes")]).file(".loops/kid.yaml", &kid);
+    let ran = project.run(&["run", "main", "--ci=plain"]).code(75);
+    assert!(ran.stderr.contains("`fix` of the loop `kid` needs an agent"), "{}", ran.all());
+    let ran = project.run(&["resume", "main", "--ci=plain", "--llm"]).code(0);
+    assert_eq!(calls(&project), 2, "{}", ran.all());
+}

@@ -1,6 +1,7 @@
 //! Whether a run may ask agents and models, which one it asks, and what is said about it before it starts.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::fs::Access;
@@ -17,6 +18,8 @@ use crate::machine::{Action, Budget, Machine, OnHandoff};
 use crate::run::agent::Agents;
 use crate::run::recording::{Mode, Recording};
 
+use super::sub_loops::Library;
+
 /// What was decided about agents before a run starts.
 pub(super) struct Decided {
     /// Whether prompts may reach a model.
@@ -29,10 +32,11 @@ pub(super) struct Decided {
     pub(super) on_handoff: Option<OnHandoff>,
 }
 
-/// Decides it from the command line and the environment, and says what follows for this loop.
+/// Decides it from the command line and the environment, and says what follows for this loop and for those that it runs.
 pub(super) fn decide(
     args: &LlmArgs,
     machine: &Machine,
+    library: &mut Library,
     in_ci: bool,
     env: &Env,
     output: &Output,
@@ -55,14 +59,19 @@ pub(super) fn decide(
         calls: args.max_llm_calls,
         allows_unpriced: false,
     };
-    priced(host, machine, &budget)?;
-    limited(host, machine)?;
-    let may_ask = llm == Llm::On && !machine.llm.is_forbidden;
-    if may_ask {
-        consent(args, machine, in_ci, env, output);
-        unheeded(host, machine, output);
-    } else if llm != Llm::Replay {
-        preflight(machine, output);
+    let below = library.below(machine);
+    let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
+    for one in all() {
+        priced(host, one, machine, &budget)?;
+        limited(host, one)?;
+    }
+    for one in all() {
+        if llm == Llm::On && !one.llm.is_forbidden {
+            consent(args, one, in_ci, env, output);
+            unheeded(host, one, output);
+        } else if llm != Llm::Replay {
+            preflight(one, one.name != machine.name, output);
+        }
     }
     let first_wait = env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
     let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)), recording };
@@ -104,11 +113,18 @@ fn is_on_path(name: &str, env: &Env) -> bool {
     })
 }
 
-/// Refuses a cap on cost that could not be kept.
-fn priced(host: Option<&'static dyn Host>, machine: &Machine, budget: &Budget) -> Result<(), CliError> {
-    let is_capped = budget.cost_usd.or(machine.budget.cost_usd).is_some();
+/// Refuses a cap on cost that could not be kept: one of the command line, of the loop, or of the loop around it.
+fn priced(
+    host: Option<&'static dyn Host>,
+    machine: &Machine,
+    around: &Machine,
+    budget: &Budget,
+) -> Result<(), CliError> {
+    let caps = [budget.cost_usd, around.budget.cost_usd, machine.budget.cost_usd];
+    let is_capped = caps.iter().any(Option::is_some);
+    let is_allowed = around.budget.allows_unpriced || machine.budget.allows_unpriced;
     let is_needed = machine.steps().any(|(_, step)| step.needs_model());
-    match host.filter(|host| is_capped && is_needed && !host.prices() && !machine.budget.allows_unpriced) {
+    match host.filter(|host| is_capped && is_needed && !host.prices() && !is_allowed) {
         Some(host) => {
             let message = format!("the cost is capped, and `{}` does not say what a call costs", host.name());
             let help = "cap `tokens` or `llm_calls`, or write `unpriced: allow` under `budget`";
@@ -161,10 +177,11 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Cli
 }
 
 /// Says which states need an agent where none may be asked, and what becomes of them.
-fn preflight(machine: &Machine, output: &Output) {
+fn preflight(machine: &Machine, is_below: bool, output: &Output) {
+    let place = if is_below { format!(" of the loop `{}`", machine.name) } else { String::new() };
     for (_, step) in machine.steps().filter(|(_, step)| step.needs_model()) {
         let fate = fate(machine, step);
-        output.warning(&format!("`{}` needs an agent, and none may be asked here: {fate}", step.name));
+        output.warning(&format!("`{}`{place} needs an agent, and none may be asked here: {fate}", step.name));
     }
 }
 

@@ -110,8 +110,8 @@ fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result
     }
     let (machine, mut event) = (&scene.prepared.machine, level.past.start().clone());
     let in_ci = matches!(scene.face, Face::Ci(_));
-    let decided =
-        agents::decide(&with_overrides(&args.manner.llm, &event.overrides), machine, in_ci, env, output)?;
+    let asked = with_overrides(&args.manner.llm, &event.overrides);
+    let decided = agents::decide(&asked, machine, &mut scene.library, in_ci, env, output)?;
     how.changes = changes(args, env, &scene.prepared, &event)?;
     how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
     event.change(&how);

@@ -78,8 +78,9 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
     let manner = at_home(&args.manner, &prepared)?;
-    let decided =
-        agents::decide(&args.manner.llm, &prepared.machine, matches!(face, Face::Ci(_)), env, output)?;
+    let mut library = Library::new(&prepared.located.root);
+    let in_ci = matches!(face, Face::Ci(_));
+    let decided = agents::decide(&args.manner.llm, &prepared.machine, &mut library, in_ci, env, output)?;
     let cancelling = Cancelling::listen()?;
     cancelling.block_on(async |mut cancel| {
         let clock = Clock::start();
@@ -87,7 +88,6 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         let random = uuid::Uuid::new_v4().as_fields().0;
         let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
         let redactor = Redactor::new(env.secrets());
-        let library = Library::new(&prepared.located.root);
         let worktree = if args.worktree {
             let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
             worktree.root().clone_into(&mut prepared.located.root);

@@ -153,6 +153,22 @@ impl Library {
         }
     }
 
+    /// Returns every loop that a machine can come to run by a name that is known before the run, each once.
+    pub(super) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
+        let mut found: Vec<Rc<Machine>> = Vec::new();
+        let mut open = literal_names(machine);
+        while let Some(name) = open.pop() {
+            let Ok(known) = self.get(&name) else { continue };
+            let is_new = known.machine.name != machine.name
+                && found.iter().all(|other| other.name != known.machine.name);
+            if is_new {
+                open.extend(literal_names(&known.machine));
+                found.push(Rc::clone(&known.machine));
+            }
+        }
+        found
+    }
+
     fn leads_back(&mut self, name: &str, to: &str, path: &mut Vec<String>) -> bool {
         let Ok(known) = self.get(name) else { return false };
         let found = known.machine.name.to_string();
@@ -162,15 +178,19 @@ impl Library {
         }
         // Loops that were passed already lead nowhere new.
         let fresh = !path[..path.len() - 1].contains(&found);
-        let names: Vec<_> = sub_loops(&known.machine)
-            .filter_map(|(_, sub)| sub.name.as_literal().map(std::borrow::Cow::into_owned))
-            .collect();
+        let names = literal_names(&known.machine);
         if fresh && names.iter().any(|name| self.leads_back(name, to, path)) {
             return true;
         }
         path.pop();
         false
     }
+}
+
+/// Returns the names of the loops that a machine runs, as far as they are known before the run.
+fn literal_names(machine: &Machine) -> Vec<String> {
+    let names = sub_loops(machine).filter_map(|(_, sub)| sub.name.as_literal());
+    names.map(std::borrow::Cow::into_owned).collect()
 }
 
 fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
