@@ -42,15 +42,8 @@ const ASKING_TIME: Duration = Duration::from_mins(30);
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
 
-/// Whether the working tree has been looked at, as far as a decision needs it.
-enum Look {
-    /// Everything that is needed is known.
-    Seen,
-    /// This scope has to be looked at first.
-    Due(Vec<String>),
-    /// It comes to something else.
-    Refused(Box<Event>),
-}
+/// What a judgement needs from the world first, if it needs anything, or what comes in its place.
+type Needed<T> = Result<Option<T>, Box<Event>>;
 
 impl Engine<'_> {
     /// Makes the decision that is due, or none when the world is to move or the run is over.
@@ -59,22 +52,14 @@ impl Engine<'_> {
             return None;
         };
         let deciding = deciding.clone();
-        if let Some(id) = self.judged_now(&deciding) {
-            match self.look(id) {
-                Look::Seen => {}
-                Look::Due(scope) => {
-                    let limit = self.end_of_action(None).map(|(left, _)| left);
-                    self.survey = Some(SurveyRequest { scope, limit });
-                    return None;
-                }
-                Look::Refused(event) => return Some(*event),
+        if let Some(id) = self.weighed_now(&deciding) {
+            let step = self.machine.step(id);
+            if let Some(event) = self.ended_around(step).or_else(|| self.signal(step)) {
+                return Some(event);
             }
-            match self.ask(id) {
-                Ok(None) => {}
-                Ok(Some(request)) => {
-                    self.question = Some(Box::new(request));
-                    return None;
-                }
+            match self.prepare(step, id) {
+                Ok(true) => {}
+                Ok(false) => return None,
                 Err(event) => return Some(*event),
             }
         }
@@ -90,57 +75,59 @@ impl Engine<'_> {
         })
     }
 
-    /// Returns the step that an evaluator is about to judge.
-    fn judged_now(&self, deciding: &Deciding) -> Option<StepId> {
-        let id = match deciding {
-            Deciding::Judge(id) => *id,
-            Deciding::Act(id) if self.machine.step(*id).action.is_none() => *id,
+    /// Returns the step whose work is about to be weighed.
+    fn weighed_now(&self, deciding: &Deciding) -> Option<StepId> {
+        match deciding {
+            Deciding::Judge(id) => Some(*id),
+            Deciding::Act(id) if self.machine.step(*id).action.is_none() => Some(*id),
             Deciding::Arrive { .. }
             | Deciding::Again(_)
             | Deciding::Act(_)
             | Deciding::Leave(..)
             | Deciding::Closed(_)
             | Deciding::Finish(_)
-            | Deciding::End(_) => return None,
-        };
-        let step = self.machine.step(id);
+            | Deciding::End(_) => None,
+        }
+    }
+
+    /// Asks the world for what the judgement of a step needs; tells whether everything is there.
+    fn prepare(&mut self, step: &Step, id: StepId) -> Result<bool, Box<Event>> {
         let has_evaluator = step.evaluate.is_some()
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
         let is_judged = has_evaluator || self.run.sub_loop().is_some();
-        let is_over = self.is_without_model(step) || self.signal(step).is_some();
-        (is_judged && !is_over && self.ended_around(step).is_none()).then_some(id)
+        if !is_judged || self.is_without_model(step) {
+            return Ok(true);
+        }
+        if let Some(scope) = self.look(step)? {
+            let limit = self.end_of_action(None).map(|(left, _)| left);
+            self.survey = Some(SurveyRequest { scope, limit });
+            return Ok(false);
+        }
+        self.question = self.ask(step, id)?.map(Box::new);
+        Ok(self.question.is_none())
     }
 
-    /// Finds out whether a survey of the working tree is missing before a step can be judged.
-    fn look(&mut self, id: StepId) -> Look {
-        let step = self.machine.step(id);
-        let scopes = match self.scopes(step) {
-            Ok(scopes) => scopes,
-            Err(error) => {
-                return Look::Refused(Box::new(error_in(&step.name, "evaluate", &error.to_string())));
-            }
-        };
+    /// Returns the scope whose survey is missing before a step can be judged.
+    fn look(&mut self, step: &Step) -> Needed<Vec<String>> {
+        let scopes = self
+            .scopes(step)
+            .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
         let missing = scopes.into_iter().find(|scope| self.surveyed(scope).is_none());
-        match (missing, self.interrupted(&step.name)) {
-            (None, _) => {
-                // A look that the end of the run cut short is no error of the state.
-                let was_cut = self.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
-                let event = self.out_of_time(&step.name).filter(|_| was_cut);
-                event.map_or(Look::Seen, |event| Look::Refused(Box::new(event)))
-            }
+        let instead = if missing.is_some() {
             // Whoever wants the run to end does not wait for it.
-            (Some(_), Some(interrupted)) => {
-                self.survey = None;
-                Look::Refused(Box::new(interrupted))
-            }
-            (Some(scope), None) => Look::Due(scope),
-        }
+            self.survey = None;
+            self.interrupted(&step.name)
+        } else {
+            // A look that the end of the run cut short is no error of the state.
+            let was_cut = self.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
+            self.out_of_time(&step.name).filter(|_| was_cut)
+        };
+        instead.map_or(Ok(missing), |event| Err(Box::new(event)))
     }
 
     /// Returns the question for a model that is due before a step can be judged, or what comes in its place.
-    fn ask(&self, id: StepId) -> Result<Option<AskRequest>, Box<Event>> {
-        let step = self.machine.step(id);
+    fn ask(&self, step: &Step, id: StepId) -> Needed<AskRequest> {
         let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && self.answer.is_none());
         let Some(evaluate) = asking else { return Ok(None) };
         let name = &step.name;
@@ -358,17 +345,9 @@ impl Engine<'_> {
         if self.is_without_model(step) {
             return without_model(step);
         }
-        match &step.action {
-            Some(Action::SubLoop(sub)) => match self.request_sub_loop(sub, &step.name) {
-                Ok(event) => event,
-                Err(error) => error_in(&step.name, "loop", &error.to_string()),
-            },
-            Some(action) => match self.request(action, &step.name) {
-                Ok(event) => event,
-                Err(error) => error_in(&step.name, "action", &error.to_string()),
-            },
-            None => self.judge(id),
-        }
+        let Some(action) = &step.action else { return self.judge(id) };
+        let key = if matches!(action, Action::SubLoop(_)) { "loop" } else { "action" };
+        self.request(action, &step.name).unwrap_or_else(|error| error_in(&step.name, key, &error.to_string()))
     }
 
     /// Tells whether a step needs a model and none may be asked.
@@ -436,15 +415,14 @@ impl Engine<'_> {
                 (Request::Tool(Box::new(request)), ActionKind::Mcp, shown)
             }
             // A sub-loop is announced by itself.
-            Action::SubLoop(sub) => return self.request_sub_loop(sub, state),
+            Action::SubLoop(sub) => return self.request_sub_loop(sub, text, state),
         };
         self.request = Some(request);
         Ok(Event::ActionStart { state: state.clone(), action: shown, kind })
     }
 
     /// Puts a prompt together.
-    fn prompt(&self, prompt: &PromptAction, text: String) -> Result<PromptRequest, RenderError> {
-        let mut text = text;
+    fn prompt(&self, prompt: &PromptAction, mut text: String) -> Result<PromptRequest, RenderError> {
         for (index, (name, value)) in prompt.context.iter().enumerate() {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
             let value = self.render(value)?;
@@ -478,9 +456,13 @@ impl Engine<'_> {
         Ok(Setting { env, cwd, end: self.end_of_action(timeout), idle: setting.idle_timeout })
     }
 
-    /// Resolves a sub-loop and announces it.
-    fn request_sub_loop(&mut self, sub: &SubLoopAction, state: &StateName) -> Result<Event, RenderError> {
-        let name = self.render(&sub.name)?;
+    /// Resolves what a sub-loop is given and announces it.
+    fn request_sub_loop(
+        &mut self,
+        sub: &SubLoopAction,
+        name: String,
+        state: &StateName,
+    ) -> Result<Event, RenderError> {
         let mut params = Map::new();
         let mut around = None;
         match &sub.given {
@@ -520,13 +502,11 @@ impl Engine<'_> {
     /// The end of a sub-loop as an event.
     pub(super) fn completed_sub_loop(&self, id: StepId, end: Result<SubLoopEnd, String>) -> Event {
         let step = self.machine.step(id);
-        let (name, gives_back) = match (&self.request, &step.action) {
-            (_, Some(Action::SubLoop(sub))) => {
+        let (name, gives_back) = match &step.action {
+            Some(Action::SubLoop(sub)) => {
                 (self.render(&sub.name).unwrap_or_default(), matches!(sub.given, SubLoopInput::Everything))
             }
-            (_, Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None) => {
-                (String::new(), false)
-            }
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => (String::new(), false),
         };
         let state = step.name.clone();
         Event::SubLoopComplete(match end {
@@ -574,12 +554,6 @@ impl Engine<'_> {
 
     fn judge(&mut self, id: StepId) -> Event {
         let step = self.machine.step(id);
-        if let Some(event) = self.ended_around(step) {
-            return event;
-        }
-        if let Some(found) = self.signal(step) {
-            return Event::Signal { state: step.name.clone(), signal: found.signal, text: found.text };
-        }
         if let Some(sub) = self.run.sub_loop() {
             let mut details = Map::new();
             details.insert("exit_code".to_owned(), sub.exit_code.into());
@@ -671,11 +645,10 @@ impl Engine<'_> {
     }
 
     /// Returns the signal that the action of a step printed, if the loop obeys it. A sub-loop obeys its own.
-    fn signal(&self, step: &Step) -> Option<Found> {
-        if self.run.sub_loop().is_some() || step.action.is_none() {
-            return None;
-        }
-        signals::find(self.run.seen()?.stdout.as_str(), &self.machine.signals)
+    fn signal(&self, step: &Step) -> Option<Event> {
+        let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
+        let Found { signal, text } = signals::find(seen.stdout.as_str(), &self.machine.signals)?;
+        Some(Event::Signal { state: step.name.clone(), signal, text })
     }
 
     /// The hand-off that an action asked for. What it says itself comes before what was written to a file.
