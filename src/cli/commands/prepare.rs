@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     pub(super) machine: Machine,
     /// Warnings and notes.
     pub(super) findings: Diagnostics,
+    /// The loops that it runs.
+    pub(super) library: Library,
 }
 
 /// Finds a loop file.
@@ -55,12 +57,13 @@ pub(super) fn prepare(
     match machine {
         Some(machine) if !findings.has_errors() => {
             findings.extend(check::check(&machine, &loaded.definition));
-            findings.extend(Library::new(&located.root).check(&machine));
+            let mut library = Library::new(&located.root);
+            findings.extend(library.check(&machine));
             if findings.has_errors() {
                 output.talk(&drawn(&findings, &loaded, output));
                 return Err(unusable(&located.shown, &findings));
             }
-            Ok(Prepared { located, loaded, machine, findings })
+            Ok(Prepared { located, loaded, machine, findings, library })
         }
         _ => {
             output.talk(&drawn(&findings, &loaded, output));

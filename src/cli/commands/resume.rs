@@ -35,7 +35,6 @@ use super::agents::{self, Decided};
 use super::claim;
 use super::prepare::{Prepared, prepare, refused};
 use super::run::{self, Cancelling, Face, Launch, Scene};
-use super::sub_loops::Library;
 use super::worktree::Worktree;
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
@@ -45,7 +44,6 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), &args.name)) };
     let located = load::find(&began.source.file, &root).map_err(|error| refused(&error))?;
     let mut prepared = prepare(located, |_| {}, output)?;
-    let library = Library::new(&prepared.located.root);
     let worktree = if files.worktree().is_dir() {
         let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
         worktree.root().clone_into(&mut prepared.located.root);
@@ -59,17 +57,18 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         let clock = Clock::start();
         let mut context = began.context;
         context.extend(args.context.iter().map(|(name, value)| (name.clone(), json!(value))));
-        let territory = claim::territory(&prepared, &context, env, &Redactor::new(env.secrets()))?;
+        let redactor = Redactor::new(env.secrets());
+        let territory = claim::territory(&prepared, &context, env, &redactor)?;
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
         // From here on nobody else can go on with it, nor see it as left.
         let claim = claim::take(wanted, args.manner.queue, &files, &mut cancel, output).await?;
-        let scene = Scene { manner: &manner, env, output, face, prepared, library };
+        let scene = Scene { manner: &manner, env, output, face, prepared, redactor };
         let Open { mut scene, start, how, past, left, sinks, whole, told, decided } =
             open(args, scene, &files)?;
         adjust(&mut scene.prepared.machine, &start.event);
         let journal = files.make_scratch().and_then(|()| {
             fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
-            Journal::go_on(&files, Redactor::new(env.secrets()), whole)
+            Journal::go_on(&files, scene.redactor.clone(), whole)
         });
         let journal = journal.map_err(|error| claim::cannot_save(&error))?;
         say(files.instance(), &how, output);
@@ -99,7 +98,7 @@ struct Open<'l> {
 /// Folds the journal, and finds out whether and how the run can go on. Nothing is written before that is known.
 fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result<Open<'l>, CliError> {
     let Scene { manner, env, output, .. } = scene;
-    let mut sinks = run::sinks(manner, false, output, &scene.face, files);
+    let mut sinks = run::sinks(&scene, false, files);
     let (whole, mut left, told) = fold(files, &mut scene, args.accept_changes, &mut sinks)?;
     let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), &args.name))?;
     let mut how = standing(files.instance(), level.standing())?;
@@ -108,14 +107,15 @@ fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result
             return Err(lost(&state));
         }
     }
-    let (machine, mut event) = (&scene.prepared.machine, level.past.start().clone());
+    let Prepared { machine, library, .. } = &mut scene.prepared;
+    let mut event = level.past.start().clone();
     let in_ci = matches!(scene.face, Face::Ci(_));
     let asked = with_overrides(&args.manner.llm, &event.overrides);
-    let decided = agents::decide(&asked, machine, &mut scene.library, in_ci, env, output)?;
+    let decided = agents::decide(&asked, machine, library, in_ci, env, output)?;
     how.changes = changes(args, env, &scene.prepared, &event)?;
     how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
     event.change(&how);
-    in_time(machine, &event, level.past.elapsed())?;
+    in_time(&scene.prepared.machine, &event, level.past.elapsed())?;
     let start = Start {
         context: event.context.clone(),
         event,
@@ -207,9 +207,8 @@ fn fold(
     accept_changes: bool,
     sinks: &mut Sinks,
 ) -> Result<(Whole, Left, Told), CliError> {
-    let Scene { prepared, library, .. } = scene;
-    let outermost =
-        Known { machine: Rc::new(prepared.machine.clone()), digest: prepared.loaded.digest.clone() };
+    let Prepared { machine, loaded, library, .. } = &mut scene.prepared;
+    let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find = |name: &str| library.find(name);
     let mut replay = Replay::new(outermost, &mut find);
     let (mut told, mut failed) = (Told { last: None, elapsed: Duration::ZERO }, None);

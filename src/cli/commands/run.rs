@@ -21,7 +21,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::definition::load::{DIRECTORY, Located};
 use crate::definition::schema::Count;
-use crate::engine::event::{Llm, LoopComplete, LoopStart, Overrides, SCHEMA, Source};
+use crate::engine::event::{LoopComplete, LoopStart, Overrides, SCHEMA, Source};
 use crate::engine::outcome::Outcome;
 use crate::engine::{Engine, Start};
 use crate::journal::claim::Claim;
@@ -29,7 +29,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::context::{self, Given};
-use crate::machine::{Budget, Machine, graph};
+use crate::machine::{Machine, graph};
 use crate::process::signal::{self, Cancel};
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
@@ -40,13 +40,12 @@ use crate::run::clock::Clock;
 use crate::run::replay::Left;
 use crate::run::{World, drive};
 
-use super::agents;
+use super::agents::{self, Decided};
 use super::background;
 use super::claim;
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
 use super::session;
-use super::sub_loops::Library;
 use super::worktree::Worktree;
 
 /// Where a run shows itself.
@@ -78,9 +77,9 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
     let manner = at_home(&args.manner, &prepared)?;
-    let mut library = Library::new(&prepared.located.root);
     let in_ci = matches!(face, Face::Ci(_));
-    let decided = agents::decide(&args.manner.llm, &prepared.machine, &mut library, in_ci, env, output)?;
+    let Prepared { machine, library, .. } = &mut prepared;
+    let decided = agents::decide(&args.manner.llm, machine, library, in_ci, env, output)?;
     let cancelling = Cancelling::listen()?;
     cancelling.block_on(async |mut cancel| {
         let clock = Clock::start();
@@ -101,17 +100,15 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         if let Some(worktree) = &worktree {
             worktree.create(output)?;
         }
-        let journal = open(&files, redactor).inspect_err(|_| {
+        let journal = open(&files, redactor.clone()).inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, output);
             }
         })?;
-        let sinks = sinks(&manner, args.background, output, &face, &files);
-        let mut start = start((args, &manner), &face, &prepared, &files, context, env, &clock);
-        start.event.llm = decided.llm;
-        (start.budget, start.on_handoff) = (decided.budget, decided.on_handoff);
+        let scene = Scene { manner: &manner, env, output, face, prepared, redactor };
+        let sinks = sinks(&scene, args.background, &files);
+        let start = start(args, &scene, &decided, &files, context, &clock);
         let agents = decided.agents;
-        let scene = Scene { manner: &manner, env, output, face, prepared, library };
         let launch = Launch { scene, files, journal, sinks, clock, agents, territory, claim, worktree };
         let driven =
             launch.drive(cancel, Duration::ZERO, Left::default(), |machine| Engine::new(machine, start));
@@ -248,7 +245,8 @@ pub(super) struct Scene<'l> {
     pub(super) output: &'l Output,
     pub(super) face: Face,
     pub(super) prepared: Prepared,
-    pub(super) library: Library,
+    /// Hides the secrets of the environment.
+    pub(super) redactor: Redactor,
 }
 
 /// A run that has its scope and its journal, and can be let go.
@@ -278,7 +276,7 @@ impl Launch<'_> {
         E: for<'m> FnOnce(&'m Machine) -> Engine<'m>,
     {
         let Self { scene, files, journal, sinks, clock, agents, territory, claim, worktree } = self;
-        let Scene { manner, env, output, face, prepared, mut library } = scene;
+        let Scene { manner, env, output, face, prepared, redactor } = scene;
         let publication = match &face {
             Face::Ci(provider) => Some(provider.clone()),
             Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
@@ -298,11 +296,14 @@ impl Launch<'_> {
             left,
             env: claim::passed_on(env_of_actions(manner, worktree.is_some(), env), &claim),
             root: prepared.located.root.clone(),
-            redactor: Redactor::new(env.secrets()),
+            redactor,
             surroundings: surroundings(&territory),
             files: files.clone(),
             path: vec![prepared.machine.name.clone()],
-            sub_loops: Box::new(move |request, around| library.start(request, around)),
+            sub_loops: {
+                let mut library = prepared.library;
+                Box::new(move |request, around| library.start(request, around))
+            },
         };
         let mut engine = engine(&prepared.machine);
         let ended = drive(&mut engine, &mut world).await;
@@ -376,13 +377,8 @@ fn archived(files: &RunFiles, complete: &LoopComplete, output: &Output) -> RunFi
     })
 }
 
-pub(super) fn sinks(
-    args: &Manner,
-    in_background: bool,
-    output: &Output,
-    face: &Face,
-    files: &RunFiles,
-) -> Sinks {
+pub(super) fn sinks(scene: &Scene<'_>, in_background: bool, files: &RunFiles) -> Sinks {
+    let Scene { manner, output, face, .. } = scene;
     let mut sinks = Sinks::default();
     match LogFile::open(&files.log()) {
         Ok(log) => sinks.add(log),
@@ -393,7 +389,7 @@ pub(super) fn sinks(
         _ if in_background => sinks.add(background::Announcement::new(files)),
         Face::Ci(provider) => sinks.add(CiLog::new(Box::new(io::stdout()), provider.dialect(), output.color)),
         Face::Person => {
-            let verbosity = match (args.quiet, args.verbose) {
+            let verbosity = match (manner.quiet, manner.verbose) {
                 (true, _) => Verbosity::Quiet,
                 (false, true) => Verbosity::Verbose,
                 (false, false) => Verbosity::Normal,
@@ -411,14 +407,14 @@ pub(super) fn sinks(
 }
 
 fn start(
-    (args, manner): (&RunArgs, &Manner),
-    face: &Face,
-    prepared: &Prepared,
+    args: &RunArgs,
+    scene: &Scene<'_>,
+    decided: &Decided,
     files: &RunFiles,
     context: Map<String, Value>,
-    env: &Env,
     clock: &Clock,
 ) -> Start {
+    let Scene { manner, env, face, prepared, .. } = scene;
     let machine = &prepared.machine;
     let in_ci = matches!(face, Face::Ci(_));
     let inputs = args.param.iter().chain(&args.context).map(|(name, _)| name.clone());
@@ -430,7 +426,7 @@ fn start(
             definition_sha256: prepared.loaded.digest.clone(),
             max_iterations: machine.limits.iterations.limit,
             inputs: inputs.chain(input).collect(),
-            llm: Llm::Off,
+            llm: decided.llm,
             strict: manner.strict || (in_ci && !manner.no_strict),
             source: source(prepared),
             context: context.clone(),
@@ -455,8 +451,8 @@ fn start(
         run_dir: absolute(&files.scratch()).to_string_lossy().into_owned(),
         deadline: manner.deadline.map(before_the_end),
         timeout: None,
-        budget: Budget::default(),
-        on_handoff: None,
+        budget: decided.budget,
+        on_handoff: decided.on_handoff,
         captured: IndexMap::new(),
     }
 }
