@@ -6,7 +6,7 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 
 use super::field::FieldError;
-use super::observation::TIMEOUT_CODE;
+use super::observation::{NOT_FOUND_CODE, TIMEOUT_CODE};
 use super::verdict::Verdict;
 use super::{Evaluator, Judged, Judging, Verdicts, excerpt, printed};
 
@@ -17,9 +17,6 @@ record! {
         source: Option<Template>,
     }
 }
-
-/// The exit code of a call whose server or tool does not exist.
-const NOT_FOUND_CODE: i32 = 127;
 
 impl Evaluator for McpResult {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {

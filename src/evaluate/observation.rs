@@ -144,6 +144,9 @@ impl Stop {
 /// The exit code that stands for a timeout, as in `timeout(1)`.
 pub const TIMEOUT_CODE: i32 = 124;
 
+/// The exit code that stands for something that is not there, as in a shell: a program, a server, a tool.
+pub const NOT_FOUND_CODE: i32 = 127;
+
 /// What an action did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
@@ -179,7 +182,7 @@ impl Observation {
 
     /// Makes the observation of an action that could not be started.
     pub fn not_started(why: impl Into<String>) -> Self {
-        Self { failure: Some(why.into()), ..Self::exited(127, "") }
+        Self { failure: Some(why.into()), ..Self::exited(NOT_FOUND_CODE, "") }
     }
 
     /// Returns the same with shorter streams.

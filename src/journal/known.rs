@@ -141,7 +141,8 @@ pub fn archived(loops: &Path) -> io::Result<Vec<KnownRun>> {
     Ok(in_order(all))
 }
 
-fn in_order(mut runs: Vec<KnownRun>) -> Vec<KnownRun> {
+/// Sorts runs by their beginning.
+pub fn in_order(mut runs: Vec<KnownRun>) -> Vec<KnownRun> {
     runs.sort_by_cached_key(|run| (run.started(), run.files.instance().to_owned()));
     runs
 }

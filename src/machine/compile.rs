@@ -435,7 +435,7 @@ impl<'d> Compiler<'d> {
             let help = "remove the key for a state that runs nothing";
             self.problems.push(Diagnostic::error("empty-action", place, "the action is empty").help(help));
         }
-        let kind = state.action_type.unwrap_or_else(|| inferred_kind(text.source()));
+        let kind = kind(state, &text);
         self.idle_keys(state, kind, path);
         let setting = Setting {
             env: state.env.clone(),
@@ -740,8 +740,13 @@ fn inferred_meaning(name: &StateName) -> Meaning {
 
 /// Tells whether a state asks an agent.
 fn is_prompt(state: &State) -> bool {
-    let kind = state.action_type.or_else(|| Some(inferred_kind(state.action.as_ref()?.source())));
+    let kind = state.action.as_ref().map(|text| kind(state, text));
     matches!(kind, Some(ActionType::Prompt | ActionType::SlashCommand))
+}
+
+/// Tells what an action is, by what the state says or by the text.
+fn kind(state: &State, text: &Template) -> ActionType {
+    state.action_type.unwrap_or_else(|| inferred_kind(text.source()))
 }
 
 /// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.

@@ -108,16 +108,16 @@ impl Program {
         if name.contains('/') {
             return Ok(PathBuf::from(name));
         }
-        let path =
-            self.env.iter().find(|(key, _)| key == "PATH").map_or("/usr/bin:/bin", |(_, path)| path.as_str());
-        let candidates = path
-            .split(':')
-            .filter(|directory| !directory.is_empty())
-            .map(|directory| Path::new(directory).join(name));
-        let mut executables =
-            candidates.filter(|path| rustix::fs::access(path, Access::EXEC_OK).is_ok() && path.is_file());
-        executables.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+        let path = self.env.iter().find(|(key, _)| key == "PATH").map(|(_, path)| path.as_str());
+        find(name, path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Finds a program on a `PATH`, or on that of a system where none is set.
+pub fn find(name: &str, path: Option<&str>) -> Option<PathBuf> {
+    let directories = path.unwrap_or("/usr/bin:/bin").split(':').filter(|directory| !directory.is_empty());
+    let mut candidates = directories.map(|directory| Path::new(directory).join(name));
+    candidates.find(|path| rustix::fs::access(path, Access::EXEC_OK).is_ok() && path.is_file())
 }
 
 /// Says why a program could not be started.

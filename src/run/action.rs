@@ -1,18 +1,19 @@
 //! Performs an action: the engine's request becomes a process, the process an observation.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use tempfile::TempPath;
 
-use crate::engine::request::ActionRequest;
+use crate::engine::request::{ActionRequest, Setting};
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::process::spawn::{self, Heard, Limits, Program};
 use crate::report::{OutputLine, Sinks};
 
 use super::lines::Lines;
-use super::{World, tick};
+use super::{World, while_ticking};
 
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;
@@ -35,10 +36,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
         streams[index(stream)].push(bytes, redactor, &mut |text| show(&sinks, stream, text));
         Heard::More
     };
-    let seen = tokio::select! {
-        seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
-        never = tick(&sinks) => match never {},
-    };
+    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
     drop(script);
     for stream in [Stream::Stdout, Stream::Stderr] {
         streams[index(stream)].finish(redactor, &mut |text| show(&sinks, stream, text));
@@ -59,8 +57,6 @@ fn index(stream: Stream) -> usize {
 
 /// Prepares the process, with the file that holds its text where the text is too long for an argument.
 fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<TempPath>), String> {
-    let mut env = world.env.clone();
-    env.extend(request.setting.env.iter().cloned());
     let mut argv = request.shell.clone();
     let script = if request.text.len() > ARGUMENT && argv.last().is_some_and(|word| word == "-c") {
         argv.pop();
@@ -72,8 +68,27 @@ fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<Te
     argv.push(
         script.as_ref().map_or_else(|| request.text.clone(), |path| path.to_string_lossy().into_owned()),
     );
-    let cwd = request.setting.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
-    Ok((Program { argv, env: env.into_iter().collect(), cwd, stdin: None }, script))
+    Ok((world.program(argv, world.env_of(&request.setting), &request.setting)?, script))
+}
+
+impl World {
+    /// Returns the environment of an action.
+    pub(super) fn env_of(&self, setting: &Setting) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(setting.env.iter().cloned());
+        env
+    }
+
+    /// Makes the process of an action, in its directory and with nothing to read.
+    pub(super) fn program(
+        &self,
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+        setting: &Setting,
+    ) -> Result<Program, String> {
+        let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
+        Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None })
+    }
 }
 
 /// Writes a text to a file that only we can read and that goes when the action has ended.
@@ -85,7 +100,7 @@ fn script(text: &str, world: &World) -> io::Result<TempPath> {
 }
 
 /// Finds the directory of an action, which stays inside the working tree.
-pub(super) fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
+fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
     let path = Path::new(cwd);
     let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
     let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");

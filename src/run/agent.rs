@@ -13,11 +13,11 @@ use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, Limits, Program};
 
-use super::action::{directory, show};
+use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
 use super::recording::{self, Recording};
-use super::{World, tick};
+use super::{World, tick, while_ticking};
 
 /// Who answers in a run, and how patient we are.
 pub struct Agents {
@@ -261,11 +261,9 @@ impl Patience {
 
 /// Makes the process of a call.
 fn program(invocation: Invocation, setting: &Setting, world: &World) -> Result<Program, String> {
-    let mut env = world.env.clone();
-    env.extend(setting.env.iter().cloned());
+    let mut env = world.env_of(setting);
     env.extend(invocation.env);
-    let cwd = setting.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose()?;
-    Ok(Program { argv: invocation.argv, env: env.into_iter().collect(), cwd, stdin: invocation.stdin })
+    Ok(Program { stdin: invocation.stdin, ..world.program(invocation.argv, env, setting)? })
 }
 
 async fn prompted(
@@ -297,10 +295,7 @@ async fn prompted(
             false => Heard::More,
         }
     };
-    let seen = tokio::select! {
-        seen = spawn::run(&program, limits, &mut world.cancel, &mut output) => seen,
-        never = tick(&sinks) => match never {},
-    };
+    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
     assembly.finish(&mut |line| {
         listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
     });
@@ -336,10 +331,7 @@ async fn asked(
     let limits = Limits { end: setting.end, idle: setting.idle };
     let sinks = RefCell::new(&mut world.sinks);
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
-    let seen = tokio::select! {
-        seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored) => seen,
-        never = tick(&sinks) => match never {},
-    };
+    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut ignored)).await;
     if seen.failure.is_some() {
         return missing(seen);
     }

@@ -174,6 +174,14 @@ impl World {
     }
 }
 
+/// Does some work, and tells the sinks meanwhile that time passes.
+async fn while_ticking<T>(sinks: &RefCell<&mut Sinks>, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = work => done,
+        never = tick(sinks) => match never {},
+    }
+}
+
 /// Tells the sinks that time passes, for ever.
 async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
     let mut interval = tokio::time::interval(TICK);

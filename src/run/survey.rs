@@ -19,7 +19,7 @@ use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
 
 use super::git::Git;
-use super::{World, tick};
+use super::{World, while_ticking};
 
 /// The longest time for a survey.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -36,10 +36,7 @@ pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed
     let mut surveyor = Surveyor { git: Git::new(world, limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
-    tokio::select! {
-        surveyed = surveyor.survey(&root, &request.scope) => surveyed,
-        never = tick(&sinks) => match never {},
-    }
+    while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await
 }
 
 struct Surveyor {

@@ -14,20 +14,17 @@ use tokio::time::{Instant, sleep_until};
 use crate::base::redact::Redactor;
 use crate::base::text::{one_line, tail};
 use crate::engine::request::ToolRequest;
-use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, Stream, TIMEOUT_CODE, Text};
 use crate::process::service::Service;
 use crate::process::signal::Request;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
-use super::action::{directory, show};
+use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
 use super::servers::{self, Unknown};
 use super::{World, tick};
-
-/// The exit code of a call whose server or tool does not exist.
-const NOT_FOUND: i32 = 127;
 
 /// A server that prints more than this in one call is broken.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
@@ -58,7 +55,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
     let clock = Clock::start();
     let program = match program(request, world) {
         Ok(program) => program,
-        Err(Unknown::Absent(why)) => return Observation::exited(NOT_FOUND, failed(&why)),
+        Err(Unknown::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
         Err(Unknown::Unusable(why)) => return Observation::not_started(why),
     };
     let mut service = match Service::start(&program) {
@@ -77,7 +74,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
         Called::Answer(envelope, is_error) => {
             Observation::exited(i32::from(is_error), format!("{envelope}\n"))
         }
-        Called::NoTool(why) => Observation::exited(NOT_FOUND, failed(&why)),
+        Called::NoTool(why) => Observation::exited(NOT_FOUND_CODE, failed(&why)),
         Called::Broken(why) => Observation::exited(1, failed(&why)),
         Called::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
         Called::Cancelled => cancelled(),
@@ -99,13 +96,10 @@ fn failed(why: &str) -> String {
 }
 
 fn program(request: &ToolRequest, world: &World) -> Result<Program, Unknown> {
-    let mut env = world.env.clone();
-    env.extend(request.setting.env.iter().cloned());
+    let mut env = world.env_of(&request.setting);
     let server = servers::find(&world.root, &request.server, &env)?;
     env.extend(server.env);
-    let cwd = request.setting.cwd.as_deref().map(|cwd| directory(&world.root, cwd)).transpose();
-    let cwd = cwd.map_err(Unknown::Unusable)?;
-    Ok(Program { argv: server.argv, env: env.into_iter().collect(), cwd, stdin: None })
+    world.program(server.argv, env, &request.setting).map_err(Unknown::Unusable)
 }
 
 /// Talks to the server until there is an answer or a reason not to wait for one.

@@ -1,10 +1,7 @@
 //! Whether a run may ask agents and models, which one it asks, and what is said about it before it starts.
 
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-
-use rustix::fs::Access;
 
 use crate::base::time::parse_duration;
 use crate::cli::args::LlmArgs;
@@ -15,6 +12,7 @@ use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff};
+use crate::process::spawn;
 use crate::run::agent::Agents;
 use crate::run::recording::{Mode, Recording};
 
@@ -101,16 +99,8 @@ fn chosen(name: Option<&str>, env: &Env) -> Result<Option<&'static dyn Host>, Cl
             CliError::invalid(format!("unknown host `{name}`"))
                 .help(format!("write one of {}", names.join(", ")))
         }),
-        None => Ok(host::first(|name| is_on_path(name, env))),
+        None => Ok(host::first(|name| spawn::find(name, env.get("PATH")).is_some())),
     }
-}
-
-fn is_on_path(name: &str, env: &Env) -> bool {
-    let path = env.get("PATH").unwrap_or("/usr/bin:/bin");
-    path.split(':').filter(|directory| !directory.is_empty()).any(|directory| {
-        let path = Path::new(directory).join(name);
-        path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
-    })
 }
 
 /// Refuses a cap on cost that could not be kept: one of the command line, of the loop, or of the loop around it.

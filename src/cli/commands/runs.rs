@@ -45,7 +45,7 @@ impl Places {
     pub(super) fn all(&self) -> Result<Vec<KnownRun>, CliError> {
         let mut all = self.archived()?;
         all.extend(self.open()?);
-        all.sort_by_cached_key(|run| (run.started(), run.files.instance().to_owned()));
+        let mut all = known::in_order(all);
         // A run may move to the history between the two looks.
         all.dedup_by(|later, earlier| later.files.instance() == earlier.files.instance());
         Ok(all)
