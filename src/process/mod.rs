@@ -1,6 +1,7 @@
 //! Children and signals: how an action is started, read, and ended for good.
 
 pub mod capture;
+pub mod git;
 pub mod init;
 pub mod owner;
 pub mod service;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output as Ended};
 
-use crate::base::text::{one_line, plural};
+use crate::base::text::plural;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::files::RunFiles;
+use crate::process::git::Git;
 
 /// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
 const REPOSITORY: [&str; 7] = [
@@ -35,18 +35,18 @@ pub(super) struct Worktree {
     branch: String,
     /// The commit that it begins with.
     base: String,
-    env: BTreeMap<String, String>,
+    git: Git,
 }
 
 impl Worktree {
     /// Says where the working tree of a run will be, and changes nothing yet.
     pub(super) fn plan(home: &Path, files: &RunFiles, env: &Env) -> Result<Self, CliError> {
-        let env = without_repository(env.all().clone());
+        let git = Git::new(home, without_repository(env.all().clone()));
         let advice = "make one with `git init` and a first commit, or run without `--worktree`";
-        let prefix = git(home, &env, &["rev-parse", "--show-prefix"]).map_err(|why| {
+        let prefix = git.line(&["rev-parse", "--show-prefix"]).map_err(|why| {
             CliError::invalid(format!("`--worktree` needs a git repository: {why}")).help(advice)
         })?;
-        let base = git(home, &env, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(|_| {
+        let base = git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(|_| {
             CliError::invalid("`--worktree` begins with the last commit, and there is none yet")
                 .help("commit first")
         })?;
@@ -58,7 +58,7 @@ impl Worktree {
             // Two dots in a row have a meaning in names of branches.
             branch: format!("ll-loop/{}", files.instance().replace("..", "-")),
             base,
-            env,
+            git,
         })
     }
 
@@ -75,13 +75,13 @@ impl Worktree {
         });
         if made.is_err() {
             // Git takes back what it began; the branch it leaves holds nothing.
-            let _gone = self.git(&["branch", "-d", &self.branch]);
+            let _gone = self.git.line(&["branch", "-d", &self.branch]);
         }
         made?;
         output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch));
         // The loop itself comes from the checkout, whether it is committed or not.
         let all_but_loops = ["status", "--porcelain", "--", ":/", ":(exclude).loops"];
-        let left_out = self.git(&all_but_loops).unwrap_or_default();
+        let left_out = self.git.line(&all_but_loops).unwrap_or_default();
         if !left_out.is_empty() {
             let changes = plural(left_out.lines().count() as u64, "uncommitted change");
             output
@@ -98,7 +98,7 @@ impl Worktree {
         };
         quiet().map_err(|error: io::Error| error.to_string())?;
         let path = self.path.to_string_lossy();
-        self.git(&["worktree", "add", "--quiet", "-b", &self.branch, &path, &self.base])?;
+        self.git.line(&["worktree", "add", "--quiet", "-b", &self.branch, &path, &self.base])?;
         let enter = || {
             fs_err::create_dir_all(&self.root)?;
             std::env::set_current_dir(&self.root)
@@ -131,9 +131,11 @@ impl Worktree {
     fn found(&self) -> Result<String, String> {
         let path = self.path.to_string_lossy();
         let changes =
-            self.git(&["-C", &path, "status", "--porcelain", "--ignored", "--untracked-files=all"])?;
-        let commits = self.git(&["-C", &path, "rev-list", "--count", &format!("{}..HEAD", self.base)])?;
-        let on_branch = self.git(&["rev-list", "--count", &format!("{}..{}", self.base, self.branch)])?;
+            self.git.line(&["-C", &path, "status", "--porcelain", "--ignored", "--untracked-files=all"])?;
+        let commits =
+            self.git.line(&["-C", &path, "rev-list", "--count", &format!("{}..HEAD", self.base)])?;
+        let on_branch =
+            self.git.line(&["rev-list", "--count", &format!("{}..{}", self.base, self.branch)])?;
         let mut found = Vec::new();
         if commits != "0" || on_branch != "0" {
             let count: u64 = commits.parse::<u64>().unwrap_or(0).max(on_branch.parse().unwrap_or(0));
@@ -147,35 +149,12 @@ impl Worktree {
 
     /// Git refuses both when there is something to lose after all.
     fn remove(&self) -> Result<(), String> {
-        self.git(&["worktree", "remove", &self.path.to_string_lossy()])?;
-        self.git(&["branch", "-d", &self.branch]).map(drop)
-    }
-
-    fn git(&self, arguments: &[&str]) -> Result<String, String> {
-        git(&self.home, &self.env, arguments)
+        self.git.line(&["worktree", "remove", &self.path.to_string_lossy()])?;
+        self.git.line(&["branch", "-d", &self.branch]).map(drop)
     }
 }
 
 fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
     env
-}
-
-/// Runs git and returns what it prints, or in one line why it failed.
-fn git(directory: &Path, env: &BTreeMap<String, String>, arguments: &[&str]) -> Result<String, String> {
-    let ended = Command::new("git")
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .envs(env)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .stdin(std::process::Stdio::null())
-        .output();
-    match ended {
-        Ok(Ended { status, stdout, .. }) if status.success() => {
-            Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
-        }
-        Ok(Ended { stderr, .. }) => Err(one_line(&String::from_utf8_lossy(&stderr), 300)),
-        Err(error) => Err(format!("git cannot be started: {error}")),
-    }
 }
