@@ -107,6 +107,7 @@ fn start(machine: &Machine) -> Start {
             llm: Llm::Off,
             strict: false,
             source: Source::default(),
+            commit: None,
             context: serde_json::Map::new(),
             overrides: Overrides::default(),
             schema: SCHEMA,

@@ -8,7 +8,7 @@
 //!    ├── run       the driver: performs what the engine asks
 //!    │    ├── host      the CLIs of agents
 //!    │    ├── process   children and signals
-//!    │    ├── journal   durable events
+//!    │    ├── journal   durable events ◀── bundle   a run in one file
 //!    │    └── report    sinks, digest, formats ◀── ci   providers
 //!    ├────▶ engine      the pure run
 //!    ├────▶ machine     compiled and checked
@@ -21,6 +21,7 @@
 //! network; a test in `tests/integration/architecture.rs` keeps it so.
 
 pub mod base;
+pub mod bundle;
 pub mod ci;
 pub mod cli;
 pub mod definition;

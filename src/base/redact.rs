@@ -50,6 +50,11 @@ impl Redactor {
         self.longest
     }
 
+    /// Tells whether there is a secret in bytes of any kind.
+    pub fn finds(&self, bytes: &[u8]) -> bool {
+        self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(bytes))
+    }
+
     /// Hides every secret in a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.matcher {

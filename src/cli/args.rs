@@ -53,6 +53,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Continue a run that was interrupted, handed off or killed
     Resume(Box<ResumeArgs>),
+    /// Put a run into one file, for another machine to go on with
+    Bundle(BundleArgs),
     /// Check loop files without running anything
     Validate(ValidateArgs),
     /// Explain a finding by its code
@@ -198,8 +200,11 @@ fn positive(text: &str) -> Result<f64, String> {
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(super) struct ResumeArgs {
     /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
-    #[arg(value_name = "LOOP|RUN")]
-    pub(super) name: String,
+    #[arg(value_name = "LOOP|RUN", required_unless_present = "from")]
+    pub(super) name: Option<String>,
+    /// Take the run over from a bundle: a file, or a directory with one in it
+    #[arg(long, value_name = "BUNDLE")]
+    pub(super) from: Option<String>,
     #[command(flatten)]
     pub(super) manner: Manner,
     /// Go on although the loop file is not what it was
@@ -214,6 +219,17 @@ pub(super) struct ResumeArgs {
     /// Set a context value, such as a secret, which is not kept
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,
+}
+
+/// Which run is put into a file, and where to.
+#[derive(Debug, ClapArgs)]
+pub(super) struct BundleArgs {
+    /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
+    #[arg(value_name = "LOOP|RUN")]
+    pub(super) name: String,
+    /// Write it here instead of to `<run>.llz`
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

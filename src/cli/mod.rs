@@ -43,6 +43,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
     match command {
         Command::Run(args) => commands::run::run(args, env, output),
         Command::Resume(args) => commands::resume::resume(args, env, output),
+        Command::Bundle(args) => commands::bundle::bundle(args, env, output),
         Command::Validate(args) => commands::validate::validate(args, env, output),
         Command::Explain(args) => commands::explain::explain(args, output),
         Command::Show(args) => commands::show::show(args, env, output),

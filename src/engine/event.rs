@@ -262,6 +262,9 @@ pub struct LoopStart {
     pub strict: bool,
     /// Where the loop is written down.
     pub source: Source,
+    /// The commit of the checkout, where somebody wanted to know: another machine can begin there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub commit: Option<String>,
     /// The variables, resolved.
     #[serde(default)]
     pub context: Map<String, Value>,

@@ -46,6 +46,7 @@ fn start(strict: bool) -> Start {
             llm: Llm::Off,
             strict,
             source: Source::default(),
+            commit: None,
             context: Map::new(),
             overrides: event::Overrides::default(),
             schema: event::SCHEMA,

@@ -36,7 +36,7 @@ pub fn arm(points: u64) {
 }
 
 /// A point between two writes.
-pub(super) fn point() {
+pub(crate) fn point() {
     #[cfg(debug_assertions)]
     if armed::is_due() {
         armed::die();

@@ -52,6 +52,7 @@ impl Journal {
                 file: format!(".loops/{name}.yaml"),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
+            commit: None,
             context: Map::new(),
             overrides: Overrides::default(),
             schema: SCHEMA,

@@ -15,6 +15,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("host", &["base", "evaluate"]),
         ("process", &["base", "evaluate"]),
         ("journal", &["base", "evaluate", "engine"]),
+        ("bundle", &["base", "engine", "process", "journal"]),
         ("report", &["base", "evaluate", "engine"]),
         ("ci", &["base", "report"]),
         ("run", &["base", "evaluate", "machine", "engine", "process", "host", "journal", "report"]),

@@ -9,6 +9,7 @@ mod agents;
 mod architecture;
 mod background;
 mod bad_input;
+mod bundle;
 mod ci_mode;
 mod compile;
 mod composition;

@@ -117,7 +117,7 @@ pub(super) async fn take(
             in_the_way(&ahead, &territory)
         ))
         .help("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
-        Taken::Runs(run) => Err(locked(format!("run {} {}", run.instance, doing(&run)))
+        Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
             .help(format!("follow it with `ll-loop logs -f {0}`, or end it with `ll-loop stop {0}`", run.instance))),
     }
 }
@@ -205,6 +205,12 @@ fn in_the_way(ahead: &[Live], territory: &Territory) -> String {
         "run {} of the loop `{}` {claims} {overlap} (process {}, since {}){more}",
         run.instance, record.r#loop, record.pid, record.since
     )
+}
+
+fn by_whom(run: &Live) -> String {
+    let named =
+        |record: &Record| format!(": process {} on {}, since {}", record.pid, record.host, record.since);
+    run.record.as_ref().map(named).unwrap_or_default()
 }
 
 fn doing(run: &Live) -> &'static str {

@@ -2,6 +2,7 @@
 
 pub(super) mod action;
 mod agents;
+pub(super) mod bundle;
 pub(super) mod compile;
 pub(super) mod explain;
 pub(super) mod history;
@@ -19,6 +20,7 @@ pub(super) mod version;
 
 mod background;
 mod claim;
+mod incoming;
 mod prepare;
 mod publish;
 mod runs;

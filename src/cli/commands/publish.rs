@@ -14,6 +14,7 @@ use crate::report::annotations::Tree;
 use crate::report::digest::{Digest, Places};
 use crate::report::formats::FORMATS;
 
+use super::bundle::Bundler;
 use super::prepare::Prepared;
 
 /// Where and how the results of a run are published.
@@ -25,6 +26,7 @@ pub(super) struct Publication {
     root: PathBuf,
     workspace: PathBuf,
     running: RunFiles,
+    bundler: Bundler,
 }
 
 impl Publication {
@@ -34,6 +36,7 @@ impl Publication {
         provider: Provider,
         prepared: &Prepared,
         files: &RunFiles,
+        bundler: Bundler,
     ) -> Self {
         let root = prepared.located.root.clone();
         let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
@@ -44,6 +47,7 @@ impl Publication {
             root,
             workspace,
             running: files.clone(),
+            bundler,
         }
     }
 
@@ -71,6 +75,7 @@ impl Publication {
         if let Err(error) = write_all(&directory, &digest, files) {
             warnings.push(format!("not every report was written: {error}"));
         }
+        warnings.extend(self.bundler.write_beside(&directory, files));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
         let tree = Tree { root: &root, exists: &exists };

@@ -33,17 +33,23 @@ use crate::run::replay::{Known, Left, Replay, ReplayError};
 
 use super::agents::{self, Decided};
 use super::claim;
+use super::incoming::Incoming;
 use super::prepare::{Prepared, prepare, refused};
 use super::run::{self, Cancelling, Face, Launch, Scene};
 use super::worktree::Worktree;
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let face = run::face(&args.manner, env)?;
-    let (root, found) = choose(&args.name, output)?;
-    let KnownRun { files, ends, .. } = found;
-    let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), &args.name)) };
+    let incoming = args.from.as_ref().map(|from| Incoming::open(Path::new(from), from)).transpose()?;
+    let (root, files, began) = match &incoming {
+        Some(incoming) => (incoming.root.clone(), incoming.files.clone(), incoming.began.clone()),
+        None => left_here(args.name.as_deref().unwrap_or_default(), output)?,
+    };
     let located = load::find(&began.source.file, &root).map_err(|error| refused(&error))?;
     let mut prepared = prepare(located, |_| {}, output)?;
+    if let Some(incoming) = &incoming {
+        incoming.check(&prepared, env, args.accept_changes)?;
+    }
     let worktree = if files.worktree().is_dir() {
         let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
         worktree.root().clone_into(&mut prepared.located.root);
@@ -62,6 +68,9 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
         // From here on nobody else can go on with it, nor see it as left.
         let claim = claim::take(wanted, args.manner.queue, &files, &mut cancel, output).await?;
+        if let Some(incoming) = incoming {
+            incoming.settle(&prepared, env, args.accept_changes, output)?;
+        }
         let scene = Scene { manner: &manner, env, output, face, prepared, redactor };
         let Open { mut scene, start, how, past, left, sinks, whole, told, decided } =
             open(args, scene, &files)?;
@@ -82,6 +91,15 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     })
 }
 
+/// Finds a run that was left on this machine, and how it began.
+fn left_here(name: &str, output: &Output) -> Result<(PathBuf, RunFiles, LoopStart), CliError> {
+    let (root, KnownRun { files, ends, .. }) = choose(name, output)?;
+    match ends.start {
+        Some((_, began)) => Ok((root, files, began)),
+        None => Err(never_began(files.instance(), name)),
+    }
+}
+
 /// A run that can go on, and everything that it goes on with.
 struct Open<'l> {
     scene: Scene<'l>,
@@ -100,7 +118,7 @@ fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result
     let Scene { manner, env, output, .. } = scene;
     let mut sinks = run::sinks(&scene, false, files);
     let (whole, mut left, told) = fold(files, &mut scene, args.accept_changes, &mut sinks)?;
-    let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), &args.name))?;
+    let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
     let mut how = standing(files.instance(), level.standing())?;
     for inner in left.iter() {
         if let Standing::Lost(state) = inner.standing() {
@@ -144,7 +162,7 @@ fn with_overrides(args: &LlmArgs, overrides: &Overrides) -> LlmArgs {
 }
 
 /// Finds the run that is meant: by its id, by its loop or the file of it, or by the beginning of its id.
-fn choose(name: &str, output: &Output) -> Result<(PathBuf, KnownRun), CliError> {
+pub(super) fn choose(name: &str, output: &Output) -> Result<(PathBuf, KnownRun), CliError> {
     let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
     let file = load::find(name, &cwd).ok().and_then(|located| located.path.canonicalize().ok());
     let unreadable = |error| CliError::failed("cannot look for runs", &error).before_the_run();
@@ -394,7 +412,7 @@ fn over(instance: &str, end: &LoopComplete) -> CliError {
     CliError::invalid(message).help("start a new one with `ll-loop run`")
 }
 
-fn never_began(instance: &str, name: &str) -> CliError {
+pub(super) fn never_began(instance: &str, name: &str) -> CliError {
     CliError::invalid(format!("the run {instance} ended before its first step, and nothing was done"))
         .help(format!("start a new one with `ll-loop run {name}`"))
 }
@@ -404,7 +422,7 @@ fn lost(state: &StateName) -> CliError {
         .help("give the loop this state back, or start a new run")
 }
 
-fn changed(names: &str) -> CliError {
+pub(super) fn changed(names: &str) -> CliError {
     CliError::invalid(format!("the definition of `{names}` is not what it was when the run began"))
         .help("with `--accept-changes` the run goes on with the definition as it is now")
 }

@@ -42,6 +42,7 @@ use crate::run::{World, drive};
 
 use super::agents::{self, Decided};
 use super::background;
+use super::bundle::{self, Bundler};
 use super::claim;
 use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
@@ -155,6 +156,11 @@ pub(super) fn face(args: &Manner, env: &Env) -> Result<Face, CliError> {
         Some(why) => Err(CliError::invalid(why)),
         None => Ok(Face::Ci(provider)),
     }
+}
+
+/// Tells whether there will be reports.
+fn is_published(manner: &Manner, face: &Face) -> bool {
+    matches!(face, Face::Ci(_)) || manner.report_dir.is_some()
 }
 
 fn adjust(definition: &mut crate::definition::schema::Loop, args: &RunArgs) {
@@ -277,12 +283,14 @@ impl Launch<'_> {
     {
         let Self { scene, files, journal, sinks, clock, agents, territory, claim, worktree } = self;
         let Scene { manner, env, output, face, prepared, redactor } = scene;
-        let publication = match &face {
+        let provider = match &face {
             Face::Ci(provider) => Some(provider.clone()),
             Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
         };
-        let publication =
-            publication.map(|provider| Publication::new(manner, env, provider, &prepared, &files));
+        let publication = provider.map(|provider| {
+            let bundler = Bundler::new(env, &prepared, &territory, &redactor);
+            Publication::new(manner, env, provider, &prepared, &files, bundler)
+        });
         if let Some(publication) = &publication {
             publication.announce(output);
         }
@@ -429,6 +437,7 @@ fn start(
             llm: decided.llm,
             strict: manner.strict || (in_ci && !manner.no_strict),
             source: source(prepared),
+            commit: is_published(manner, face).then(|| bundle::commit(prepared, env)).flatten(),
             context: context.clone(),
             overrides: Overrides {
                 max_iterations: args.max_iterations,

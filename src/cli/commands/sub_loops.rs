@@ -12,6 +12,7 @@ use crate::base::path::DocPath;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
 use crate::definition::load;
+use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Overrides, Source};
 use crate::engine::request::SubLoopRequest;
@@ -27,6 +28,13 @@ pub(super) struct Known {
     machine: Rc<Machine>,
     digest: String,
     source: Source,
+    /// The files it is written in: their names and texts.
+    texts: Vec<(String, String)>,
+}
+
+/// Returns the files of a loop: their names and texts.
+pub(super) fn texts(sources: &Sources) -> Vec<(String, String)> {
+    sources.iter().map(|source| (source.name().to_owned(), source.text().to_owned())).collect()
 }
 
 /// The loops that can be run by name from one place.
@@ -57,6 +65,11 @@ impl Library {
         Ok(replay::Known { machine: Rc::clone(&known.machine), digest: known.digest.clone() })
     }
 
+    /// Returns the files of the loops that were looked up so far: their names and texts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
+        self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
+    }
+
     fn load(&self, name: &str) -> Result<Known, String> {
         let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
         let loaded = load::load(&located).map_err(|error| error.to_string())?;
@@ -66,7 +79,10 @@ impl Library {
             problems.iter().filter(|problem| problem.severity == crate::base::diagnostic::Severity::Error);
         let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
         match machine {
-            Some(machine) => Ok(Known { machine: Rc::new(machine), digest: loaded.digest, source }),
+            Some(machine) => {
+                let texts = texts(&loaded.sources);
+                Ok(Known { machine: Rc::new(machine), digest: loaded.digest, source, texts })
+            }
             None => Err(format!(
                 "{} has {}: {}",
                 located.shown,

@@ -1,0 +1,27 @@
+//! A run in one file: everything that another machine needs to go on with it, and nothing that it would obey.
+//!
+//! A bundle (`.llz`) is a zip with a manifest that names every other file with its size and digest. It is written by
+//! [`pack`], looked at and taken apart by [`open`], and what it says about the working tree is in [`tree`]. The loop
+//! file in it is for people: a run goes on with the one of the checkout, and only if it is the same.
+
+pub mod manifest;
+pub mod open;
+pub mod pack;
+pub mod place;
+pub mod tree;
+
+/// The ending of a bundle's file name.
+pub const EXTENSION: &str = "llz";
+
+/// The names of files in a bundle.
+pub(crate) mod names {
+    pub(crate) const MANIFEST: &str = "manifest.json";
+    pub(crate) const JOURNAL: &str = "events.jsonl";
+    pub(crate) const STATE: &str = "state.json";
+    pub(crate) const LOG: &str = "output.log";
+    pub(crate) const TREE: &str = "tree.bundle";
+    pub(crate) const STREAMS: &str = "streams/";
+    pub(crate) const RUN_DIR: &str = "run-dir/";
+    pub(crate) const REPORTS: &str = "report/";
+    pub(crate) const LOOPS: &str = "loops/";
+}

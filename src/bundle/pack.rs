@@ -1,0 +1,257 @@
+//! Writes a bundle: the files of a run as they are, each with its digest, and what the run made of the working tree.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::base::redact::Redactor;
+use crate::base::text::hex;
+use crate::base::time::Timestamp;
+use crate::engine::outcome::Outcome;
+use crate::journal::ends;
+use crate::journal::files::RunFiles;
+
+use super::manifest::{Entry, LeftOut, Manifest, SCHEMA, SavedTree};
+use super::names;
+use super::tree::{self, Wanted};
+
+/// What a bundle is made from.
+pub struct Contents<'c> {
+    /// The files of the run.
+    pub files: &'c RunFiles,
+    /// The reports that are there.
+    pub reports: &'c Path,
+    /// The loop files: their names as seen from the directory of the run, and what they say.
+    pub loops: &'c [(String, String)],
+    /// What is kept of the working tree.
+    pub tree: Wanted<'c>,
+    /// The repository, as `host/owner/name`, where there is one to name.
+    pub repository: Option<String>,
+    /// The job, as people can look it up.
+    pub job: Option<String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A bundle that was written.
+#[derive(Debug)]
+pub struct Packed {
+    /// Its length in bytes.
+    pub size: u64,
+    /// What is not in it, to be said.
+    pub left_out: Vec<LeftOut>,
+    /// Why the changes of the working tree are not in it, if they are not.
+    pub tree_missing: Option<String>,
+}
+
+/// Why there is no bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The archive cannot be written.
+    #[error(transparent)]
+    Zip(#[from] zip::result::ZipError),
+    /// There is nothing that could go on.
+    #[error("the run has not begun")]
+    NotBegun,
+}
+
+/// Writes the bundle of a run. It appears under its name whole or not at all.
+pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError> {
+    let directory = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let scratch = tempfile::Builder::new().prefix(".ll-bundle-").tempdir_in(directory)?;
+    let objects = scratch.path().join("objects");
+    let (tree, mut left_out) = match tree::keep(&contents.tree, &objects) {
+        Ok(Some(kept)) => (Some(kept.saved), kept.left_out),
+        Ok(None) => (None, Vec::new()),
+        Err(why) => (None, vec![LeftOut { path: ".".to_owned(), why: format!("the working tree: {why}") }]),
+    };
+    let tree_missing = tree.as_ref().and_then(|tree| tree.missing.clone());
+    let mut sources = sources(contents)?;
+    if tree.as_ref().is_some_and(|tree| tree.changed) {
+        sources.push(Source { name: names::TREE.to_owned(), path: objects, foreign: false });
+    }
+    sources.extend(loops(contents, scratch.path())?);
+    let mut kept = Vec::new();
+    for source in sources {
+        match source.check(contents.tree.redactor)? {
+            Some(why) => left_out.push(LeftOut { path: source.name, why }),
+            None => kept.push((digest(&source)?, source)),
+        }
+    }
+    let manifest = manifest(contents, tree, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
+    let part = scratch.path().join("part");
+    write(&part, &manifest, &kept)?;
+    fs::rename(&part, target)?;
+    let size = fs::metadata(target)?.len();
+    Ok(Packed { size, left_out: manifest.left_out, tree_missing })
+}
+
+/// A file on its way into a bundle.
+struct Source {
+    name: String,
+    path: PathBuf,
+    /// Whether it was written by somebody else, and may hold anything.
+    foreign: bool,
+}
+
+impl Source {
+    /// Says why it cannot go along.
+    fn check(&self, redactor: &Redactor) -> io::Result<Option<String>> {
+        let is_file = fs::symlink_metadata(&self.path)?.is_file();
+        if !is_file {
+            return Ok(Some("it is no file".to_owned()));
+        }
+        let held = self.foreign && !redactor.is_empty() && tree::holds_secret(redactor, &self.path)?;
+        Ok(held.then(|| "it holds a secret".to_owned()))
+    }
+}
+
+fn sources(contents: &Contents<'_>) -> io::Result<Vec<Source>> {
+    let files = contents.files;
+    let ours = |name: &str, path: PathBuf| Source { name: name.to_owned(), path, foreign: false };
+    let mut all = vec![ours(names::JOURNAL, files.journal())];
+    let optional = [(names::STATE, files.state()), (names::LOG, files.log())];
+    all.extend(optional.into_iter().filter(|(_, path)| path.exists()).map(|(name, path)| ours(name, path)));
+    for (prefix, directory, foreign) in [
+        (names::STREAMS, files.streams(), false),
+        (names::RUN_DIR, files.scratch(), true),
+        (names::REPORTS, contents.reports.to_owned(), false),
+    ] {
+        let mut below = Vec::new();
+        walk(&directory, "", &mut below)?;
+        let below = below.into_iter().filter(|(name, _)| prefix != names::REPORTS || is_report(name));
+        all.extend(below.map(|(name, path)| Source { name: format!("{prefix}{name}"), path, foreign }));
+    }
+    Ok(all)
+}
+
+/// Writes the texts of the loop files down as they were when they were read.
+fn loops(contents: &Contents<'_>, scratch: &Path) -> io::Result<Vec<Source>> {
+    let numbered = contents.loops.iter().enumerate();
+    let written = numbered.map(|(number, (name, text))| {
+        let path = scratch.join(format!("loop-{number}"));
+        fs::write(&path, text)?;
+        // A name that leads elsewhere would be refused on the way in.
+        let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
+        Ok(Source { name: format!("{}{}", names::LOOPS, parts.join("/")), path, foreign: true })
+    });
+    written.collect()
+}
+
+/// Tells whether a file of the report directory is a report: the rest is there for people who have no bundle.
+fn is_report(name: &str) -> bool {
+    let copies = [names::JOURNAL, names::STATE, names::LOG];
+    !copies.contains(&name) && !name.starts_with(".ll-bundle-") && !is_bundle(Path::new(name))
+}
+
+fn is_bundle(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == super::EXTENSION)
+}
+
+/// Lists the files below a directory in order, by names that every system can write. Links are not followed.
+fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    let mut entries = match fs::read_dir(directory) {
+        Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), &format!("{name}/"), found)?;
+        } else {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(())
+}
+
+fn digest(source: &Source) -> io::Result<Entry> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(&source.path)?);
+    let mut digest = Sha256::new();
+    let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
+    Ok(Entry { name: source.name.clone(), size, sha256: hex(&digest.finalize()) })
+}
+
+/// Feeds a digest.
+pub(super) struct Hashing<'d>(pub(super) &'d mut Sha256);
+
+impl io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn manifest(
+    contents: &Contents<'_>,
+    tree: Option<SavedTree>,
+    left_out: Vec<LeftOut>,
+    files: Vec<Entry>,
+) -> Result<Manifest, PackError> {
+    let ends = ends::ends(&contents.files.journal())?;
+    let (Some((_, start)), Some((_, last_seq))) = (ends.start, ends.last) else {
+        return Err(PackError::NotBegun);
+    };
+    let outcome = ends.complete.map(|complete| complete.outcome);
+    let (iteration, step) = ends.place.as_ref().map_or((0, 0), |place| (place.iteration, place.step));
+    Ok(Manifest {
+        schema: SCHEMA,
+        written_by: concat!("ll-loop ", env!("CARGO_PKG_VERSION")).to_owned(),
+        written_at: contents.now,
+        r#loop: start.r#loop,
+        instance: contents.files.instance().to_owned(),
+        file: start.source.file,
+        definition_sha256: start.definition_sha256,
+        repository: contents.repository.clone(),
+        job: contents.job.clone(),
+        outcome: outcome.map(|outcome| outcome.word().to_owned()),
+        resumable: outcome.is_none_or(Outcome::is_resumable),
+        state: ends.place.map(|place| place.state),
+        iteration,
+        step,
+        last_seq,
+        tree,
+        left_out,
+        files,
+    })
+}
+
+fn write(target: &Path, manifest: &Manifest, kept: &[(Entry, Source)]) -> Result<(), PackError> {
+    let mut zip = ZipWriter::new(BufWriter::new(fs::File::create(target)?));
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        // An interrupted job has seconds for this.
+        .compression_level(Some(3));
+    zip.start_file(names::MANIFEST, options)?;
+    zip.write_all(&serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?)?;
+    for (entry, source) in kept {
+        let file = fs::File::open(&source.path)?;
+        let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
+        let options = options.large_file(entry.size > u64::from(u32::MAX)).unix_permissions(if executable {
+            0o755
+        } else {
+            0o644
+        });
+        zip.start_file(entry.name.as_str(), options)?;
+        // What is written on meanwhile is as long as it was when it was looked at.
+        io::copy(&mut file.take(entry.size), &mut zip)?;
+    }
+    zip.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Puts the files of a bundle where the files of a run are, so that it is left here as it was left there.
+
+use std::io;
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::journal::ends;
+use crate::journal::fault;
+use crate::journal::files::RunFiles;
+
+use super::names;
+
+/// How the run that comes in stands to the one that is here already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is not here, or not as far: the one that comes in takes its place.
+    Ahead,
+    /// It is here, and as far.
+    Same,
+    /// It is here, and has gone on since.
+    Behind,
+    /// It went another way here since.
+    Apart,
+}
+
+/// Compares the run in `unpacked` with the one that is here.
+pub fn compare(unpacked: &Path, files: &RunFiles) -> io::Result<Standing> {
+    let (incoming, here) = (unpacked.join(names::JOURNAL), files.journal());
+    if !here.exists() {
+        return Ok(Standing::Ahead);
+    }
+    let length = fs::metadata(&incoming)?.len().min(fs::metadata(&here)?.len());
+    if !begin_alike(&incoming, &here, length)? {
+        // What a kill leaves of a last line does not count.
+        let last = |path: &Path| Ok::<_, io::Error>(ends::ends(path)?.last.map(|(_, seq)| seq));
+        let is_part = fs::metadata(&here)?.len() == length && last(&here)? < last(&incoming)?;
+        return Ok(if is_part { Standing::Ahead } else { Standing::Apart });
+    }
+    let is_longer = |path: &Path| Ok::<_, io::Error>(fs::metadata(path)?.len() > length);
+    Ok(match (is_longer(&incoming)?, is_longer(&here)?) {
+        (true, _) => Standing::Ahead,
+        (false, true) => Standing::Behind,
+        (false, false) => Standing::Same,
+    })
+}
+
+fn begin_alike(one: &Path, other: &Path, length: u64) -> io::Result<bool> {
+    use io::Read as _;
+    let open =
+        |path: &Path| Ok::<_, io::Error>(io::BufReader::new(fs::File::open(path)?).take(length).bytes());
+    for (one, other) in open(one)?.zip(open(other)?) {
+        if one? != other? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Moves the files of a run to their places. The journal goes last: before it is here, the run is not here.
+pub fn place(unpacked: &Path, files: &RunFiles) -> io::Result<()> {
+    files.make_directory()?;
+    let moves = [
+        (names::STREAMS, files.streams()),
+        (names::RUN_DIR, files.scratch()),
+        (names::LOG, files.log()),
+        (names::JOURNAL, files.journal()),
+    ];
+    for (name, to) in moves {
+        let from = unpacked.join(name);
+        if from.exists() {
+            if to.is_dir() {
+                fs::remove_dir_all(&to)?;
+            }
+            fault::point();
+            fs::rename(from, to)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! A run that comes from another machine: its bundle is found, checked, and put where a run is left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::bundle::manifest::Manifest;
+use crate::bundle::open::{self, Bundle, Limits, OpenError};
+use crate::bundle::place::{Standing, compare, place};
+use crate::bundle::tree::{self, RestoreError};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::definition::load::{self, DIRECTORY};
+use crate::engine::event::LoopStart;
+use crate::journal::ends;
+use crate::journal::files::RunFiles;
+use crate::process::git::Git;
+
+use super::bundle::here;
+use super::prepare::Prepared;
+
+/// A run that was unpacked and is not yet here.
+pub(super) struct Incoming {
+    manifest: Manifest,
+    /// Where it was unpacked, beside the place where it goes.
+    unpacked: TempDir,
+    shown: String,
+    /// The directory of the loops that it belongs to.
+    pub(super) root: PathBuf,
+    /// Its files, once it is here.
+    pub(super) files: RunFiles,
+    /// How it began.
+    pub(super) began: LoopStart,
+}
+
+impl Incoming {
+    /// Checks a bundle and unpacks it. Nothing of the checkout is changed yet.
+    pub(super) fn open(path: &Path, shown: &str) -> Result<Self, CliError> {
+        let cwd =
+            Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
+        let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
+        let limits = Limits::default();
+        let bundle =
+            open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
+        let bundle = bundle.map_err(|error| unusable(shown, &error))?;
+        let file = bundle.manifest.file.clone();
+        let mut homes = load::ancestors(&cwd).into_iter();
+        let root = homes.find(|root| load::find(&file, root).is_ok()).ok_or_else(|| {
+            CliError::invalid(format!("the loop file `{file}` of the bundle is not in this checkout")).help(
+                "resume in a checkout of the commit that the run was about; a bundle brings no commands",
+            )
+        })?;
+        let loops = root.join(DIRECTORY);
+        let unusable = |error: OpenError| unusable(shown, &error);
+        let instance = bundle.manifest.instance.clone();
+        let files = RunFiles::of(&loops, &instance)
+            .filter(|_| !instance.contains(['/', '\0']) && !instance.starts_with('.'))
+            .ok_or_else(|| unusable(OpenError::Damaged("it does not name its run".to_owned())))?;
+        files.make_directory().map_err(|error| unusable(error.into()))?;
+        let unpacked = tempfile::Builder::new().prefix(".incoming-").tempdir_in(files.directory());
+        let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
+        let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
+        let ends =
+            ends::ends(&unpacked.path().join("events.jsonl")).map_err(|error| unusable(error.into()))?;
+        let began = ends.start.map(|(_, start)| start).filter(|start| start.run_id == instance);
+        let began =
+            began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
+        Ok(Self { manifest, unpacked, shown: shown.to_owned(), root, files, began })
+    }
+
+    /// Refuses a run that cannot go on here, before anything is claimed.
+    pub(super) fn check(&self, prepared: &Prepared, env: &Env, accept: bool) -> Result<(), CliError> {
+        let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
+        if !resumable {
+            let outcome = outcome.as_deref().unwrap_or("ended");
+            return Err(CliError::invalid(format!(
+                "the run {instance} has ended ({outcome}), and nothing is left to do"
+            ))
+            .help("start a new one with `ll-loop run`"));
+        }
+        let git = Git::new(&self.root, env.all().clone());
+        if let (Some(theirs), Some(ours)) = (repository, here(&git, env))
+            && *theirs != ours
+            && !accept
+        {
+            return Err(CliError::invalid(format!(
+                "the bundle is of the repository {theirs}, and this one is {ours}"
+            ))
+            .help("resume in a checkout of the same repository, or agree with `--accept-changes`"));
+        }
+        if self.began.definition_sha256 != prepared.loaded.digest && !accept {
+            return Err(super::resume::changed(self.began.r#loop.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed.
+    pub(super) fn settle(
+        self,
+        prepared: &Prepared,
+        env: &Env,
+        accept: bool,
+        output: &Output,
+    ) -> Result<(), CliError> {
+        let instance = self.files.instance();
+        let failed =
+            |error: io::Error| CliError::failed(format!("the run {instance} cannot be put here"), &error);
+        if self.files.archived().journal().exists() {
+            return Err(gone_on(instance, "has ended here since"));
+        }
+        match compare(self.unpacked.path(), &self.files).map_err(|error| failed(error).before_the_run())? {
+            Standing::Ahead => {}
+            Standing::Same => {
+                output.talk(&format!("the run {instance} is here already, as far as in {}\n", self.shown));
+                return Ok(());
+            }
+            Standing::Behind => {
+                return Err(gone_on(instance, "has gone on here since the bundle was written"));
+            }
+            Standing::Apart => {
+                return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
+            }
+        }
+        if let Some(saved) = &self.manifest.tree {
+            let objects = self.unpacked.path().join("tree.bundle");
+            let objects = objects.exists().then_some(objects.as_path());
+            let git = Git::new(&prepared.located.root, env.all().clone());
+            match tree::restore(&git, saved, objects) {
+                Ok(()) => {}
+                Err(error @ RestoreError::Missing(_)) if accept => output.warning(&error.to_string()),
+                Err(error) => return Err(not_restored(&error)),
+            }
+        }
+        for left_out in &self.manifest.left_out {
+            output.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
+        }
+        place(self.unpacked.path(), &self.files).map_err(failed)?;
+        let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
+        output.talk(&format!("took over {instance} from {}{job}\n", self.shown));
+        Ok(())
+    }
+}
+
+fn unusable(shown: &str, error: &OpenError) -> CliError {
+    let refused = CliError::invalid(format!("cannot use the bundle {shown}: {error}"));
+    match error {
+        OpenError::Io(_) => refused,
+        OpenError::NotABundle(_) => {
+            refused.help("a bundle is a file `<run>.llz` in the report directory of a run")
+        }
+        OpenError::Several(_) => refused.help("name the one that is meant"),
+        OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
+        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
+            refused.help("fetch it again from the job that wrote it; nothing was changed here")
+        }
+    }
+}
+
+fn gone_on(instance: &str, how: &str) -> CliError {
+    CliError::invalid(format!("the run {instance} {how}"))
+        .code(exit::LOCKED)
+        .help(format!("`ll-loop status {instance}` shows how it stands here"))
+}
+
+fn not_restored(error: &RestoreError) -> CliError {
+    let refused = CliError::invalid(error.to_string());
+    match error {
+        RestoreError::NoRepository => refused.help("resume in a checkout of the same repository"),
+        RestoreError::Elsewhere { base, .. } => refused.help(format!(
+            "check that commit out first: `git checkout {base}`, or `ref: {base}` of actions/checkout; in a clone \
+             without it, `git fetch origin {base}`"
+        )),
+        RestoreError::Missing(_) => {
+            refused.help("bring the changes here in another way and go on with `--accept-changes`")
+        }
+        RestoreError::Dirty(_) => refused.help("commit or stash them, or resume in a fresh checkout"),
+        RestoreError::Damaged(_) => refused.help("fetch the bundle again from the job that wrote it"),
+    }
+}

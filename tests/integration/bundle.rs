@@ -1,0 +1,302 @@
+//! A run that goes on in another checkout: its files and its tree come along, and nothing is taken on trust.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::common::{Project, Ran, signal};
+
+/// Changes the tree in every way there is, waits in the middle, and goes on.
+const LOOP: &str = r#"
+name: main
+initial: change
+states:
+  change:
+    action: |
+      echo changed >> tracked
+      git rm -q gone
+      mkdir -p "new dir"; printf '\000\001binary' > "new dir/ünïcode"
+      ln -s tracked link
+      echo '#!/bin/sh' > tool; chmod +x tool
+      echo staged > staged; git add staged; echo more >> staged
+      echo secret-free > "$LL_RUN_DIR/mine"
+      echo ignored > x.tmp
+      echo kept
+    capture: kept
+    next: wait
+  wait: {action: 'echo "$LL_STEP_KEY" >> keys; touch begun; while ! test -f ../go && test -d "$PWD"; do sleep 0.02; done; rm -f begun', next: last}
+  last:
+    action: 'cat "$LL_RUN_DIR/mine"; echo "${captured.kept.output}"; test -x tool && test -L link && test ! -e gone'
+    on_yes: done
+    on_no: failed
+  done: {terminal: true}
+  failed: {terminal: true}
+"#;
+
+/// Two checkouts of one commit, below one directory.
+struct Checkouts(Project);
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+impl Checkouts {
+    fn of(text: &str) -> Self {
+        let project = Project::new();
+        fs::create_dir_all(project.at("one/.loops")).unwrap();
+        git(&project.at("one"), &["init", "-q"]);
+        for (path, text) in
+            [(".loops/main.yaml", text), ("tracked", "as it was\n"), ("gone", ""), (".gitignore", "*.tmp\n")]
+        {
+            project.write(&format!("one/{path}"), text);
+        }
+        git(&project.at("one"), &["add", "-A"]);
+        git(&project.at("one"), &["commit", "-q", "-m", "first"]);
+        git(project.path(), &["clone", "-q", "one", "two"]);
+        // As in CI, where the checkout has a server to come from.
+        git(&project.at("one"), &["remote", "add", "origin", "https://github.com/o/r"]);
+        git(&project.at("two"), &["remote", "set-url", "origin", "git@github.com:o/r.git"]);
+        Self(project)
+    }
+
+    fn command(&self, checkout: &str, arguments: &[&str]) -> Command {
+        let mut command = self.0.command(arguments);
+        command.current_dir(self.0.at(checkout));
+        command
+    }
+
+    fn run(&self, checkout: &str, arguments: &[&str]) -> Ran {
+        Ran::of(&self.command(checkout, arguments).output().unwrap())
+    }
+
+    /// Runs in the first checkout until the loop waits, and ends it there.
+    fn left(&self, with: Signal) {
+        let child = self
+            .command("one", &["run", "--ci=plain", "main"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        crate::common::wait_for(|| self.0.exists("one/begun"));
+        signal(&child, with);
+        let _ended = child.wait_with_output().unwrap();
+        self.0.write("go", "");
+    }
+
+    fn bundle(&self) -> PathBuf {
+        let running =
+            fs::read_dir(self.0.at("one/.loops/.running")).unwrap().map(|entry| entry.unwrap().path());
+        let report =
+            running.into_iter().find(|path| path.extension().is_some_and(|end| end == "report")).unwrap();
+        let mut files = fs::read_dir(report).unwrap().map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|end| end == "llz")).unwrap()
+    }
+
+    fn resume(&self, more: &[&str]) -> Ran {
+        let bundle = self.bundle();
+        self.run("two", &[&["resume", "--ci=plain", "--from", bundle.to_str().unwrap()], more].concat())
+    }
+
+    fn status(&self, checkout: &str) -> String {
+        let all = git(&self.0.at(checkout), &["status", "--porcelain", "--untracked-files=all"]);
+        all.lines().filter(|line| !line.contains(".loops")).fold(String::new(), |all, line| all + line + "\n")
+    }
+}
+
+#[test]
+fn a_run_goes_on_in_another_checkout_with_its_tree() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let at_the_end = both.status("one").replace("?? begun\n", "");
+    let ran = both.resume(&[]).code(0);
+    assert!(ran.stderr.contains("took over main-"), "{}", ran.all());
+    assert!(ran.stdout.contains("secret-free\n│ kept\n"), "{}", ran.stdout);
+    assert_eq!(both.status("two"), at_the_end);
+    assert_eq!(at_the_end.lines().count(), 7, "{at_the_end}");
+    assert_eq!(both.0.read("two/staged"), "staged\nmore\n");
+    assert_eq!(git(&both.0.at("two"), &["show", ":staged"]), "staged\n");
+    assert!(!both.0.exists("two/x.tmp"), "an ignored file is no part of the work");
+    // The step that was cut short ran once more, under the same name.
+    let keys: Vec<_> = both.0.read("two/keys").lines().map(str::to_owned).collect();
+    assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
+}
+
+#[test]
+fn a_run_that_was_killed_is_put_into_a_file_later() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::KILL);
+    let target = both.0.at("later.llz");
+    let ran = both.run("one", &["bundle", "main", "--output", target.to_str().unwrap()]).code(0);
+    assert_eq!(ran.stdout, format!("{}\n", target.display()));
+    let ran = both.run("two", &["resume", "--ci=plain", "--from", target.to_str().unwrap()]).code(0);
+    assert!(ran.stderr.contains("which was killed, in wait"), "{}", ran.stderr);
+}
+
+#[test]
+fn commits_of_the_run_come_along() {
+    let text = LOOP.replace(
+        "      echo secret-free",
+        "      git -c user.name=t -c user.email=t@t commit -qam of-the-loop\n      echo secret-free",
+    );
+    let both = Checkouts::of(&text);
+    both.left(Signal::INT);
+    assert_eq!(both.resume(&[]).code(0).code, Some(0));
+    assert_eq!(git(&both.0.at("two"), &["log", "--format=%s"]), "of-the-loop\nfirst\n");
+    assert_eq!(
+        git(&both.0.at("two"), &["rev-parse", "HEAD"]),
+        git(&both.0.at("one"), &["rev-parse", "HEAD"])
+    );
+    assert_eq!(git(&both.0.at("two"), &["symbolic-ref", "HEAD"]), "refs/heads/main\n");
+}
+
+#[test]
+fn a_shallow_checkout_of_the_commit_is_enough() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    fs::remove_dir_all(both.0.at("two")).unwrap();
+    let source = format!("file://{}", both.0.at("one").display());
+    git(both.0.path(), &["clone", "-q", "--depth=1", &source, "two"]);
+    git(&both.0.at("two"), &["checkout", "-q", "--detach"]);
+    git(&both.0.at("two"), &["remote", "set-url", "origin", "https://github.com/o/r"]);
+    assert_eq!(both.resume(&[]).code(0).code, Some(0));
+    assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n");
+}
+
+/// Checks that a resume is refused, and that it left nothing behind.
+#[track_caller]
+fn refused(both: &Checkouts, code: i32, expected: &str) {
+    let before = both.status("two");
+    let ran = both.resume(&[]).code(code);
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    assert_eq!(both.status("two"), before);
+    let left = fs::read_dir(both.0.at("two/.loops/.running")).map_or(0, |entries| {
+        let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.contains(".events.") || name.starts_with(".incoming")).count()
+    });
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_checkout_that_is_not_the_one_is_refused_and_left_alone() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let two = both.0.at("two");
+    both.0.write("two/tracked", "mine\n");
+    refused(&both, 2, "the checkout has changes of its own");
+    git(&two, &["checkout", "-q", "--", "tracked"]);
+    both.0.write("two/tool", "mine\n");
+    refused(&both, 2, "the checkout has changes of its own");
+    fs::remove_file(two.join("tool")).unwrap();
+    git(&two, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    refused(&both, 2, "the run began at commit");
+    git(&two, &["reset", "-q", "--hard", "HEAD~1"]);
+    git(&two, &["remote", "set-url", "origin", "https://github.com/somebody/fork"]);
+    refused(
+        &both,
+        2,
+        "the bundle is of the repository github.com/o/r, and this one is github.com/somebody/fork",
+    );
+    git(&two, &["remote", "remove", "origin"]);
+    both.0.write("two/.loops/main.yaml", &format!("{LOOP}\n# changed\n"));
+    refused(&both, 2, "the definition of `main` is not what it was");
+    fs::remove_file(two.join(".loops/main.yaml")).unwrap();
+    refused(&both, 2, "the loop file `.loops/main.yaml` of the bundle is not in this checkout");
+    git(&two, &["checkout", "-q", "--", ".loops"]);
+    // A file of the checkout's own that nobody asks for is no reason.
+    both.0.write("two/notes", "mine\n");
+    assert_eq!(both.resume(&[]).code(0).code, Some(0));
+    assert_eq!(both.0.read("two/notes"), "mine\n");
+}
+
+#[test]
+fn a_bundle_is_taken_over_once() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    assert_eq!(both.resume(&[]).code(0).code, Some(0));
+    let ran = both.resume(&[]).code(73);
+    assert!(ran.stderr.contains("has ended here since"), "{}", ran.stderr);
+}
+
+#[test]
+fn of_two_that_take_a_run_over_one_wins() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    fs::remove_file(both.0.at("go")).unwrap();
+    let bundle = both.bundle();
+    let arguments = ["resume", "--ci=plain", "--from", bundle.to_str().unwrap()];
+    let winner = both.command("two", &arguments).stdout(std::process::Stdio::null()).spawn().unwrap();
+    crate::common::wait_for(|| both.0.exists("two/keys") && both.0.read("two/keys").lines().count() == 2);
+    let loser = both.resume(&[]).code(73);
+    assert!(
+        loser.stderr.contains("main-") && loser.stderr.contains(&winner.id().to_string()),
+        "{}",
+        loser.stderr
+    );
+    both.0.write("go", "");
+    assert_eq!(winner.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn a_damaged_bundle_changes_nothing() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let bundle = both.bundle();
+    let mut bytes = fs::read(&bundle).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&bundle, &bytes).unwrap();
+    refused(&both, 2, "cannot use the bundle");
+    fs::write(&bundle, "no zip").unwrap();
+    refused(&both, 2, "it is not a bundle");
+}
+
+#[test]
+fn a_secret_in_a_file_does_not_leave_the_machine() {
+    let secret = "planted/+secret=value";
+    let text = LOOP.replace(
+        "      echo secret-free",
+        "      printf %s \"$SECRET_OF_MINE\" > leaked; printf %s \"$SECRET_OF_MINE\" > \"$LL_RUN_DIR/leaked\"; echo \"$SECRET_OF_MINE\" >> tracked; git add leaked\n      echo secret-free",
+    );
+    let both = Checkouts::of(&text);
+    let both = Checkouts(both.0.env("SECRET_OF_MINE", secret));
+    both.left(Signal::TERM);
+    let unpacked = both.0.at("unpacked");
+    let status = Command::new("python3")
+        .args(["-m", "zipfile", "-e", both.bundle().to_str().unwrap(), unpacked.to_str().unwrap()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    git(&both.0.at("two"), &["bundle", "unbundle", unpacked.join("tree.bundle").to_str().unwrap()]);
+    let objects = git(
+        &both.0.at("two"),
+        &["cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)"],
+    );
+    for object in objects.lines().filter_map(|line| line.strip_suffix(" blob")) {
+        assert!(!git(&both.0.at("two"), &["cat-file", "blob", object]).contains(secret));
+    }
+    assert!(!fs::read_to_string(unpacked.join("manifest.json")).unwrap().contains(secret));
+    assert!(!unpacked.join("run-dir/leaked").exists() && unpacked.join("run-dir/mine").exists());
+    let ran = both.resume(&[]).code(0);
+    assert!(ran.stderr.contains("not carried over: tracked: it holds a secret"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not carried over: leaked: it holds a secret"), "{}", ran.stderr);
+}
+
+#[test]
+fn without_git_the_files_of_the_run_come_along() {
+    let text = "name: main\ninitial: one\nstates:\n  one: {action: 'touch begun; while ! test -f ../go; do sleep 0.02; done', on_yes: done}\n  done: {terminal: true}\n";
+    let project = Project::new();
+    for checkout in ["one", "two"] {
+        project.write(&format!("{checkout}/.loops/main.yaml"), text);
+    }
+    let both = Checkouts(project);
+    both.left(Signal::TERM);
+    assert_eq!(both.resume(&[]).code(0).code, Some(0));
+}
