@@ -73,6 +73,8 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Show what the actions of a run printed
     Logs(LogsArgs),
+    /// Show what a run looked like, as one of its reports
+    Report(ReportArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the version
@@ -134,6 +136,9 @@ pub(super) struct Manner {
     /// Save and hand off (exit 75) when the run would last longer
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) deadline: Option<Duration>,
+    /// Write the bundle this often, for the case that the machine is lost
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) checkpoint_every: Option<Duration>,
     #[command(flatten)]
     pub(super) llm: LlmArgs,
     /// Wait for the runs that have the scope, in the order of arrival, instead of failing
@@ -230,6 +235,17 @@ pub(super) struct BundleArgs {
     /// Write it here instead of to `<run>.llz`
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+}
+
+/// Whose report is shown, and how.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ReportArgs {
+    /// A run, a loop, whose last run is taken, or a bundle
+    #[arg(value_name = "LOOP|RUN|BUNDLE")]
+    pub(super) name: String,
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = super::commands::report::parser())]
+    pub(super) format: String,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -22,6 +22,7 @@ use crate::report::Sinks;
 
 mod action;
 pub mod agent;
+pub mod checkpoint;
 pub mod clock;
 mod continuation;
 mod git;
@@ -35,6 +36,7 @@ mod tool;
 mod tree;
 
 use agent::Agents;
+use checkpoint::Checkpoints;
 use clock::Clock;
 use replay::Left;
 
@@ -65,6 +67,8 @@ pub struct World {
     pub root: PathBuf,
     /// Hides secrets in what actions print.
     pub redactor: crate::base::redact::Redactor,
+    /// Saves the run elsewhere from time to time.
+    pub checkpoints: Checkpoints,
     /// What `state.json` says beyond the engine.
     pub surroundings: Surroundings,
     /// The loops that are running, the outermost first.
@@ -129,6 +133,8 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
         };
         events.extend(engine.handle(input, now));
         world.record(engine, events)?;
+        // Nothing runs now, so the working tree is what the journal says of it.
+        world.checkpoints.save_if_due(world.clock.elapsed());
     }
 }
 

@@ -300,3 +300,35 @@ fn without_git_the_files_of_the_run_come_along() {
     both.left(Signal::TERM);
     assert_eq!(both.resume(&[]).code(0).code, Some(0));
 }
+
+#[test]
+fn a_checkpoint_is_there_when_the_process_is_not() {
+    let both = Checkouts::of(LOOP);
+    let arguments = ["run", "--ci=plain", "--checkpoint-every", "1ms", "main"];
+    let child = both.command("one", &arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    crate::common::wait_for(|| both.0.exists("one/begun"));
+    signal(&child, Signal::KILL);
+    let _ended = child.wait_with_output().unwrap();
+    both.0.write("go", "");
+    let ran = both.resume(&[]).code(0);
+    assert!(ran.stderr.contains("which was killed, in wait (iteration 1, step 2)"), "{}", ran.stderr);
+    assert_eq!(both.0.read("two/keys").lines().count(), 1, "what the lost step did is not there");
+}
+
+#[test]
+fn a_report_is_made_again_from_a_bundle_or_a_run() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let bundle = both.bundle();
+    let report = bundle.parent().unwrap().to_owned();
+    for (format, file) in [("junit", "junit.xml"), ("summary", "summary.md"), ("text", "summary.txt")] {
+        let of_bundle = both.run("two", &["report", bundle.to_str().unwrap(), "--format", format]).code(0);
+        assert_eq!(of_bundle.stdout, fs::read_to_string(report.join(file)).unwrap(), "{format}");
+        let of_run = both.run("one", &["report", "main", "--format", format]).code(0);
+        assert_eq!(of_run.stdout, of_bundle.stdout, "{format}");
+    }
+    let commands = both.run("one", &["report", "main", "--format", "github"]).code(0).stdout;
+    assert!(commands.starts_with("::error file=.loops/main.yaml"), "{commands}");
+    both.run("two", &["report", "main"]).code(1).says("there was no run of `main`");
+    both.run("two", &["report", "."]).code(2).says("it is not a bundle");
+}

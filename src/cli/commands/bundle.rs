@@ -40,7 +40,8 @@ pub(in crate::cli) fn bundle(args: &BundleArgs, env: &Env, output: &Output) -> R
     let redactor = Redactor::new(env.secrets());
     let territory = claim::territory(&prepared, &began.context, env, &redactor)?;
     let target = args.output.clone().unwrap_or_else(|| PathBuf::from(file_name(&files)));
-    let packed = Bundler::new(env, &prepared, &territory, &redactor).write(&files, &files.report(), &target);
+    let packed =
+        Bundler::new(env, &prepared, &territory, &redactor).write_to(&files, &files.report(), &target);
     let packed = packed.map_err(|error| CliError::failed("there is no bundle", &error))?;
     for warning in warnings(&packed) {
         output.warning(&warning);
@@ -56,7 +57,7 @@ pub(super) fn commit(prepared: &Prepared, env: &Env) -> Option<String> {
 }
 
 /// Returns the name of a run's bundle.
-pub(super) fn file_name(files: &RunFiles) -> String {
+fn file_name(files: &RunFiles) -> String {
     format!("{}.{EXTENSION}", files.instance())
 }
 
@@ -92,8 +93,12 @@ impl Bundler {
         }
     }
 
-    /// Writes the bundle of a run.
-    pub(super) fn write(&self, files: &RunFiles, reports: &Path, target: &Path) -> Result<Packed, PackError> {
+    /// Writes the bundle of a run among its reports.
+    pub(super) fn write(&self, files: &RunFiles, reports: &Path) -> Result<Packed, PackError> {
+        self.write_to(files, reports, &reports.join(file_name(files)))
+    }
+
+    fn write_to(&self, files: &RunFiles, reports: &Path, target: &Path) -> Result<Packed, PackError> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (reports, target) = (absolute(reports), absolute(target));
         // Not everything that we write is ignored where a user keeps the reports.
@@ -120,9 +125,9 @@ impl Bundler {
         pack(&contents, &target)
     }
 
-    /// Writes the bundle among the reports, and returns what a person should know.
+    /// Writes the bundle of a run among its reports, and returns what a person should know.
     pub(super) fn write_beside(&self, reports: &Path, files: &RunFiles) -> Vec<String> {
-        match self.write(files, reports, &reports.join(file_name(files))) {
+        match self.write(files, reports) {
             Ok(packed) => warnings(&packed),
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {

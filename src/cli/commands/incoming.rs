@@ -144,7 +144,7 @@ impl Incoming {
     }
 }
 
-fn unusable(shown: &str, error: &OpenError) -> CliError {
+pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
     let refused = CliError::invalid(format!("cannot use the bundle {shown}: {error}"));
     match error {
         OpenError::Io(_) => refused,

@@ -9,6 +9,7 @@ pub(super) mod history;
 pub(super) mod init;
 pub(super) mod list;
 pub(super) mod logs;
+pub(super) mod report;
 pub(super) mod resume;
 pub(super) mod run;
 pub(super) mod schema;

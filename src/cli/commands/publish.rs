@@ -1,5 +1,6 @@
 //! After a run: the reports, made from its journal alone, and what the CI system is told.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,8 @@ pub(super) struct Publication {
     workspace: PathBuf,
     running: RunFiles,
     bundler: Bundler,
+    /// Why the last checkpoint failed.
+    unsaved: RefCell<Option<String>>,
 }
 
 impl Publication {
@@ -48,7 +51,14 @@ impl Publication {
             workspace,
             running: files.clone(),
             bundler,
+            unsaved: RefCell::default(),
         }
+    }
+
+    /// Saves the run as it stands among the reports.
+    pub(super) fn checkpoint(&self) {
+        let saved = self.bundler.write(&self.running, &self.directory(&self.running));
+        self.unsaved.replace(saved.err().map(|error| error.to_string()));
     }
 
     /// Says where the reports will be before there are any, so that later steps find them even when this process is
@@ -66,6 +76,9 @@ impl Publication {
     /// Writes every format and tells the CI system. Returns what could not be published.
     pub(super) fn publish(&self, files: &RunFiles) -> Vec<String> {
         let mut warnings = Vec::new();
+        if let Some(why) = self.unsaved.take() {
+            warnings.push(format!("the last checkpoint failed: {why}"));
+        }
         let directory = self.directory(files);
         let mut digest = Digest::default();
         if let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) {

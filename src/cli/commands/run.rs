@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -36,6 +37,7 @@ use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, Look, Verbosity};
 use crate::report::log_file::LogFile;
 use crate::run::agent::Agents;
+use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::replay::Left;
 use crate::run::{World, drive};
@@ -289,12 +291,13 @@ impl Launch<'_> {
         };
         let publication = provider.map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Publication::new(manner, env, provider, &prepared, &files, bundler)
+            Rc::new(Publication::new(manner, env, provider, &prepared, &files, bundler))
         });
         if let Some(publication) = &publication {
             publication.announce(output);
         }
         let mut world = World {
+            checkpoints: checkpoints(manner, publication.as_ref(), output),
             journal,
             sinks,
             cancel,
@@ -340,6 +343,20 @@ impl Launch<'_> {
             session::spawn(handoff.as_ref(), host, &files, env, output);
         }
         ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
+    }
+}
+
+fn checkpoints(manner: &Manner, publication: Option<&Rc<Publication>>, output: &Output) -> Checkpoints {
+    match (manner.checkpoint_every, publication) {
+        (Some(every), Some(publication)) => {
+            let publication = Rc::clone(publication);
+            Checkpoints::every(every, move || publication.checkpoint())
+        }
+        (Some(_), None) => {
+            output.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");
+            Checkpoints::default()
+        }
+        (None, _) => Checkpoints::default(),
     }
 }
 
