@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
+use super::text::percent_encoded;
+
 /// What stands in a text where a secret stood.
 pub const MASK: &str = "***";
 
@@ -117,18 +119,6 @@ fn encodings(secret: &str) -> Vec<String> {
     all.extend((0..3).map(|skip| base64_core(secret.as_bytes(), skip)));
     all.retain(|text| text.len() >= MIN_SECRET);
     all
-}
-
-fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
 }
 
 /// Base64 of the bytes as they stand after `skip` unknown ones; only the characters that do not depend on neighbours.

@@ -1,7 +1,11 @@
 //! GitHub Actions, and Gitea and Forgejo, whose runners speak the same protocol on the log and in files.
 
+pub mod api;
 pub mod commands;
 pub mod files;
+pub mod http;
+#[cfg(test)]
+mod testing;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

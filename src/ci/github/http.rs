@@ -1,0 +1,356 @@
+//! What every request to GitHub needs: a client that follows nothing and waits for nothing forever, a judgement of what
+//! went wrong on the way, and tries with pauses between them.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{Request, Response};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body, Proxy};
+use uuid::Uuid;
+
+use crate::ci::Lookup;
+
+pub(super) const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
+
+/// How long a name, a connection and its TLS may take.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// How long nothing may come or go before a request is given up.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// The variables that name a proxy, in the order in which they count.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
+
+/// How a client reaches its server, and how it waits between tries.
+#[derive(Clone, Debug)]
+pub struct Transport {
+    proxy: Option<Proxy>,
+    idle: Duration,
+    pub(super) pause: Pause,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self { proxy: None, idle: IDLE, pause: Pause::default() }
+    }
+}
+
+impl Transport {
+    /// Makes a transport with the proxy that the environment names. What is wrong with it is an error.
+    pub fn from_env(env: Lookup<'_>) -> Result<Self, String> {
+        let set =
+            |name: &str| env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let Some((name, address)) = PROXIES.iter().find_map(|name| Some((*name, set(name)?))) else {
+            return Ok(Self::default());
+        };
+        let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
+        // The address may hold a password, so it is not shown.
+        let proxy = proxy(&address, &except).map_err(|_| format!("`{name}` holds no address of a proxy"))?;
+        Ok(Self { proxy: Some(proxy), ..Self::default() })
+    }
+
+    /// Waits between tries in another way.
+    #[must_use]
+    pub fn pause(mut self, pause: Pause) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Gives a request up when nothing came or went for so long.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Makes the client. A request ends with the answer to it, whatever that is; `whole` is how long it may take
+    /// altogether.
+    pub(super) fn agent(&self, whole: Option<Duration>) -> Agent {
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        Agent::config_builder()
+            .proxy(self.proxy.clone())
+            .tls_config(tls)
+            .user_agent(USER_AGENT)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_resolve(Some(CONNECT))
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_read(Some(self.idle))
+            .timeout_per_write(Some(self.idle))
+            .timeout_per_call(whole)
+            .build()
+            .into()
+    }
+}
+
+fn proxy(address: &str, except: &str) -> Result<Proxy, ureq::Error> {
+    let plain = Proxy::new(address)?;
+    let mut builder = Proxy::builder(plain.protocol()).host(plain.host()).port(plain.port());
+    if let Some(name) = plain.username() {
+        builder = builder.username(name);
+    }
+    if let Some(password) = plain.password() {
+        builder = builder.password(password);
+    }
+    let hosts = except.split(',').map(str::trim).filter(|host| !host.is_empty());
+    hosts.fold(builder, ureq::ProxyBuilder::no_proxy).build()
+}
+
+/// How a client waits between tries.
+#[derive(Clone)]
+pub struct Pause(Arc<dyn Fn(Duration) + Send + Sync>);
+
+impl Default for Pause {
+    /// Sleeps.
+    fn default() -> Self {
+        Self::with(std::thread::sleep)
+    }
+}
+
+impl Pause {
+    /// Calls this in place of sleeping.
+    pub fn with(wait: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(wait))
+    }
+
+    fn wait(&self, time: Duration) {
+        (self.0)(time);
+    }
+}
+
+impl fmt::Debug for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pause")
+    }
+}
+
+/// A credential, which no message shows.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Token(String);
+
+impl Token {
+    pub(super) fn new(token: String) -> Self {
+        Self(token)
+    }
+
+    /// Returns the value of the header `Authorization`.
+    pub(super) fn bearer(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+/// Why there is no answer. The texts hold no address, because an address may be signed.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The request never left, so any request may be made again.
+    Unsent(String),
+    /// It may have arrived.
+    Unanswered(String),
+    /// Another try would fail in the same way.
+    Impossible(String),
+}
+
+/// Sends one request, and returns the answer with its body still to be read.
+pub(super) fn send(
+    agent: &Agent,
+    method: &str,
+    address: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Result<Response<Body>, Lost> {
+    let mut request = Request::builder().method(method).uri(address);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let made = |_| Lost::Impossible("the address is none, or a header holds what no header can".to_owned());
+    let answer = match body {
+        Some(body) => agent.run(request.body(body).map_err(made)?),
+        None => agent.run(request.body(()).map_err(made)?),
+    };
+    answer.map_err(lost)
+}
+
+/// Reads the body of an answer, up to so many bytes.
+pub(super) fn read(answer: &mut Response<Body>, limit: u64) -> Result<Vec<u8>, Lost> {
+    answer.body_mut().with_config().limit(limit).read_to_vec().map_err(lost)
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "it is not our enum, and may grow")]
+pub(super) fn lost(error: ureq::Error) -> Lost {
+    use ureq::{Error, Timeout};
+    match error {
+        Error::BadUri(_) | Error::RequireHttpsOnly(_) => Lost::Impossible("the address is none".to_owned()),
+        Error::Http(_) | Error::InvalidProxyUrl | Error::LargeResponseHeader(..) => {
+            Lost::Impossible(error.to_string())
+        }
+        Error::BodyExceedsLimit(limit) => Lost::Impossible(format!("the answer has more than {limit} bytes")),
+        Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => {
+            Lost::Unsent(error.to_string())
+        }
+        Error::ConnectProxyFailed(_) => Lost::Unsent("the proxy makes no connection".to_owned()),
+        Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+            Lost::Unsent("no connection in time".to_owned())
+        }
+        Error::Timeout(_) => Lost::Unanswered("no answer in time".to_owned()),
+        Error::Io(error) if is_before_sending(&error) => Lost::Unsent(error.to_string()),
+        Error::Io(error) => Lost::Unanswered(error.to_string()),
+        other => Lost::Unanswered(other.to_string()),
+    }
+}
+
+fn is_before_sending(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
+/// How often something is tried, and how long the pauses are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) tries: u32,
+    /// The first pause.
+    pub(super) first: Duration,
+    /// What every further pause is longer by.
+    pub(super) growth: f64,
+}
+
+/// What a try came to that did not succeed.
+#[derive(Debug)]
+pub(super) struct Failed<E> {
+    pub(super) error: E,
+    pub(super) again: Again,
+}
+
+impl<E> Failed<E> {
+    pub(super) fn for_good(error: E) -> Self {
+        Self { error, again: Again::Never }
+    }
+}
+
+/// Whether and when something may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    Never,
+    /// After a pause that grows, with jitter, so that jobs which failed together do not come back together.
+    Soon,
+    /// After the time the server names.
+    After(Duration),
+}
+
+/// Tries until something succeeds, fails for good, or was tried often enough. The try gets its number, from one.
+pub(super) fn tries<T, E>(
+    patience: Patience,
+    pause: &Pause,
+    mut attempt: impl FnMut(u32) -> Result<T, Failed<E>>,
+) -> Result<T, E> {
+    let mut next = patience.first;
+    for number in 1..patience.tries {
+        match attempt(number) {
+            Ok(value) => return Ok(value),
+            Err(Failed { again: Again::Soon, .. }) => {
+                pause.wait(next.mul_f64(jitter()));
+                next = next.mul_f64(patience.growth);
+            }
+            Err(Failed { again: Again::After(time), .. }) => pause.wait(time),
+            Err(Failed { error, again: Again::Never }) => return Err(error),
+        }
+    }
+    attempt(patience.tries).map_err(|failed| failed.error)
+}
+
+/// Returns a random factor from 1 to 1.5.
+fn jitter() -> f64 {
+    1.0 + f64::from(Uuid::new_v4().as_bytes()[0]) / 510.0
+}
+
+/// Tells whether a status says that the server had trouble, and the request none.
+pub(super) fn is_trouble(status: u16) -> bool {
+    matches!(status, 500..=599)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], address: &str, expect: Result<&str, &str>) {
+        let env =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let address = address.parse().unwrap();
+        let found = Transport::from_env(&env).map(|transport| match transport.proxy {
+            Some(proxy) if !proxy.is_no_proxy(&address) => format!("{}:{}", proxy.host(), proxy.port()),
+            _ => "none".to_owned(),
+        });
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn the_proxy_is_the_one_of_the_environment() {
+        let github = "https://api.github.com/";
+        check(&[], github, Ok("none"));
+        check(&[("HTTPS_PROXY", " ")], github, Ok("none"));
+        check(&[("https_proxy", "http://user:pass@proxy:3128")], github, Ok("proxy:3128"));
+        check(&[("ALL_PROXY", "http://all:1"), ("HTTPS_PROXY", "http://https:2")], github, Ok("https:2"));
+        check(&[("HTTPS_PROXY", "proxy:3128"), ("NO_PROXY", "a, .github.com")], github, Ok("none"));
+        check(&[("HTTPS_PROXY", "proxy:3128"), ("no_proxy", "github.com")], github, Ok("proxy:3128"));
+        check(&[("HTTPS_PROXY", "??")], github, Err("`HTTPS_PROXY` holds no address of a proxy"));
+    }
+
+    #[test]
+    fn a_password_of_a_proxy_arrives_as_it_was_written() {
+        let proxy = proxy("http://me:p%40ss%25@proxy:1", "").unwrap();
+        assert_eq!((proxy.username(), proxy.password()), (Some("me"), Some("p@ss%")));
+    }
+
+    #[test]
+    fn pauses_grow_and_differ() {
+        let waited = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let log = waited.clone();
+        let pause = Pause::with(move |time| log.lock().unwrap().push(time.as_secs_f64()));
+        let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
+        let mut numbers = Vec::new();
+        let result: Result<(), &str> = tries(patience, &pause, |number| {
+            numbers.push(number);
+            Err(Failed { error: "down", again: Again::Soon })
+        });
+        assert_eq!(result, Err("down"));
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        let waited = waited.lock().unwrap();
+        for (time, least) in waited.iter().zip([2.0, 4.0, 8.0]) {
+            assert!((least..=least * 1.5).contains(time), "{waited:?}");
+        }
+        assert_eq!(waited.len(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_for_good_is_not_tried_again() {
+        let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
+        let mut count = 0;
+        let result: Result<(), &str> = tries(patience, &Pause::with(|_| panic!("a pause")), |_| {
+            count += 1;
+            Err(Failed::for_good("no"))
+        });
+        assert_eq!((result, count), (Err("no"), 1));
+    }
+
+    #[test]
+    fn no_message_shows_an_address() {
+        let secret = "https://blob/x?sig=geheim";
+        for error in [ureq::Error::BadUri(secret.into()), ureq::Error::RequireHttpsOnly(secret.into())] {
+            let lost = lost(error);
+            assert!(matches!(&lost, Lost::Impossible(reason) if reason == "the address is none"), "{lost:?}");
+        }
+        let agent = Transport::default().agent(None);
+        let error = send(&agent, "GET", "https://blob/a b?sig=geheim", &[], None).unwrap_err();
+        assert!(!format!("{error:?}").contains("geheim"), "{error:?}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Servers for the tests of clients: one that answers as it is told, one that says bytes and hangs up; and pauses that
+//! take no time.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use wiremock::{Mock, MockServer};
+
+use super::http::Pause;
+
+/// A server of mocks that runs on a thread of its own, so that tests may block.
+pub(super) struct Server {
+    runtime: Runtime,
+    server: MockServer,
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(MockServer::start());
+        Self { runtime, server }
+    }
+
+    pub(super) fn address(&self) -> String {
+        self.server.uri()
+    }
+
+    pub(super) fn mount(&self, mock: Mock) {
+        self.runtime.block_on(mock.mount(&self.server));
+    }
+
+    /// Returns how many requests there were.
+    pub(super) fn requests(&self) -> usize {
+        self.runtime.block_on(self.server.received_requests()).unwrap().len()
+    }
+}
+
+/// A server that gives each connection one of these texts, as it is, and hangs up.
+pub(super) struct Answers(SocketAddr);
+
+impl Answers {
+    pub(super) fn start(answers: &[&str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                // A request is read first: a connection that is closed with unread bytes is reset.
+                let _read = stream.read(&mut [0; 16 << 10]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        Self(address)
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("http://{}", self.0)
+    }
+}
+
+/// What a client would have waited for.
+#[derive(Clone, Default)]
+pub(super) struct Pauses {
+    waited: Arc<Mutex<Vec<Duration>>>,
+    forbidden: bool,
+}
+
+impl Pauses {
+    /// A client that pauses here has failed.
+    pub(super) fn none() -> Self {
+        Self { forbidden: true, ..Self::default() }
+    }
+
+    pub(super) fn pause(&self) -> Pause {
+        let this = self.clone();
+        Pause::with(move |time| {
+            assert!(!this.forbidden, "waited for {time:?}");
+            this.waited.lock().unwrap().push(time);
+        })
+    }
+
+    /// Returns the pauses there were, in whole seconds.
+    pub(super) fn seconds(&self) -> Vec<u64> {
+        self.waited.lock().unwrap().iter().map(Duration::as_secs).collect()
+    }
+}
