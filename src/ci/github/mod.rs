@@ -4,6 +4,7 @@ pub mod api;
 pub mod commands;
 pub mod files;
 pub mod http;
+pub mod lease;
 #[cfg(test)]
 mod testing;
 
