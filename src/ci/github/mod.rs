@@ -1,10 +1,16 @@
 //! GitHub Actions, and Gitea and Forgejo, whose runners speak the same protocol on the log and in files.
 
 pub mod api;
+pub mod artifacts;
+mod blob;
 pub mod commands;
+#[cfg(test)]
+mod fake;
+pub mod fault;
 pub mod files;
 pub mod http;
 pub mod lease;
+pub mod results;
 #[cfg(test)]
 mod testing;
 

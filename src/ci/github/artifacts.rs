@@ -1,0 +1,466 @@
+//! Artifacts of other runs, through the REST API: found by run, by name or as the newest, and fetched.
+//!
+//! What another run left is input from outside. A run for a pull request from a fork stores its artifacts in this
+//! repository too, so whose code made one is asked first.
+
+use std::fs::File;
+
+use serde::{Deserialize, Deserializer};
+
+use super::api::{Api, ApiError, Page};
+use super::blob::{Blobs, Signed, is_sha256};
+use super::fault::ArtifactError;
+use super::results::Downloaded;
+
+/// How the names of artifacts begin that hold a run of a loop.
+pub const PREFIX: &str = "ll-loop-";
+
+/// The permission that every function here needs.
+const NEEDS: &str = "actions: read";
+
+/// `owner/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository(String);
+
+impl Repository {
+    /// Reads `owner/name`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_part = |part: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            !part.is_empty() && !matches!(part, "." | "..") && part.chars().all(plain)
+        };
+        let (owner, name) = text.split_once('/')?;
+        (is_part(owner) && is_part(name)).then(|| Self(text.to_owned()))
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/repos/{}{rest}", self.0)
+    }
+}
+
+/// An artifact that was found. It may have expired.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its id.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// The bytes of the zip file.
+    pub size: u64,
+    /// `sha256:` and the digest of the zip file; older ones have none.
+    pub digest: Option<String>,
+    /// When it was created.
+    pub created_at: Option<String>,
+    /// Whether it can no longer be fetched.
+    pub expired: bool,
+    /// The run that made it.
+    pub run_id: Option<u64>,
+    /// The repository of that run.
+    pub repository_id: Option<u64>,
+    /// The repository of the code that ran; a fork, or none when the fork was deleted.
+    pub head_repository_id: Option<u64>,
+    /// The branch of the code that ran.
+    pub head_branch: Option<String>,
+    /// The commit of the code that ran.
+    pub head_sha: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Found {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Artifact {
+            id: u64,
+            name: String,
+            #[serde(default)]
+            size_in_bytes: u64,
+            digest: Option<String>,
+            created_at: Option<String>,
+            #[serde(default)]
+            expired: bool,
+            workflow_run: Option<Run>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Run {
+            id: Option<u64>,
+            repository_id: Option<u64>,
+            head_repository_id: Option<u64>,
+            head_branch: Option<String>,
+            head_sha: Option<String>,
+        }
+        let artifact = Artifact::deserialize(from)?;
+        let run = artifact.workflow_run.unwrap_or_default();
+        Ok(Self {
+            id: artifact.id,
+            name: artifact.name,
+            size: artifact.size_in_bytes,
+            digest: artifact.digest,
+            created_at: artifact.created_at,
+            expired: artifact.expired,
+            run_id: run.id,
+            repository_id: run.repository_id,
+            head_repository_id: run.head_repository_id,
+            head_branch: run.head_branch,
+            head_sha: run.head_sha,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct List {
+    artifacts: Vec<Found>,
+}
+
+impl Page for List {
+    type Item = Found;
+    fn items(self) -> Vec<Found> {
+        self.artifacts
+    }
+}
+
+/// Whose code made an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The code of this repository.
+    Own,
+    /// The code of another one, be it a fork.
+    Foreign,
+    /// The server does not say.
+    Unknown,
+}
+
+/// Returns whose code made an artifact, for the repository with this id, where that is known. Code of a fork that was
+/// deleted since is foreign.
+pub fn origin(found: &Found, own: Option<u64>) -> Origin {
+    match (found.repository_id, found.head_repository_id) {
+        (Some(of), Some(head)) if of == head && own.is_none_or(|own| own == of) => Origin::Own,
+        (None, None) => Origin::Unknown,
+        (None, Some(head)) if own == Some(head) => Origin::Own,
+        (Some(_) | None, Some(_)) | (Some(_), None) => Origin::Foreign,
+    }
+}
+
+/// Returns the artifact to go on from: of those with the prefix of runs that can still be fetched, the one of the last
+/// attempt, and of several the newest.
+pub fn latest(found: &[Found]) -> Option<&Found> {
+    let ours = found.iter().filter(|found| found.name.starts_with(PREFIX) && !found.expired);
+    ours.max_by_key(|found| (attempt(&found.name), found.id))
+}
+
+/// Reads the attempt at the end of a name: `…-r42-a2` is of the second.
+fn attempt(name: &str) -> u32 {
+    name.rsplit_once("-a").and_then(|(_, digits)| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the id of a repository.
+pub fn repository_id(api: &Api, repository: &Repository) -> Result<u64, ArtifactError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        id: u64,
+    }
+    Ok(api.get::<Answer>(&repository.path(""), &[])?.id)
+}
+
+/// Returns the artifacts of a run.
+pub fn of_run(api: &Api, repository: &Repository, run: u64) -> Result<Vec<Found>, ArtifactError> {
+    collect(api.list::<List>(&repository.path(&format!("/actions/runs/{run}/artifacts")), &[]))
+}
+
+/// Returns the artifacts with this name, of all runs, the newest first.
+pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<Found>, ArtifactError> {
+    let mut found = collect(api.list::<List>(&repository.path("/actions/artifacts"), &[("name", name)]))?;
+    // A server that does not know the parameter gives everything.
+    found.retain(|found| found.name == name);
+    found.sort_by_key(|found| std::cmp::Reverse(found.id));
+    Ok(found)
+}
+
+/// Returns the newest artifact whose name begins so, that can still be fetched, and that code of the repository with
+/// this id made. The list begins with the newest, and no more of it is read than needed.
+pub fn newest(
+    api: &Api,
+    repository: &Repository,
+    prefix: &str,
+    own: Option<u64>,
+) -> Result<Option<Found>, ArtifactError> {
+    let wanted =
+        |found: &Found| found.name.starts_with(prefix) && !found.expired && origin(found, own) == Origin::Own;
+    for found in api.list::<List>(&repository.path("/actions/artifacts"), &[]) {
+        let found = found.map_err(needing)?;
+        if wanted(&found) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Fetches the zip file of an artifact, and compares it with its digest.
+pub fn download(
+    api: &Api,
+    repository: &Repository,
+    found: &Found,
+    into: &mut File,
+    limit: u64,
+) -> Result<Downloaded, ArtifactError> {
+    let expired = || ArtifactError::Expired { name: found.name.clone() };
+    if found.expired {
+        return Err(expired());
+    }
+    let path = repository.path(&format!("/actions/artifacts/{}/zip", found.id));
+    let mut secrets = Vec::new();
+    let blobs = Blobs::new(api.transport().clone());
+    let fetched = blobs.fetch(into, limit, found.digest.as_deref(), || {
+        let location = api.location(&path).map_err(|error| {
+            let gone = matches!(error, ApiError::Gone { .. });
+            if gone { expired() } else { needing(error) }
+        })?;
+        let signed = Signed::new(location);
+        secrets.extend(signed.secrets());
+        Ok(signed)
+    })?;
+    Ok(Downloaded {
+        id: found.id,
+        size: fetched.size,
+        digest: fetched.digest,
+        verified: found.digest.as_deref().is_some_and(is_sha256),
+        secrets,
+    })
+}
+
+fn collect(found: impl Iterator<Item = Result<Found, ApiError>>) -> Result<Vec<Found>, ArtifactError> {
+    found.collect::<Result<_, _>>().map_err(needing)
+}
+
+fn needing(error: ApiError) -> ArtifactError {
+    error.needing(NEEDS).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _};
+
+    use serde_json::{Value, json};
+    use wiremock::matchers::{method, path, query_param};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::fake::{Fault, Service, Style};
+    use super::super::http::Transport;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+
+    fn repository() -> Repository {
+        Repository::parse("o/r").unwrap()
+    }
+
+    fn api(address: &str, pauses: &Pauses) -> Api {
+        Api::new(address, Some("ghs_geheim".into()), Transport::default().pause(pauses.pause()))
+    }
+
+    /// A row as GitHub writes it.
+    fn row(id: u64, name: &str, head: Option<u64>) -> Value {
+        json!({
+            "id": id, "node_id": "x", "name": name, "size_in_bytes": 284, "expired": false,
+            "created_at": "2026-11-20T20:24:38Z", "expires_at": null, "digest": "sha256:00",
+            "workflow_run": {"id": 42, "repository_id": 1, "head_repository_id": head, "head_branch": "main",
+                             "head_sha": "abc"},
+        })
+    }
+
+    fn page(rows: &[Value]) -> ResponseTemplate {
+        ResponseTemplate::new(200).set_body_json(json!({"total_count": rows.len(), "artifacts": rows}))
+    }
+
+    #[test]
+    fn the_artifacts_of_a_run_are_read_from_all_pages() {
+        let server = Server::start();
+        let at = |number: &str| {
+            let list = Mock::given(method("GET")).and(path("/repos/o/r/actions/runs/42/artifacts"));
+            list.and(query_param("page", number)).and(query_param("per_page", "100"))
+        };
+        let rows: Vec<Value> = (1..=100).map(|id| row(id, "a", Some(1))).collect();
+        server.mount(at("1").respond_with(page(&rows)));
+        server.mount(at("2").respond_with(page(&[row(101, "b", Some(1))])));
+        let found = of_run(&api(&server.address(), &Pauses::none()), &repository(), 42).unwrap();
+        assert_eq!(found.len(), 101);
+        let expected = Found {
+            id: 101,
+            name: "b".into(),
+            size: 284,
+            digest: Some("sha256:00".into()),
+            created_at: Some("2026-11-20T20:24:38Z".into()),
+            expired: false,
+            run_id: Some(42),
+            repository_id: Some(1),
+            head_repository_id: Some(1),
+            head_branch: Some("main".into()),
+            head_sha: Some("abc".into()),
+        };
+        assert_eq!(found[100], expected);
+    }
+
+    #[test]
+    fn those_with_a_name_are_found_the_newest_first() {
+        let server = Server::start();
+        let list = Mock::given(path("/repos/o/r/actions/artifacts")).and(query_param("name", "a"));
+        let rows = [row(1, "a", Some(1)), row(3, "a", Some(1)), row(9, "b", Some(1)), row(2, "a", None)];
+        server.mount(list.respond_with(page(&rows)));
+        let found = named(&api(&server.address(), &Pauses::none()), &repository(), "a").unwrap();
+        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [3, 2, 1]);
+    }
+
+    #[test]
+    fn the_newest_is_one_of_this_repository_and_no_more_is_read_than_needed() {
+        let server = Server::start();
+        let mut expired = row(203, "ll-loop-a", Some(1));
+        expired["expired"] = json!(true);
+        let mut rows = vec![row(205, "other", Some(1)), row(204, "ll-loop-a", Some(6)), expired];
+        rows.push(row(202, "ll-loop-a", None));
+        rows.push(row(201, "ll-loop-a", Some(1)));
+        rows.extend((0..95).map(|id| row(id, "ll-loop-a", Some(1))));
+        let first = Mock::given(path("/repos/o/r/actions/artifacts")).and(query_param("page", "1"));
+        server.mount(first.respond_with(page(&rows)));
+        let api = api(&server.address(), &Pauses::none());
+        let found = newest(&api, &repository(), PREFIX, Some(1)).unwrap().unwrap();
+        assert_eq!((found.id, server.requests()), (201, 1));
+        server.mount(Mock::given(query_param("page", "2")).respond_with(page(&[])));
+        assert_eq!(newest(&api, &repository(), PREFIX, Some(2)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_refusal_names_the_permission() {
+        let server = Server::start();
+        let refusal = ResponseTemplate::new(403).set_body_json(json!({"message": "no"}));
+        server.mount(Mock::given(method("GET")).respond_with(refusal));
+        let error = of_run(&api(&server.address(), &Pauses::none()), &repository(), 42).unwrap_err();
+        let help = "give the job `permissions: { actions: read }`, or use another token";
+        assert_eq!(error.help().as_deref(), Some(help));
+    }
+
+    #[track_caller]
+    fn check_origin(of: Option<u64>, head: Option<u64>, own: Option<u64>, expect: Origin) {
+        let found = Found { repository_id: of, head_repository_id: head, ..Found::default() };
+        assert_eq!(origin(&found, own), expect);
+    }
+
+    #[test]
+    fn code_of_a_fork_is_foreign() {
+        check_origin(Some(1), Some(1), Some(1), Origin::Own);
+        check_origin(Some(1), Some(1), None, Origin::Own);
+        check_origin(None, Some(1), Some(1), Origin::Own);
+        check_origin(Some(1), Some(2), Some(1), Origin::Foreign);
+        check_origin(Some(1), Some(2), None, Origin::Foreign);
+        check_origin(Some(2), Some(2), Some(1), Origin::Foreign);
+        check_origin(Some(1), None, Some(1), Origin::Foreign);
+        check_origin(None, Some(2), Some(1), Origin::Foreign);
+        check_origin(None, Some(2), None, Origin::Foreign);
+        check_origin(None, None, Some(1), Origin::Unknown);
+        check_origin(None, None, None, Origin::Unknown);
+    }
+
+    #[track_caller]
+    fn check_latest(names: &[&str], expect: Option<usize>) {
+        let found: Vec<Found> = names
+            .iter()
+            .zip(1..)
+            .map(|(name, id)| Found {
+                id,
+                name: name.trim_start_matches('!').to_owned(),
+                expired: name.starts_with('!'),
+                ..Found::default()
+            })
+            .collect();
+        assert_eq!(latest(&found), expect.map(|at| &found[at]));
+    }
+
+    #[test]
+    fn the_last_attempt_counts_and_then_the_newest() {
+        check_latest(&[], None);
+        check_latest(&["logs", "coverage-a9"], None);
+        check_latest(&["ll-loop-t-r1-a2", "ll-loop-t-r1-a1"], Some(0));
+        check_latest(&["ll-loop-t-r1-a9", "ll-loop-t-r1-a10"], Some(1));
+        check_latest(&["ll-loop-x-r1-a1", "ll-loop-y-r1-a1", "logs"], Some(1));
+        check_latest(&["ll-loop-t-r1-a1", "!ll-loop-t-r1-a2"], Some(0));
+        check_latest(&["ll-loop-t-a", "ll-loop-t"], Some(1));
+    }
+
+    #[track_caller]
+    fn check_repository(text: &str, expect: bool) {
+        assert_eq!(Repository::parse(text).is_some(), expect, "{text}");
+    }
+
+    #[test]
+    fn a_repository_is_an_owner_and_a_name() {
+        check_repository("little-loops/ll-loop", true);
+        check_repository("o/.github", true);
+        for wrong in ["", "o", "/r", "o/", "o/r/x", "o/..", "../r", "o/r?x", "o/r#x", "o r/x", "o/%2e%2e"] {
+            check_repository(wrong, false);
+        }
+    }
+
+    /// What fetching a small artifact comes to while something goes wrong so many times.
+    #[track_caller]
+    fn check(on: &'static str, times: u32, fault: Fault, expect: Result<usize, (&str, Option<&str>)>) {
+        let service = Service::start(Style::Azure);
+        service.store("state", b"zip", Value::Null);
+        service.fault(on, times, fault);
+        let pauses = Pauses::default();
+        let found = Found { id: 1001, name: "state".into(), ..Found::default() };
+        let mut into = tempfile::tempfile().unwrap();
+        let api = api(&service.address(), &pauses);
+        let result = download(&api, &repository(), &found, &mut into, 10);
+        let mut content = String::new();
+        into.rewind().unwrap();
+        into.read_to_string(&mut content).unwrap();
+        match (result, expect) {
+            (Ok(downloaded), Ok(expect)) => {
+                assert_eq!((content.as_str(), downloaded.size, downloaded.verified), ("zip", 3, false));
+                // Each try had an address of its own.
+                assert_eq!(downloaded.secrets.len(), 2 * service.count("GET /blob/"));
+                assert_eq!(pauses.seconds().len(), expect);
+            }
+            (Err(error), Err((message, help))) => {
+                assert_eq!((error.to_string().as_str(), error.help().as_deref()), (message, help));
+                assert!(!format!("{error:?}").contains("c2VjcmV0"), "{error:?}");
+            }
+            (result, expect) => panic!("{on}: {result:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn an_artifact_is_fetched_without_the_token_and_with_patience() {
+        let zip = "/actions/artifacts/1001/zip";
+        check("nothing", 0, Fault::Drop, Ok(0));
+        check(zip, 2, Fault::Answer(502, ""), Ok(2));
+        check(zip, 1, Fault::Drop, Ok(1));
+        check("GET /blob/", 2, Fault::Cut, Ok(2));
+        check("GET /blob/", 1, Fault::Answer(503, ""), Ok(1));
+        let expired = "artifacts are kept for `retention-days`: run it again, or keep them longer";
+        check(
+            zip,
+            1,
+            Fault::Answer(410, r#"{"message":"Artifact has expired"}"#),
+            Err(("the artifact `state` has expired", Some(expired))),
+        );
+        check(
+            "GET /blob/",
+            1,
+            Fault::Answer(404, "<Error><Code>BlobNotFound</Code></Error>"),
+            Err(("fetching the artifact was refused with status 404: BlobNotFound", None)),
+        );
+        check(
+            "GET /blob/",
+            1,
+            Fault::Answer(200, "more than that"),
+            Err(("the artifact has more than 10 bytes", None)),
+        );
+    }
+
+    #[test]
+    fn what_has_expired_is_not_asked_for() {
+        let found = Found { name: "old".into(), expired: true, ..Found::default() };
+        let mut into = tempfile::tempfile().unwrap();
+        let api = api("http://127.0.0.1:9", &Pauses::none());
+        let error = download(&api, &repository(), &found, &mut into, 10).unwrap_err();
+        assert!(matches!(&error, ArtifactError::Expired { name } if name == "old"), "{error:?}");
+        assert!(error.is_absent() && !error.is_unavailable());
+    }
+}

@@ -1,0 +1,149 @@
+//! What can go wrong with artifacts, and what to do about it. No message holds an address, because addresses are signed.
+
+use std::io;
+
+use super::api::ApiError;
+
+/// Why an artifact was not stored, found or fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// No service takes this name.
+    #[error("`{name}` is no name for an artifact: {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// What the runner says about its service makes no sense.
+    #[error("the runner's access to the artifact service cannot be used: {0}")]
+    Access(String),
+    /// The name is taken, and artifacts never change.
+    #[error("there is an artifact `{name}` in this run already")]
+    Conflict {
+        /// The name.
+        name: String,
+    },
+    /// The account has no storage left.
+    #[error("there is no storage left for artifacts: {message}")]
+    Quota {
+        /// What the service says.
+        message: String,
+    },
+    /// 401 or 403.
+    #[error("the artifact service refuses the runner's token: {message}")]
+    Denied {
+        /// What the service says.
+        message: String,
+    },
+    /// There is a service, but none that speaks this protocol.
+    #[error("the server has no artifact service of version 4")]
+    Unsupported,
+    /// Any other status that is no success.
+    #[error("{what} was refused with status {status}: {message}")]
+    Refused {
+        /// What was asked for.
+        what: &'static str,
+        /// The status.
+        status: u16,
+        /// What the service says.
+        message: String,
+    },
+    /// The service has trouble, or cannot be reached, also after several tries.
+    #[error("{what} failed: {reason}")]
+    Unavailable {
+        /// What was asked for.
+        what: &'static str,
+        /// What came of the last try.
+        reason: String,
+    },
+    /// There is no such artifact.
+    #[error("there is no artifact {0}")]
+    Absent(String),
+    /// There was one.
+    #[error("the artifact `{name}` has expired")]
+    Expired {
+        /// The name.
+        name: String,
+    },
+    /// What came is not what was stored.
+    #[error("the artifact has the digest {found} and should have {expected}")]
+    Digest {
+        /// What the service says.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// It is larger than the caller wants.
+    #[error("the artifact has more than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// A local file.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The REST API.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+impl ArtifactError {
+    /// Returns what to do about it.
+    pub fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Name { .. } => r#"use 1 to 255 characters, and none of `" : < > | * ? \ /`"#,
+            Self::Conflict { .. } => {
+                "artifacts never change: put something into the name that differs, such as the job and `$GITHUB_RUN_ATTEMPT`"
+            }
+            Self::Quota { .. } => {
+                "delete old artifacts, give `--retention-days`, or look at the billing of the account"
+            }
+            Self::Denied { .. } => "the token is that of one job: it is not valid after the job has ended",
+            Self::Unsupported => {
+                "GitHub Enterprise Server has version 3 alone: upload the directory with actions/upload-artifact@v3"
+            }
+            Self::Unavailable { .. } => "look at https://www.githubstatus.com, and try again",
+            Self::Expired { .. } => {
+                "artifacts are kept for `retention-days`: run it again, or keep them longer"
+            }
+            Self::Digest { .. } => "do not use it; try again, and if it stays so, make the artifact again",
+            Self::Api(error) => return error.help(),
+            Self::Access(_)
+            | Self::Refused { .. }
+            | Self::Absent(_)
+            | Self::TooLarge { .. }
+            | Self::Io(_) => return None,
+        };
+        Some(help.to_owned())
+    }
+
+    /// Tells whether it is the service that is not there now, and nothing wrong with what was asked.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Unsupported => true,
+            Self::Api(error) => error.is_unavailable(),
+            Self::Name { .. }
+            | Self::Access(_)
+            | Self::Conflict { .. }
+            | Self::Quota { .. }
+            | Self::Denied { .. }
+            | Self::Refused { .. }
+            | Self::Absent(_)
+            | Self::Expired { .. }
+            | Self::Digest { .. }
+            | Self::TooLarge { .. }
+            | Self::Io(_) => false,
+        }
+    }
+
+    /// Tells whether what was asked for is not there.
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::Absent(_)
+                | Self::Expired { .. }
+                | Self::Api(ApiError::NotFound { .. } | ApiError::Gone { .. })
+        )
+    }
+}
