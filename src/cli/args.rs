@@ -147,6 +147,9 @@ pub(super) struct Manner {
     /// Write the reports here
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,
+    /// Run a loop although the event of the job lets strangers choose what is checked out
+    #[arg(long)]
+    pub(super) allow_untrusted: bool,
     /// Let actions see `GITHUB_TOKEN` and `GH_TOKEN`
     #[arg(long)]
     pub(super) pass_token: bool,

@@ -30,5 +30,6 @@ mod seeds;
 mod show_and_schema;
 mod stall;
 mod sub_loops;
+mod untrusted;
 mod validate;
 mod worktree;

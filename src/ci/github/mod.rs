@@ -4,6 +4,7 @@ pub mod api;
 pub mod artifacts;
 mod blob;
 pub mod commands;
+pub mod event;
 #[cfg(test)]
 mod fake;
 pub mod fault;

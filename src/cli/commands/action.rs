@@ -52,6 +52,9 @@ fn inputs(env: &Env, args: &mut RunArgs) -> Result<(), CliError> {
         let strict = boolean("strict", &strict)?;
         (args.manner.strict, args.manner.no_strict) = (strict, !strict);
     }
+    if let Some(allowed) = input(env, "allow-untrusted") {
+        args.manner.allow_untrusted = boolean("allow-untrusted", &allowed)?;
+    }
     if let Some(deadline) = input(env, "deadline") {
         let deadline = crate::base::time::parse_duration(&deadline).map_err(|error| {
             CliError::invalid(format!("the input `deadline`: {error}"))

@@ -21,10 +21,12 @@ pub(super) mod version;
 
 mod background;
 mod claim;
+mod git;
 mod incoming;
 mod prepare;
 mod publish;
 mod runs;
 mod session;
 mod sub_loops;
+mod trust;
 mod worktree;

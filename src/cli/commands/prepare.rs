@@ -1,5 +1,7 @@
 //! From a name on the command line to a checked machine, with everything that was found on the way.
 
+use std::path::PathBuf;
+
 use indexmap::IndexMap;
 
 use crate::base::diagnostic::{Diagnostics, Place, Severity};
@@ -28,8 +30,12 @@ pub(super) struct Prepared {
 
 /// Finds a loop file.
 pub(super) fn find(name: &str) -> Result<Located, CliError> {
-    let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
-    load::find(name, &cwd).map_err(|error| refused(&error))
+    load::find(name, &cwd()?).map_err(|error| refused(&error))
+}
+
+/// Returns the working directory.
+pub(super) fn cwd() -> Result<PathBuf, CliError> {
+    Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))
 }
 
 /// Reads, compiles and checks a loop. `adjust` changes the definition before it is compiled, as command-line options

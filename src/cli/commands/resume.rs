@@ -34,8 +34,9 @@ use crate::run::replay::{Known, Left, Replay, ReplayError};
 use super::agents::{self, Decided};
 use super::claim;
 use super::incoming::Incoming;
-use super::prepare::{Prepared, prepare, refused};
+use super::prepare::{Prepared, cwd, prepare, refused};
 use super::run::{self, Cancelling, Face, Launch, Scene};
+use super::trust;
 use super::worktree::Worktree;
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
@@ -47,6 +48,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     };
     let located = load::find(&began.source.file, &root).map_err(|error| refused(&error))?;
     let mut prepared = prepare(located, |_| {}, output)?;
+    trust::check(args.manner.allow_untrusted, env, &prepared, &root)?;
     if let Some(incoming) = &incoming {
         incoming.check(&prepared, env, args.accept_changes)?;
     }
@@ -163,7 +165,7 @@ fn with_overrides(args: &LlmArgs, overrides: &Overrides) -> LlmArgs {
 
 /// Finds the run that is meant: by its id, by its loop or the file of it, or by the beginning of its id.
 pub(super) fn choose(name: &str, output: &Output) -> Result<(PathBuf, KnownRun), CliError> {
-    let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
+    let cwd = cwd()?;
     let file = load::find(name, &cwd).ok().and_then(|located| located.path.canonicalize().ok());
     let unreadable = |error| CliError::failed("cannot look for runs", &error).before_the_run();
     let mut others = Vec::new();

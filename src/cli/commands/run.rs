@@ -46,9 +46,10 @@ use super::agents::{self, Decided};
 use super::background;
 use super::bundle::{self, Bundler};
 use super::claim;
-use super::prepare::{Prepared, drawn, find, lines, prepare, unusable};
+use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
 use super::session;
+use super::trust;
 use super::worktree::Worktree;
 
 /// Where a run shows itself.
@@ -74,6 +75,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         output.data(&plan(&prepared, &context));
         return Ok(0);
     }
+    trust::check(args.manner.allow_untrusted, env, &prepared, &cwd()?)?;
     warn(&prepared, output);
     prepared.machine.limits.cycles = args.max_cycles;
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {

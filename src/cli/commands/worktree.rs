@@ -12,16 +12,7 @@ use crate::cli::output::Output;
 use crate::journal::files::RunFiles;
 use crate::process::git::Git;
 
-/// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
-const REPOSITORY: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-];
+use super::git::without_repository;
 
 /// A working tree that there will be, or is.
 #[derive(Debug)]
@@ -152,9 +143,4 @@ impl Worktree {
         self.git.line(&["worktree", "remove", &self.path.to_string_lossy()])?;
         self.git.line(&["branch", "-d", &self.branch]).map(drop)
     }
-}
-
-fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
-    env
 }

@@ -1,0 +1,92 @@
+//! Whether a loop may be run in this job at all. A loop file is code, and some events let strangers choose what is
+//! checked out in a job that has the secrets of the repository. In doubt it is not run.
+
+use std::path::Path;
+
+use crate::ci::github::event::{Event, short};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::definition::load::{self, DIRECTORY};
+use crate::process::git::Git;
+
+use super::git::without_repository;
+use super::prepare::Prepared;
+
+/// What ll-loop itself writes into `.loops`.
+const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
+
+const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
+    run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";
+
+/// Refuses a loop that may come from a stranger. `cwd` is where the names of its files are read from.
+pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -> Result<(), CliError> {
+    let event = Event::read(&env.lookup());
+    if allowed || !event.is_open_to_outsiders() {
+        return Ok(());
+    }
+    doubt(&event, env, prepared, cwd).map_or(Ok(()), |why| {
+        let file = &prepared.located.shown;
+        let message = format!(
+            "{file} is not run: the event `{}` is open to people without write access, and {why}",
+            event.name
+        );
+        Err(CliError::invalid(message).help(ADVICE))
+    })
+}
+
+fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
+    let root = &prepared.located.root;
+    let git = Git::new(root, without_repository(env.all().clone()));
+    let head = match git.line(&["rev-parse", "--verify", "HEAD^{commit}"]) {
+        Ok(head) => head,
+        Err(why) => return Some(format!("what is checked out in {} cannot be told: {why}", root.display())),
+    };
+    if let Some(doubt) = event.doubt(&head) {
+        return Some(doubt);
+    }
+    // The commit is trusted; a later step may have put other files in the place of its own.
+    let of_loop = prepared.loaded.sources.iter().map(|source| cwd.join(source.name()));
+    let of_others = prepared.library.texts().map(|(file, _)| root.join(file));
+    let files: Vec<String> =
+        of_loop.chain(of_others).map(|file| file.to_string_lossy().into_owned()).collect();
+    let tracked = ["ls-files", "--error-unmatch", "--"].into_iter().chain(files.iter().map(String::as_str));
+    if let Err(why) = git.line(&tracked.collect::<Vec<_>>()) {
+        return Some(format!("the loop is not all of the commit {}: {why}", short(&head)));
+    }
+    let directories = load::ancestors(root).into_iter().map(|above| above.join(DIRECTORY));
+    let directories: Vec<String> = directories
+        .filter(|directory| directory.is_dir())
+        .map(|directory| directory.to_string_lossy().into_owned())
+        .collect();
+    let status = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--"];
+    let asked = status.into_iter().chain(directories.iter().chain(&files).map(String::as_str));
+    match git.line(&asked.collect::<Vec<_>>()) {
+        Err(why) => Some(format!("what is changed in {} cannot be told: {why}", root.display())),
+        Ok(changes) => changes.split('\0').find(|change| !is_ours(change)).map(|change| {
+            let file = change.get(3..).unwrap_or(change);
+            format!("{file} is not what it is in the commit {}", short(&head))
+        }),
+    }
+}
+
+/// Tells whether a line of the list of changes is about a file of ours.
+fn is_ours(change: &str) -> bool {
+    let path = change.get(3..).unwrap_or_default();
+    let below = path.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
+    change.is_empty() || below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_leave_behind_is_no_change() {
+        for ours in ["", "!! .loops/.running/", "?? .loops/.gitignore", "!! sub/.loops/.history/x/y.log"] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for other in [" M .loops/main.yaml", "?? .loops/x.yaml", "!! .loops/gen.yaml", "R  .loops/a", "x"] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+}
