@@ -9,6 +9,7 @@ pub mod plain;
 use std::io::{self, Write};
 
 use github::Github;
+use github::reporter::Reporter;
 use plain::Plain;
 
 use crate::report::annotations::Tree;
@@ -45,6 +46,39 @@ pub enum Provider {
     Plain(Plain),
 }
 
+/// Where a run is to be reported beside its log and its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// As a status of the commit; without a word, wherever that is possible.
+    pub status: Option<bool>,
+    /// The name of the status and of the check run, in place of the loop's own.
+    pub context: Option<String>,
+    /// As a check run.
+    pub check: bool,
+    /// As a comment on the pull request.
+    pub comment: bool,
+    /// The commit, in place of that of the event.
+    pub sha: Option<String>,
+}
+
+impl Wanted {
+    /// Tells whether something was asked for in words.
+    fn is_asked(&self) -> bool {
+        self.status == Some(true) || self.check || self.comment
+    }
+}
+
+/// What is reported: which run of which loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The loop.
+    pub loop_name: String,
+    /// The run.
+    pub instance: String,
+    /// Where the loop is at home, as seen from the root of the repository; nothing for the root itself.
+    pub directory: String,
+}
+
 /// What a provider can do.
 trait Service {
     fn name(&self) -> &'static str;
@@ -52,6 +86,13 @@ trait Service {
     fn refusal(&self, env: Lookup<'_>) -> Option<String>;
     fn announce(&self, places: &Places) -> io::Result<()>;
     fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error>;
+    fn report(
+        &self,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+    ) -> (Option<Reporter>, Vec<String>);
 }
 
 impl Provider {
@@ -96,6 +137,18 @@ impl Provider {
     /// Each thing that fails is one error and keeps nothing else from being published.
     pub fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         self.service().publish(digest, tree, log)
+    }
+
+    /// Says that a run has begun where people look at its commit, and returns who will say how it ended. With it come
+    /// warnings about what was asked for and cannot be.
+    pub fn report(
+        &self,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+    ) -> (Option<Reporter>, Vec<String>) {
+        self.service().report(env, token, wanted, subject)
     }
 
     fn service(&self) -> &dyn Service {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{Lookup, Service};
+use super::github::reporter::Reporter;
+use super::{Lookup, Service, Subject, Wanted};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::report::annotations::{Annotation, Level, Tree};
 use crate::report::dialect::Dialect;
@@ -39,6 +40,17 @@ impl Service for Plain {
 
     fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
         Vec::new()
+    }
+
+    fn report(
+        &self,
+        _env: Lookup<'_>,
+        _token: Option<&str>,
+        wanted: &Wanted,
+        _subject: &Subject,
+    ) -> (Option<Reporter>, Vec<String>) {
+        let nobody = "there is no GitHub here that could be told about the run";
+        (None, wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
     }
 }
 

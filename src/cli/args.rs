@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::base::time::parse_duration;
+use crate::ci::github::event::is_sha;
 use crate::machine::OnHandoff;
 
 /// Runs loops: YAML finite-state machines that check, fix and verify until it is clean, a limit is met, or a person
@@ -74,7 +75,7 @@ pub(super) enum Command {
     /// Show what the actions of a run printed
     Logs(LogsArgs),
     /// Show what a run looked like, as one of its reports
-    Report(ReportArgs),
+    Report(RenderArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the version
@@ -141,6 +142,8 @@ pub(super) struct Manner {
     pub(super) checkpoint_every: Option<Duration>,
     #[command(flatten)]
     pub(super) llm: LlmArgs,
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
     /// Wait for the runs that have the scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
@@ -159,6 +162,45 @@ pub(super) struct Manner {
     /// Show the last words only
     #[arg(long, short)]
     pub(super) quiet: bool,
+}
+
+/// Where a run is reported beside its log and its files.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(next_help_heading = "On GitHub")]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
+pub(super) struct ReportArgs {
+    /// Set the status of the commit. On by default in CI on GitHub where there is a token
+    #[arg(long, overrides_with = "no_status")]
+    pub(super) status: bool,
+    /// Set no status
+    #[arg(long)]
+    pub(super) no_status: bool,
+    /// The name of the status and the check run; `ll-loop/LOOP` when absent
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) status_context: Option<String>,
+    /// Make a check run, with the summary and annotations
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Keep a comment on the pull request up to date
+    #[arg(long)]
+    pub(super) comment: bool,
+    /// The commit that is reported on, in place of that of the event
+    #[arg(long, value_name = "SHA", value_parser = sha)]
+    pub(super) sha: Option<String>,
+}
+
+impl ReportArgs {
+    /// Tells whether a report was asked for in words.
+    pub(super) fn is_asked(&self) -> bool {
+        self.status || self.check || self.comment
+    }
+}
+
+fn sha(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    is_sha(text)
+        .then(|| text.to_ascii_lowercase())
+        .ok_or_else(|| "write the full name of a commit".to_owned())
 }
 
 /// Whether and how models are asked.
@@ -242,7 +284,7 @@ pub(super) struct BundleArgs {
 
 /// Whose report is shown, and how.
 #[derive(Debug, ClapArgs)]
-pub(super) struct ReportArgs {
+pub(super) struct RenderArgs {
     /// A run, a loop, whose last run is taken, or a bundle
     #[arg(value_name = "LOOP|RUN|BUNDLE")]
     pub(super) name: String,

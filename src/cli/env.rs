@@ -53,21 +53,37 @@ pub(super) const DETACHED: &str = "LL_LOOP_DETACHED";
 /// Tells a run that an action of another run started it.
 pub(super) const PARENT: &str = "LL_LOOP_PARENT";
 
+/// The token with which we report and continue runs. It is ours alone: no action and no template sees it.
+const OWN_TOKEN: &str = "LL_TOKEN";
+
 /// A copy of the environment.
-#[derive(Clone, Debug)]
-pub(super) struct Env(BTreeMap<String, String>);
+#[derive(Clone)]
+pub(super) struct Env {
+    variables: BTreeMap<String, String>,
+    token: Option<String>,
+}
 
 impl Env {
     /// Reads the environment of the process; what is not UTF-8 is replaced.
     #[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
     pub(super) fn read() -> Self {
         let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
-        Self(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+        Self::of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+    }
+
+    fn of(mut variables: BTreeMap<String, String>) -> Self {
+        let token = variables.remove(OWN_TOKEN).map(|token| token.trim().to_owned());
+        Self { variables, token: token.filter(|token| !token.is_empty()) }
     }
 
     /// Returns a variable that is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the token for GitHub: the one that is meant for us, or that of the job.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN"))
     }
 
     /// Sets the point at which a test wants this process to die.
@@ -101,12 +117,12 @@ impl Env {
 
     /// Returns every variable, for templates.
     pub(super) fn all(&self) -> &BTreeMap<String, String> {
-        &self.0
+        &self.variables
     }
 
     /// Returns what an action inherits.
     pub(super) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
-        let mut env = self.0.clone();
+        let mut env = self.variables.clone();
         env.retain(|name, _| {
             let withheld = WITHHELD.iter().any(|prefix| name.starts_with(prefix));
             let token = TOKENS.contains(&name.as_str());
@@ -119,12 +135,13 @@ impl Env {
     /// `LL_MASK` names.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
-        self.0.iter().filter_map(move |(name, value)| {
+        let named = self.variables.iter().filter_map(move |(name, value)| {
             let upper = name.to_ascii_uppercase();
             let is_secret =
                 SECRET_WORDS.iter().any(|word| upper.contains(word)) || listed.contains(&name.as_str());
             is_secret.then_some(value.as_str())
-        })
+        });
+        self.token.as_deref().into_iter().chain(named)
     }
 }
 
@@ -133,7 +150,7 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Env {
-        Env(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        Env::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
@@ -158,6 +175,17 @@ mod tests {
         let full =
             env(&[("NPM_TOKEN", "a"), ("db_password", "b"), ("PATH", "c"), ("X", "d"), ("LL_MASK", "X,Y")]);
         assert_eq!(full.secrets().collect::<Vec<_>>(), ["a", "d", "b"]);
+    }
+
+    #[test]
+    fn the_token_for_us_is_seen_by_nobody_else() {
+        let full = env(&[("LL_TOKEN", " ours "), ("GITHUB_TOKEN", "job's")]);
+        assert_eq!(full.token(), Some("ours"));
+        assert_eq!(full.secrets().collect::<Vec<_>>(), ["ours", "job's"]);
+        assert_eq!(full.get("LL_TOKEN"), None);
+        assert!(!full.all().contains_key("LL_TOKEN") && !full.for_actions(true).contains_key("LL_TOKEN"));
+        assert_eq!(env(&[("LL_TOKEN", " "), ("GITHUB_TOKEN", "job's")]).token(), Some("job's"));
+        assert_eq!(env(&[]).token(), None);
     }
 
     #[test]

@@ -81,6 +81,18 @@ impl Tree<'_> {
 
 /// Returns the annotations of a run, the one about its end first, at most [`MAX_PER_LEVEL`] of each level.
 pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
+    let mut kept: Vec<Annotation> = Vec::new();
+    for annotation in all(digest, tree) {
+        let same_level = kept.iter().filter(|other| other.level == annotation.level).count();
+        if same_level < MAX_PER_LEVEL {
+            kept.push(annotation);
+        }
+    }
+    kept
+}
+
+/// Returns every annotation of a run, for who has room for them: the one about its end first, and none twice.
+pub fn all(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
     let step = digest.deciding_step();
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
     if let Some(step) = step {
@@ -92,18 +104,13 @@ pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
         message: message(&warning.message),
         location: warning.state.as_ref().map(|state| at(digest, digest.line(state))),
     }));
-    limited(all)
-}
-
-fn limited(all: Vec<Annotation>) -> Vec<Annotation> {
-    let mut kept: Vec<Annotation> = Vec::new();
+    let mut different: Vec<Annotation> = Vec::new();
     for annotation in all {
-        let same_level = kept.iter().filter(|other| other.level == annotation.level).count();
-        if same_level < MAX_PER_LEVEL && !kept.contains(&annotation) {
-            kept.push(annotation);
+        if !different.contains(&annotation) {
+            different.push(annotation);
         }
     }
-    kept
+    different
 }
 
 /// Returns the annotation about the end of the run, on the loop file's line of the state that decided it.

@@ -17,6 +17,7 @@ pub(crate) mod testing;
 use std::io;
 
 use crate::engine::event::Stamped;
+pub use crate::engine::outcome::Outcome;
 pub use crate::evaluate::observation::Stream;
 
 /// A line that an action printed: valid UTF-8, secrets hidden, without its line end. A line that has no end for a

@@ -23,6 +23,7 @@ mod locks;
 mod mcp;
 mod mutations;
 mod processes;
+mod reported;
 mod reports;
 mod resume;
 mod run;

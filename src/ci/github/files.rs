@@ -6,12 +6,12 @@ use std::path::Path;
 use fs_err::OpenOptions;
 use uuid::Uuid;
 
-use crate::base::text::head;
+use super::cut::cut;
 
 /// The runner drops a summary above 1 MiB as a whole, and has been seen to lose one near it.
 pub const MAX_SUMMARY: u64 = 900 * 1000;
 
-const CUT: &str = "\n\n> The summary is longer than GitHub keeps; the rest is in the report of the run.\n";
+const CUT: &str = "> The summary is longer than GitHub keeps; the rest is in the report of the run.";
 
 /// Appends outputs to the file behind `GITHUB_OUTPUT`.
 pub fn append_outputs(path: &Path, outputs: &[(&'static str, String)]) -> io::Result<()> {
@@ -32,17 +32,11 @@ pub fn append_summary(path: &Path, markdown: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the text, or its first paragraphs where it does not fit, or nothing where not even they do.
+/// Returns the text, or its first lines where it does not fit, or nothing where not even they do.
 fn fitting(markdown: &str, room: u64) -> Option<String> {
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    if markdown.len() < room {
-        return Some(format!("{}\n", markdown.trim_end_matches('\n')));
-    }
-    // Only what stands before the first fence can be cut without taking its end away.
-    let before_fences = &markdown[..markdown.find("```").unwrap_or(markdown.len())];
-    let start = head(before_fences, room.saturating_sub(CUT.len()));
-    let end = start.rfind("\n\n")?;
-    Some(format!("{}{CUT}", &start[..end]))
+    let text = cut(markdown.trim_end_matches('\n'), room.saturating_sub(1), CUT)?;
+    Some(format!("{text}\n"))
 }
 
 /// Writes one output as a block between delimiters that no value can hold.

@@ -3,24 +3,35 @@
 pub mod api;
 pub mod artifacts;
 mod blob;
+mod check;
 pub mod commands;
+mod comment;
+mod cut;
 pub mod event;
 #[cfg(test)]
 mod fake;
 pub mod fault;
 pub mod files;
 pub mod http;
+pub mod job;
 pub mod lease;
+pub mod reporter;
 pub mod results;
+mod status;
 #[cfg(test)]
 mod testing;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use check::Check;
 use commands::Commands;
+use comment::Comment;
+use job::{Job, NoJob};
+use reporter::{Channel, Reporter};
+use status::Status;
 
-use super::{Lookup, Service};
+use super::{Lookup, Service, Subject, Wanted};
 use crate::report::annotations::{Tree, annotations};
 use crate::report::dialect::Dialect;
 use crate::report::digest::{Digest, Places};
@@ -102,6 +113,45 @@ impl Service for Github {
         let summary =
             self.summary.as_deref().map(|path| files::append_summary(path, &summary::render(digest)));
         [Some(annotated), output, summary].into_iter().flatten().filter_map(Result::err).collect()
+    }
+
+    /// A status goes without saying where there is a token. Everything else has to be asked for, and is missed when it
+    /// cannot be.
+    fn report(
+        &self,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+    ) -> (Option<Reporter>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let mut channels: Vec<Box<dyn Channel>> = Vec::new();
+        if wanted.status.unwrap_or(true) {
+            channels.push(Box::new(Status));
+        }
+        if wanted.check && self.flavour == Flavour::Github {
+            channels.push(Box::<Check>::default());
+        } else if wanted.check {
+            warnings.push(format!("there will be no check run: {} has none", self.name()));
+        }
+        if wanted.comment {
+            channels.push(Box::new(Comment));
+        }
+        if channels.is_empty() {
+            return (None, warnings);
+        }
+        let begun = match Job::new(self.flavour, env, token, wanted, subject) {
+            Ok(job) => Reporter::begin(job, channels).map_err(|error| error.to_string()),
+            Err(NoJob::Token) if !wanted.is_asked() => return (None, warnings),
+            Err(error) => Err(error.to_string()),
+        };
+        match begun {
+            Ok(reporter) => (Some(reporter), warnings),
+            Err(why) => {
+                warnings.push(format!("{} will not be told about the run: {why}", self.name()));
+                (None, warnings)
+            }
+        }
     }
 }
 

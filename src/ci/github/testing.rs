@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use wiremock::{Mock, MockServer};
 
@@ -30,6 +31,22 @@ impl Server {
 
     pub(super) fn mount(&self, mock: Mock) {
         self.runtime.block_on(mock.mount(&self.server));
+    }
+
+    /// Returns the requests there were, each as its method and path with query, and its body.
+    pub(super) fn received(&self) -> Vec<(String, Value)> {
+        let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
+        let target = |url: &wiremock::http::Url| match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        requests
+            .iter()
+            .map(|request| {
+                let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+                (format!("{} {}", request.method, target(&request.url)), body)
+            })
+            .collect()
     }
 
     /// Returns how many requests there were.

@@ -1,5 +1,6 @@
 //! `ll-loop bundle`: puts a run into one file, for another machine; and the same at the end of every published run.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use crate::base::redact::Redactor;
@@ -124,16 +125,39 @@ impl Bundler {
         };
         pack(&contents, &target)
     }
+}
 
-    /// Writes the bundle of a run among its reports, and returns what a person should know.
-    pub(super) fn write_beside(&self, reports: &Path, files: &RunFiles) -> Vec<String> {
-        match self.write(files, reports) {
+/// Writes the bundle of one run among its reports, now and then while it goes on, and at its end.
+pub(super) struct Saver {
+    bundler: Bundler,
+    files: RunFiles,
+    reports: PathBuf,
+    /// Why the last checkpoint failed.
+    failed: RefCell<Option<String>>,
+}
+
+impl Saver {
+    pub(super) fn new(bundler: Bundler, files: RunFiles, reports: PathBuf) -> Self {
+        Self { bundler, files, reports, failed: RefCell::default() }
+    }
+
+    /// Saves the run as it stands.
+    pub(super) fn checkpoint(&self) {
+        let saved = self.bundler.write(&self.files, &self.reports);
+        self.failed.replace(saved.err().map(|error| error.to_string()));
+    }
+
+    /// Saves the run as it ended, and returns what a person should know.
+    pub(super) fn finish(&self, files: &RunFiles, reports: &Path) -> Vec<String> {
+        let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
+        let at_the_end = match self.bundler.write(files, reports) {
             Ok(packed) => warnings(&packed),
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
                 vec![format!("there is no bundle, so only this machine can go on with the run: {error}")]
             }
-        }
+        };
+        failed.into_iter().chain(at_the_end).collect()
     }
 }
 

@@ -1,22 +1,31 @@
 //! After a run: the reports, made from its journal alone, and what the CI system is told.
 
-use std::cell::RefCell;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
 
 use crate::base::text::one_line;
-use crate::ci::Provider;
-use crate::cli::args::Manner;
-use crate::cli::env::Env;
+use crate::ci::github::reporter::{Report, Reporter};
+use crate::ci::{Provider, Subject, Wanted};
+use crate::cli::args::{Manner, ReportArgs};
+use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
+use crate::engine::outcome::Outcome;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
-use crate::report::annotations::Tree;
+use crate::report::annotations::{self, Annotation, Level, Tree};
 use crate::report::digest::{Digest, Places};
 use crate::report::formats::FORMATS;
 
-use super::bundle::Bundler;
+use super::bundle::{Bundler, Saver};
 use super::prepare::Prepared;
+
+/// How long the end of a run waits for the network.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same after an interruption: who asked for it kills the process soon.
+const SHORT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Where and how the results of a run are published.
 pub(super) struct Publication {
@@ -27,9 +36,8 @@ pub(super) struct Publication {
     root: PathBuf,
     workspace: PathBuf,
     running: RunFiles,
-    bundler: Bundler,
-    /// Why the last checkpoint failed.
-    unsaved: RefCell<Option<String>>,
+    saver: Rc<Saver>,
+    reporter: Option<Reporter>,
 }
 
 impl Publication {
@@ -43,22 +51,40 @@ impl Publication {
     ) -> Self {
         let root = prepared.located.root.clone();
         let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
+        let directory = manner.report_dir.clone();
+        let reports = directory.clone().unwrap_or_else(|| files.report());
+        let saver = Rc::new(Saver::new(bundler, files.clone(), reports));
         Self {
             provider,
-            directory: manner.report_dir.clone(),
+            directory,
             artifact_name: artifact_name(env, &prepared.machine.name.file_stem(), files),
             root,
             workspace,
             running: files.clone(),
-            bundler,
-            unsaved: RefCell::default(),
+            saver,
+            reporter: None,
         }
     }
 
-    /// Saves the run as it stands among the reports.
-    pub(super) fn checkpoint(&self) {
-        let saved = self.bundler.write(&self.running, &self.directory(&self.running));
-        self.unsaved.replace(saved.err().map(|error| error.to_string()));
+    /// Returns who saves the run while it goes on.
+    pub(super) fn saver(&self) -> Rc<Saver> {
+        Rc::clone(&self.saver)
+    }
+
+    /// Says that the run has begun, where people look at its commit.
+    pub(super) fn begin(&mut self, args: &ReportArgs, env: &Env, loop_name: &str, output: &Output) {
+        let directory = shown(&self.root, &self.workspace);
+        let subject = Subject {
+            loop_name: loop_name.to_owned(),
+            instance: self.running.instance().to_owned(),
+            directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
+        };
+        let (reporter, warnings) =
+            self.provider.report(&env.lookup(), env.token(), &wanted(args, env), &subject);
+        for warning in warnings {
+            output.warning(&warning);
+        }
+        self.reporter = reporter;
     }
 
     /// Says where the reports will be before there are any, so that later steps find them even when this process is
@@ -74,11 +100,8 @@ impl Publication {
     }
 
     /// Writes every format and tells the CI system. Returns what could not be published.
-    pub(super) fn publish(&self, files: &RunFiles) -> Vec<String> {
+    pub(super) fn publish(mut self, files: &RunFiles) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Some(why) = self.unsaved.take() {
-            warnings.push(format!("the last checkpoint failed: {why}"));
-        }
         let directory = self.directory(files);
         let mut digest = Digest::default();
         if let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) {
@@ -88,14 +111,31 @@ impl Publication {
         if let Err(error) = write_all(&directory, &digest, files) {
             warnings.push(format!("not every report was written: {error}"));
         }
-        warnings.extend(self.bundler.write_beside(&directory, files));
+        warnings.extend(self.saver.finish(files, &directory));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
         let tree = Tree { root: &root, exists: &exists };
         for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
             warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
         }
+        if let Some(reporter) = self.reporter.take() {
+            let all = annotations::all(&digest, &tree);
+            warnings.extend(self.end(reporter, Report { digest, annotations: all }));
+        }
         warnings
+    }
+
+    /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
+    /// on the pull request of a fork it is as it should be.
+    fn end(&self, reporter: Reporter, report: Report) -> Vec<String> {
+        let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
+        let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
+        if let Some(notice) = untold.notice {
+            let (level, title) = (Level::Notice, self.provider.name().to_owned());
+            let notice = Annotation { level, title, message: notice, location: None };
+            let _closed = writeln!(io::stdout(), "{}", self.provider.dialect().annotation(&notice));
+        }
+        untold.warnings
     }
 
     fn directory(&self, files: &RunFiles) -> PathBuf {
@@ -114,6 +154,23 @@ impl Publication {
             summary: file("summary"),
             artifact_name: self.artifact_name.clone(),
         }
+    }
+}
+
+/// Returns what the command line asks for. A run that an action of another run starts is a part of that one, and
+/// reported only when asked for.
+fn wanted(args: &ReportArgs, env: &Env) -> Wanted {
+    let status = match (args.status, args.no_status) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => env.get(PARENT).map(|_| false),
+    };
+    Wanted {
+        status,
+        context: args.status_context.clone(),
+        check: args.check,
+        comment: args.comment,
+        sha: args.sha.clone(),
     }
 }
 

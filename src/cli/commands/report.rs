@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::ci::Provider;
-use crate::cli::args::ReportArgs;
+use crate::cli::args::RenderArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::reader;
@@ -25,7 +25,7 @@ pub(in crate::cli) fn parser() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|format| format.name).chain([GITHUB]))
 }
 
-pub(in crate::cli) fn report(args: &ReportArgs, output: &Output) -> Result<u8, CliError> {
+pub(in crate::cli) fn report(args: &RenderArgs, output: &Output) -> Result<u8, CliError> {
     let digest = match Path::new(&args.name) {
         path if path.is_file() || path.is_dir() => {
             of_bundle(path).map_err(|error| incoming::unusable(&args.name, &error))?

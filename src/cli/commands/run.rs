@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -291,12 +290,15 @@ impl Launch<'_> {
             Face::Ci(provider) => Some(provider.clone()),
             Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
         };
-        let publication = provider.map(|provider| {
+        let mut publication = provider.map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Rc::new(Publication::new(manner, env, provider, &prepared, &files, bundler))
+            Publication::new(manner, env, provider, &prepared, &files, bundler)
         });
-        if let Some(publication) = &publication {
+        if let Some(publication) = &mut publication {
             publication.announce(output);
+            publication.begin(&manner.report, env, prepared.machine.name.as_str(), output);
+        } else if manner.report.is_asked() {
+            output.warning("nobody will be told about the run: that needs `--ci` and GitHub");
         }
         let mut world = World {
             checkpoints: checkpoints(manner, publication.as_ref(), output),
@@ -332,7 +334,7 @@ impl Launch<'_> {
             Err(_) => files,
         };
         // Also when the journal was lost: what is in it is reported, as far as the run got.
-        for warning in publication.iter().flat_map(|publication| publication.publish(&files)) {
+        for warning in publication.map(|publication| publication.publish(&files)).unwrap_or_default() {
             output.warning(&warning);
         }
         if let Some(worktree) = &worktree {
@@ -348,11 +350,11 @@ impl Launch<'_> {
     }
 }
 
-fn checkpoints(manner: &Manner, publication: Option<&Rc<Publication>>, output: &Output) -> Checkpoints {
+fn checkpoints(manner: &Manner, publication: Option<&Publication>, output: &Output) -> Checkpoints {
     match (manner.checkpoint_every, publication) {
         (Some(every), Some(publication)) => {
-            let publication = Rc::clone(publication);
-            Checkpoints::every(every, move || publication.checkpoint())
+            let saver = publication.saver();
+            Checkpoints::every(every, move || saver.checkpoint())
         }
         (Some(_), None) => {
             output.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");

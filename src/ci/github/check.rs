@@ -1,0 +1,326 @@
+//! The check run: the summary beside the commit, and annotations in the changed files, as many as there are.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::api::ApiError;
+use super::cut::cut;
+use super::job::Job;
+use super::reporter::{Channel, Report};
+use crate::base::text::{head, one_line};
+use crate::report::Outcome;
+use crate::report::annotations::{Annotation, Level};
+use crate::report::digest::Digest;
+use crate::report::formats::summary;
+
+/// The most bytes of a summary.
+const MAX_SUMMARY: usize = 65_535;
+
+/// The most characters of a title.
+const MAX_TITLE: usize = 255;
+
+/// The most bytes of a message.
+const MAX_MESSAGE: usize = 64_000;
+
+/// The most annotations of a request; those of further requests come in addition.
+const BATCH: usize = 50;
+
+const CUT: &str = "> The summary is longer than GitHub keeps; the rest is in the report of the run.";
+
+/// Reports a run as a check run.
+#[derive(Default)]
+pub(super) struct Check {
+    /// Its number, when it was made.
+    id: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Made {
+    id: u64,
+}
+
+impl Channel for Check {
+    fn name(&self) -> &'static str {
+        "check run"
+    }
+
+    fn permission(&self) -> &'static str {
+        "checks: write"
+    }
+
+    fn begin(&mut self, job: &Job) -> Result<(), ApiError> {
+        let made: Made = job.api().post(&job.path("/check-runs"), &created(job, "in_progress"))?;
+        self.id = Some(made.id);
+        Ok(())
+    }
+
+    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
+        let annotations: Vec<Value> =
+            report.annotations.iter().filter_map(|annotation| annotated(annotation, job)).collect();
+        let mut batches = annotations.chunks(BATCH);
+        let output = Output::of(&report.digest);
+        let ended = json!({
+            "status": "completed",
+            "conclusion": conclusion(&report.digest),
+            "output": output.with(batches.next().unwrap_or_default()),
+        });
+        let id = if let Some(id) = self.id {
+            job.api().patch::<Value>(&job.path(&format!("/check-runs/{id}")), &ended)?;
+            id
+        } else {
+            // It could not be made at the start; now it is made as it ended.
+            let mut body = created(job, "completed");
+            body.extend(ended.as_object().cloned().unwrap_or_default());
+            job.api().post::<Made>(&job.path("/check-runs"), &body)?.id
+        };
+        for batch in batches {
+            let more = json!({"output": output.with(batch)});
+            job.api().patch::<Value>(&job.path(&format!("/check-runs/{id}")), &more)?;
+        }
+        Ok(())
+    }
+}
+
+fn created(job: &Job, status: &str) -> Map<String, Value> {
+    let fields = [
+        ("name", job.context()),
+        ("head_sha", job.sha()),
+        ("status", status),
+        ("details_url", job.url()),
+        ("external_id", job.instance()),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
+}
+
+/// What a check run shows.
+struct Output {
+    title: String,
+    summary: String,
+}
+
+impl Output {
+    fn of(digest: &Digest) -> Self {
+        let summary = summary::render(digest);
+        let summary = cut(&summary, MAX_SUMMARY, CUT).map_or_else(|| CUT.to_owned(), Cow::into_owned);
+        Self { title: one_line(&digest.sentence(), MAX_TITLE), summary }
+    }
+
+    fn with(&self, annotations: &[Value]) -> Value {
+        json!({"title": self.title, "summary": self.summary, "annotations": annotations})
+    }
+}
+
+/// Returns how the check came out.
+fn conclusion(digest: &Digest) -> &'static str {
+    match digest.end().map(|end| (end.outcome, end.verified)) {
+        Some((Outcome::Success, true)) => "success",
+        Some((Outcome::Success, false)) => "neutral",
+        Some((Outcome::Blocked | Outcome::Handoff, _)) => "action_required",
+        Some((Outcome::Timeout, _)) => "timed_out",
+        Some((Outcome::Interrupted, _)) => "cancelled",
+        Some((
+            Outcome::Failure
+            | Outcome::Exhausted
+            | Outcome::Stopped
+            | Outcome::Error
+            | Outcome::OverBudget
+            | Outcome::Unavailable,
+            _,
+        ))
+        | None => "failure",
+    }
+}
+
+/// Returns an annotation as GitHub takes it; nothing for one without a place, which it does not.
+fn annotated(annotation: &Annotation, job: &Job) -> Option<Value> {
+    let location = annotation.location.as_ref()?;
+    let line = location.line.unwrap_or(1);
+    let mut value = json!({
+        "path": job.in_repository(&location.file),
+        "start_line": line,
+        "end_line": line,
+        "annotation_level": match annotation.level {
+            Level::Error => "failure",
+            Level::Warning => "warning",
+            Level::Notice => "notice",
+        },
+        "title": one_line(&annotation.title, MAX_TITLE),
+        "message": head(&annotation.message, MAX_MESSAGE),
+    });
+    if let (Some(column), Some(fields)) = (location.column, value.as_object_mut()) {
+        fields.insert("start_column".to_owned(), json!(column));
+        fields.insert("end_column".to_owned(), json!(column));
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::http::Transport;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+    use crate::engine::outcome::TerminatedBy;
+    use crate::report::annotations::Location;
+    use crate::report::testing::{Journal, failing, succeeding};
+
+    const RUNS: &str = "/repos/octo/project/check-runs";
+
+    fn job(server: &Server) -> Job {
+        let transport = Transport::default().pause(Pauses::none().pause());
+        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+    }
+
+    /// A server that makes the check run 5, and takes changes to it.
+    fn github() -> Server {
+        let server = Server::start();
+        let made = ResponseTemplate::new(201).set_body_json(json!({"id": 5, "status": "in_progress"}));
+        server.mount(Mock::given(method("POST")).and(path(RUNS)).respond_with(made));
+        let one = ResponseTemplate::new(200).set_body_json(json!({"id": 5}));
+        server.mount(Mock::given(method("PATCH")).and(path(format!("{RUNS}/5"))).respond_with(one));
+        server
+    }
+
+    fn annotation(line: u32, column: Option<u32>) -> Annotation {
+        Annotation {
+            level: Level::Error,
+            title: "check".to_owned(),
+            message: "error: bad".to_owned(),
+            location: Some(Location { file: "src/a.py".to_owned(), line: Some(line), column }),
+        }
+    }
+
+    #[test]
+    fn a_check_run_is_made_and_completed() {
+        let server = github();
+        let mut run = Check::default();
+        let job = job(&server).in_directory("tools/lint");
+        run.begin(&job).unwrap();
+        let nowhere = Annotation { location: None, ..annotation(1, None) };
+        let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
+        let annotations = vec![annotation(3, Some(7)), nowhere, warning];
+        run.end(&job, &Report { digest: failing().digest(), annotations }).unwrap();
+        let received = server.received();
+        assert_eq!(
+            received[0],
+            (
+                format!("POST {RUNS}"),
+                json!({
+                    "name": "ll-loop/fix-types",
+                    "head_sha": "2222222222222222222222222222222222222222",
+                    "status": "in_progress",
+                    "details_url": "https://github.com/octo/project/actions/runs/77",
+                    "external_id": "fix-types-20251120T234847-1f2e",
+                })
+            )
+        );
+        let of = |line: u32, level: &str| {
+            json!({
+                "path": "tools/lint/src/a.py", "start_line": line, "end_line": line, "annotation_level": level,
+                "title": "check", "message": "error: bad",
+            })
+        };
+        let mut first = of(3, "failure");
+        (first["start_column"], first["end_column"]) = (json!(7), json!(7));
+        assert_eq!(
+            received[1],
+            (
+                format!("PATCH {RUNS}/5"),
+                json!({
+                    "status": "completed",
+                    "conclusion": "failure",
+                    "output": {
+                        "title": "failure: `check` said no in 3 of 3 iterations",
+                        "summary": summary::render(&failing().digest()),
+                        "annotations": [first, of(9, "warning")],
+                    },
+                })
+            )
+        );
+        assert_eq!(received.len(), 2);
+    }
+
+    #[track_caller]
+    fn batches(count: u32, expected: &[usize]) {
+        let server = github();
+        let mut run = Check::default();
+        run.begin(&job(&server)).unwrap();
+        let annotations = (1..=count).map(|line| annotation(line, None)).collect();
+        run.end(&job(&server), &Report { digest: failing().digest(), annotations }).unwrap();
+        let changes = &server.received()[1..];
+        let lines = |change: &(String, Value)| change.1["output"]["annotations"].as_array().unwrap().len();
+        assert_eq!(changes.iter().map(lines).collect::<Vec<_>>(), expected);
+        assert!(changes.iter().all(|(_, body)| body["output"]["title"].is_string()));
+        let completed = |change: &&(String, Value)| change.1["status"] == "completed";
+        assert_eq!(changes.iter().filter(completed).count(), 1, "it is completed once");
+        let all = changes.iter().flat_map(|(_, body)| body["output"]["annotations"].as_array().unwrap());
+        assert!(all.map(|one| one["start_line"].as_u64().unwrap()).eq(1..=u64::from(count)));
+    }
+
+    #[test]
+    fn annotations_come_in_batches() {
+        batches(0, &[0]);
+        batches(50, &[50]);
+        batches(51, &[50, 1]);
+        batches(120, &[50, 50, 20]);
+    }
+
+    #[test]
+    fn what_could_not_be_made_at_the_start_is_made_at_the_end() {
+        let server = github();
+        let annotations = (1..=51).map(|line| annotation(line, None)).collect();
+        Check::default().end(&job(&server), &Report { digest: succeeding().digest(), annotations }).unwrap();
+        let received = server.received();
+        assert_eq!(received[0].0, format!("POST {RUNS}"));
+        assert_eq!(received[0].1["status"], "completed");
+        assert_eq!(received[0].1["conclusion"], "success");
+        assert_eq!(received[0].1["head_sha"], "2".repeat(40));
+        assert_eq!(received[1].0, format!("PATCH {RUNS}/5"));
+        assert_eq!(received.len(), 2);
+    }
+
+    #[track_caller]
+    fn concluded(outcome: Outcome, verified: bool, expected: &str) {
+        let is_interrupted = outcome == Outcome::Interrupted;
+        let by = if is_interrupted { TerminatedBy::Interrupted } else { TerminatedBy::Terminal };
+        let digest = Journal::start().end(outcome, by, "done", verified).digest();
+        assert_eq!(conclusion(&digest), expected, "{outcome:?}");
+    }
+
+    #[test]
+    fn every_outcome_has_a_conclusion() {
+        concluded(Outcome::Success, true, "success");
+        concluded(Outcome::Success, false, "neutral");
+        concluded(Outcome::Failure, false, "failure");
+        concluded(Outcome::Exhausted, false, "failure");
+        concluded(Outcome::Stopped, false, "failure");
+        concluded(Outcome::Error, false, "failure");
+        concluded(Outcome::OverBudget, false, "failure");
+        concluded(Outcome::Unavailable, false, "failure");
+        concluded(Outcome::Blocked, false, "action_required");
+        concluded(Outcome::Handoff, true, "action_required");
+        concluded(Outcome::Timeout, true, "timed_out");
+        concluded(Outcome::Interrupted, true, "cancelled");
+        assert_eq!(conclusion(&Journal::start().digest()), "failure");
+    }
+
+    #[test]
+    fn a_long_summary_is_cut() {
+        let mut journal = Journal::start();
+        let name = "é".repeat(50);
+        for iteration in 1..=200 {
+            let action = "🦀".repeat(60);
+            journal.step((&name, iteration), &action, (1, ""), "no", &format!("{name}{iteration}"));
+        }
+        let digest = journal.digest();
+        assert!(summary::render(&digest).len() > MAX_SUMMARY);
+        let output = Output::of(&digest);
+        assert!(output.summary.len() <= MAX_SUMMARY && output.summary.ends_with(CUT));
+        assert!(output.summary.len() > MAX_SUMMARY / 2);
+    }
+}

@@ -1,0 +1,240 @@
+//! The comment on the pull request: one for each loop and job, which every run writes anew.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::ApiError;
+use super::cut::cut;
+use super::job::Job;
+use super::reporter::{Channel, Report};
+use crate::report::formats::summary;
+
+/// GitHub refuses a comment of more than 65,536 characters.
+const MAX_COMMENT: usize = 64_900;
+
+const CUT: &str = "> The summary is longer than a comment can be; the rest is in the report of the run.";
+
+/// Reports a run as a comment on its pull request.
+pub(super) struct Comment;
+
+#[derive(Deserialize)]
+struct Written {
+    id: u64,
+    body: Option<String>,
+    user: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    login: String,
+}
+
+#[derive(Deserialize)]
+struct Pull {
+    number: u64,
+    state: String,
+}
+
+impl Channel for Comment {
+    fn name(&self) -> &'static str {
+        "comment"
+    }
+
+    fn permission(&self) -> &'static str {
+        "pull-requests: write"
+    }
+
+    fn begin(&mut self, _job: &Job) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
+        let Some(number) = pull_request(job)? else { return Ok(()) };
+        let marker = marker(job);
+        let body = json!({"body": body(&marker, &summary::render(&report.digest), job.url())});
+        match find(job, number, &marker)? {
+            Some(id) => job.api().patch::<Value>(&job.path(&format!("/issues/comments/{id}")), &body),
+            None => job.api().post::<Value>(&job.path(&format!("/issues/{number}/comments")), &body),
+        }
+        .map(drop)
+    }
+}
+
+/// Returns the pull request of the event; a run that goes on in a later job finds it by the commit it was told.
+fn pull_request(job: &Job) -> Result<Option<u64>, ApiError> {
+    if job.pull_request().is_some() || !job.is_told_its_commit() {
+        return Ok(job.pull_request());
+    }
+    let pulls: Vec<Pull> = job.api().get(&job.path(&format!("/commits/{}/pulls", job.sha())), &[])?;
+    Ok(pulls.into_iter().find(|pull| pull.state == "open").map(|pull| pull.number))
+}
+
+/// Returns the line that a comment of ours begins with, and no reader sees.
+fn marker(job: &Job) -> String {
+    let clean = |name: &str| -> String {
+        name.chars().map(|c| if c.is_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' }).collect()
+    };
+    // Two hyphens in a row could end the comment of HTML.
+    let clean =
+        |name: &str| clean(name).split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    format!("<!-- ll-loop:{}:{} -->", clean(job.loop_name()), clean(job.name()))
+}
+
+fn body(marker: &str, summary: &str, url: &str) -> String {
+    let (start, end) = (format!("{marker}\n"), format!("\n\n[The run]({url})\n"));
+    let room = MAX_COMMENT - start.len() - end.len();
+    let summary = cut(summary, room, CUT);
+    format!("{start}{}{end}", summary.as_deref().unwrap_or(CUT).trim_end())
+}
+
+/// Finds the comment that an earlier run wrote. Somebody else may have copied its marker, so its author counts, too.
+fn find(job: &Job, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
+    let us = author(job)?;
+    let path = job.path(&format!("/issues/{number}/comments"));
+    for comment in job.api().list::<Vec<Written>>(&path, &[]) {
+        let Written { id, body, user } = comment?;
+        let is_marked =
+            body.is_some_and(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));
+        if is_marked && user.is_some_and(|user| user.login == us) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the name under which the token writes. The token of a job may not ask that.
+fn author(job: &Job) -> Result<String, ApiError> {
+    match job.api().get::<User>("/user", &[]) {
+        Ok(user) => Ok(user.login),
+        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(job.bot().to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::{method, path, query_param};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::http::Transport;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+    use crate::report::testing::succeeding;
+
+    const MARKER: &str = "<!-- ll-loop:fix-types:check -->";
+    const BOT: &str = "github-actions[bot]";
+    const COMMENTS: &str = "/repos/octo/project/issues/7/comments";
+
+    fn job(server: &Server) -> Job {
+        let transport = Transport::default().pause(Pauses::none().pause());
+        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+    }
+
+    fn comment(id: u64, author: &str, body: &str) -> Value {
+        json!({"id": id, "body": body, "user": {"login": author, "type": "Bot"}})
+    }
+
+    /// A server with these pages of comments, and an answer to the question who asks.
+    fn github(pages: &[Vec<Value>], user: (u16, Value)) -> Server {
+        let server = Server::start();
+        let (status, user) = user;
+        let us = ResponseTemplate::new(status).set_body_json(user);
+        server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(us));
+        for (index, page) in pages.iter().enumerate() {
+            let more = if index + 1 < pages.len() { r#"<x>; rel="next""# } else { r#"<x>; rel="first""# };
+            let answer = ResponseTemplate::new(200).set_body_json(page).insert_header("link", more);
+            let number = (index + 1).to_string();
+            server.mount(
+                Mock::given(method("GET"))
+                    .and(path(COMMENTS))
+                    .and(query_param("page", number))
+                    .respond_with(answer),
+            );
+        }
+        let written = ResponseTemplate::new(201).set_body_json(json!({"id": 1}));
+        server.mount(Mock::given(method("POST")).and(path(COMMENTS)).respond_with(written.clone()));
+        server.mount(Mock::given(method("PATCH")).respond_with(written));
+        server
+    }
+
+    fn of_job() -> (u16, Value) {
+        (403, json!({"message": "Resource not accessible by integration"}))
+    }
+
+    fn end(job: &Job) -> Result<(), ApiError> {
+        Comment.end(job, &Report { digest: succeeding().digest(), annotations: vec![] })
+    }
+
+    /// Which request writes the comment.
+    #[track_caller]
+    fn check(pages: &[Vec<Value>], user: (u16, Value), expected: &str) {
+        let server = github(pages, user);
+        end(&job(&server)).unwrap();
+        let (request, body) = server.received().pop().unwrap();
+        assert_eq!(request, expected);
+        let summary = summary::render(&succeeding().digest());
+        let text = format!(
+            "{MARKER}\n{}\n\n[The run](https://github.com/octo/project/actions/runs/77)\n",
+            summary.trim_end()
+        );
+        assert_eq!(body, json!({"body": text}));
+    }
+
+    #[test]
+    fn one_comment_is_written_and_then_changed() {
+        let create = format!("POST {COMMENTS}");
+        let change = |id: u64| format!("PATCH /repos/octo/project/issues/comments/{id}");
+        let ours = format!("{MARKER}\n## old");
+        check(&[vec![]], of_job(), &create);
+        check(&[vec![comment(3, "ann", "hello"), comment(4, BOT, &ours)]], of_job(), &change(4));
+        // On GitHub's second page.
+        let many: Vec<Value> = (1..=100).map(|id| comment(id, "ann", "hello")).collect();
+        check(&[many, vec![comment(104, BOT, &ours)]], of_job(), &change(104));
+        // Written by the person whose token it is.
+        check(&[vec![comment(5, "ann", &ours)]], (200, json!({"login": "ann"})), &change(5));
+    }
+
+    #[test]
+    fn a_comment_of_somebody_else_is_left_alone() {
+        let create = format!("POST {COMMENTS}");
+        let ours = format!("{MARKER}\n## old");
+        check(&[vec![comment(3, "mallory", &ours)]], of_job(), &create);
+        check(&[vec![comment(3, BOT, &ours)]], (200, json!({"login": "ann"})), &create);
+        check(&[vec![comment(3, BOT, &format!("see\n{MARKER}"))]], of_job(), &create);
+        check(&[vec![comment(3, BOT, "<!-- ll-loop:fix-types:check-2 -->\nx")]], of_job(), &create);
+        check(&[vec![json!({"id": 3, "body": null, "user": null})]], of_job(), &create);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_elsewhere_finds_its_pull_request() {
+        let server = github(&[vec![]], of_job());
+        let pulls = json!([{"number": 6, "state": "closed"}, {"number": 7, "state": "open"}]);
+        let found = ResponseTemplate::new(200).set_body_json(pulls);
+        let commit = format!("/repos/octo/project/commits/{}/pulls", "2".repeat(40));
+        server.mount(Mock::given(method("GET")).and(path(commit)).respond_with(found));
+        end(&job(&server).going_on()).unwrap();
+        assert_eq!(server.received().pop().unwrap().0, format!("POST {COMMENTS}"));
+    }
+
+    #[test]
+    fn without_a_pull_request_there_is_nothing_to_write_on() {
+        let server = github(&[vec![]], of_job());
+        end(&job(&server).without_pull_request()).unwrap();
+        assert_eq!(server.requests(), 0);
+    }
+
+    #[test]
+    fn a_long_comment_is_cut() {
+        let text = body(MARKER, &"é 🦀 words\n".repeat(10_000), "https://x");
+        assert!(text.len() < 65_000 && text.len() > 60_000, "{}", text.len());
+        assert!(text.starts_with(MARKER) && text.ends_with(&format!("{CUT}\n\n[The run](https://x)\n")));
+    }
+
+    #[test]
+    fn no_name_ends_the_marker() {
+        let server = Server::start();
+        let named = marker(&job(&server).named("a --> <b>"));
+        assert_eq!(named, "<!-- ll-loop:fix-types:a-b -->");
+    }
+}

@@ -1,0 +1,255 @@
+//! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
+
+use super::Flavour;
+use super::api::{Api, ApiError};
+use super::event::Event;
+use crate::base::text::one_line;
+use crate::ci::{Lookup, Subject, Wanted};
+
+/// GitHub takes longer names, and nobody reads them.
+const MAX_CONTEXT: usize = 200;
+
+/// A job whose run is reported.
+#[derive(Clone, Debug)]
+pub struct Job {
+    api: Api,
+    flavour: Flavour,
+    repository: String,
+    sha: String,
+    is_told_its_commit: bool,
+    pull_request: Option<u64>,
+    url: String,
+    name: String,
+    subject: Subject,
+    context: String,
+}
+
+/// Why nothing can be reported from here.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoJob {
+    /// There is no token.
+    #[error("there is no token: give it in `LL_TOKEN` or `GITHUB_TOKEN` (input `token`)")]
+    Token,
+    /// The environment names no repository.
+    #[error("`GITHUB_REPOSITORY` names no repository")]
+    Repository,
+    /// The commit is not known.
+    #[error("the event `{0}` does not tell which commit it is about: name the commit with `--sha`")]
+    Commit(String),
+    /// The environment says something about the network that cannot be.
+    #[error("{0}")]
+    Network(ApiError),
+}
+
+impl Job {
+    /// Reads from the environment what is needed to report a run.
+    pub(super) fn new(
+        flavour: Flavour,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+    ) -> Result<Self, NoJob> {
+        let token = token.ok_or(NoJob::Token)?;
+        let repository =
+            env("GITHUB_REPOSITORY").filter(|name| is_repository(name)).ok_or(NoJob::Repository)?;
+        let event = Event::read(env);
+        let sha = wanted.sha.clone().or(event.sha).ok_or(NoJob::Commit(event.name))?;
+        let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
+        // Gitea and Forgejo count the runs of a repository in the addresses of their pages.
+        let run = match flavour {
+            Flavour::Github => env("GITHUB_RUN_ID"),
+            Flavour::Gitea | Flavour::Forgejo => env("GITHUB_RUN_NUMBER"),
+        };
+        let server = server.trim_end_matches('/');
+        Ok(Self {
+            api: Api::from_env(env, Some(token.to_owned())).map_err(NoJob::Network)?,
+            flavour,
+            url: format!("{server}/{repository}/actions/runs/{}", run.unwrap_or_default()),
+            repository,
+            sha,
+            is_told_its_commit: wanted.sha.is_some(),
+            pull_request: event.pull_request,
+            name: env("GITHUB_JOB").unwrap_or_else(|| "job".to_owned()),
+            context: match &wanted.context {
+                Some(context) => one_line(context, MAX_CONTEXT),
+                None => one_line(&format!("ll-loop/{}", subject.loop_name), MAX_CONTEXT),
+            },
+            subject: subject.clone(),
+        })
+    }
+
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Returns the path of something in the repository.
+    pub(super) fn path(&self, below: &str) -> String {
+        format!("/repos/{}{below}", self.repository)
+    }
+
+    pub(super) fn sha(&self) -> &str {
+        &self.sha
+    }
+
+    /// Tells whether the commit was given on the command line, as an earlier run hands it on.
+    pub(super) fn is_told_its_commit(&self) -> bool {
+        self.is_told_its_commit
+    }
+
+    pub(super) fn pull_request(&self) -> Option<u64> {
+        self.pull_request
+    }
+
+    /// Returns the page of the workflow run.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn loop_name(&self) -> &str {
+        &self.subject.loop_name
+    }
+
+    pub(super) fn instance(&self) -> &str {
+        &self.subject.instance
+    }
+
+    /// Returns the name under which statuses and check runs stand.
+    pub(super) fn context(&self) -> &str {
+        &self.context
+    }
+
+    /// Returns a path below the place of the loop as seen from the root of the repository.
+    pub(super) fn in_repository(&self, file: &str) -> String {
+        match self.subject.directory.as_str() {
+            "" => file.to_owned(),
+            directory => format!("{directory}/{file}"),
+        }
+    }
+
+    /// Returns the name under which the token of a job writes.
+    pub(super) fn bot(&self) -> &'static str {
+        match self.flavour {
+            Flavour::Github => "github-actions[bot]",
+            Flavour::Gitea => "gitea-actions",
+            Flavour::Forgejo => "forgejo-actions",
+        }
+    }
+}
+
+/// It becomes part of addresses.
+fn is_repository(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !matches!(part, "." | "..")
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    name.split_once('/').is_some_and(|(owner, name)| is_part(owner) && is_part(name))
+}
+
+#[cfg(test)]
+impl Job {
+    /// Makes the job in which `fix-types` runs on the pull request 7.
+    pub(super) fn in_test(api: Api) -> Self {
+        Self {
+            api,
+            flavour: Flavour::Github,
+            repository: "octo/project".to_owned(),
+            sha: "2".repeat(40),
+            is_told_its_commit: false,
+            pull_request: Some(7),
+            url: "https://github.com/octo/project/actions/runs/77".to_owned(),
+            name: "check".to_owned(),
+            subject: Subject {
+                loop_name: "fix-types".to_owned(),
+                instance: "fix-types-20251120T234847-1f2e".to_owned(),
+                directory: String::new(),
+            },
+            context: "ll-loop/fix-types".to_owned(),
+        }
+    }
+
+    pub(super) fn in_directory(mut self, directory: &str) -> Self {
+        directory.clone_into(&mut self.subject.directory);
+        self
+    }
+
+    pub(super) fn going_on(self) -> Self {
+        Self { pull_request: None, is_told_its_commit: true, ..self }
+    }
+
+    pub(super) fn without_pull_request(self) -> Self {
+        Self { pull_request: None, ..self }
+    }
+
+    pub(super) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHA: &str = "1111111111111111111111111111111111111111";
+
+    fn job(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted) -> Result<Job, NoJob> {
+        let usual = [
+            ("GITHUB_REPOSITORY", "octo/project"),
+            ("GITHUB_EVENT_NAME", "push"),
+            ("GITHUB_SHA", SHA),
+            ("GITHUB_SERVER_URL", "https://github.com/"),
+            ("GITHUB_RUN_ID", "4711"),
+            ("GITHUB_RUN_NUMBER", "12"),
+            ("GITHUB_JOB", "check"),
+        ];
+        let env = |name: &str| {
+            let mut all = more.iter().chain(&usual);
+            all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        let subject = Subject { loop_name: "main".to_owned(), ..Subject::default() };
+        Job::new(flavour, &env, Some("ghs_x"), wanted, &subject)
+    }
+
+    #[track_caller]
+    fn check(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted, expected: (&str, &str, &str)) {
+        let job = job(flavour, more, wanted).unwrap();
+        assert_eq!((job.sha(), job.context(), job.url()), expected);
+    }
+
+    #[test]
+    fn the_environment_says_what_is_reported_and_the_command_line_before_it() {
+        let page = "https://github.com/octo/project/actions/runs/4711";
+        let counted = "https://github.com/octo/project/actions/runs/12";
+        check(Flavour::Github, &[], &Wanted::default(), (SHA, "ll-loop/main", page));
+        check(Flavour::Gitea, &[], &Wanted::default(), (SHA, "ll-loop/main", counted));
+        let other = "a".repeat(40);
+        let wanted = Wanted {
+            sha: Some(other.clone()),
+            context: Some("quality/\u{1b}[1mtypes\nx".to_owned()),
+            ..Wanted::default()
+        };
+        check(Flavour::Github, &[], &wanted, (&other, "quality/types…", page));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let wanted = Wanted::default();
+        let failed = |more: &[(&str, &str)]| job(Flavour::Github, more, &wanted).unwrap_err();
+        assert_eq!(
+            failed(&[("GITHUB_EVENT_NAME", "pull_request")]),
+            NoJob::Commit("pull_request".to_owned())
+        );
+        for name in ["", "project", "../../user", "octo/project/..", "octo/a b"] {
+            assert_eq!(failed(&[("GITHUB_REPOSITORY", name)]), NoJob::Repository, "{name}");
+        }
+        assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoJob::Network(_)));
+        let subject = Subject::default();
+        let without = Job::new(Flavour::Github, &|_| None, None, &wanted, &subject);
+        assert_eq!(without.unwrap_err(), NoJob::Token);
+    }
+}

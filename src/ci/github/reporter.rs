@@ -1,0 +1,227 @@
+//! Reports a run to GitHub from a thread of its own: the run does not wait for the network when it begins, and for a
+//! bounded time when it ends. What cannot be reported is said, and changes nothing about the run.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::api::ApiError;
+use super::job::Job;
+use crate::base::time::human;
+use crate::report::annotations::Annotation;
+use crate::report::digest::Digest;
+
+/// One way in which a run is reported.
+pub(super) trait Channel: Send {
+    /// Returns what people call it.
+    fn name(&self) -> &'static str;
+
+    /// Returns the permission that the token needs.
+    fn permission(&self) -> &'static str;
+
+    /// Says that the run has begun.
+    fn begin(&mut self, job: &Job) -> Result<(), ApiError>;
+
+    /// Says how it ended.
+    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError>;
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The run.
+    pub digest: Digest,
+    /// All its annotations.
+    pub annotations: Vec<Annotation>,
+}
+
+/// What could not be reported.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// The token may not do it: one sentence about everything that it may not do.
+    pub notice: Option<String>,
+    /// What else went wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Reports one run.
+#[derive(Debug)]
+pub struct Reporter {
+    report: Sender<Report>,
+    untold: Receiver<Untold>,
+}
+
+impl Reporter {
+    /// Says that the run has begun, while it goes on.
+    pub(super) fn begin(job: Job, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+        let (report, next) = channel();
+        let (sender, untold) = channel();
+        thread::Builder::new().name("reporter".to_owned()).spawn(move || {
+            if let Some(found) = work(&job, channels, &next) {
+                // Who waited may have given up.
+                let _nobody_waits = sender.send(found);
+            }
+        })?;
+        Ok(Self { report, untold })
+    }
+
+    /// Says how the run ended, and returns what could not be said within this time.
+    pub fn end(self, report: Report, limit: Duration) -> Untold {
+        let sent = self.report.send(report).is_ok();
+        let late = || Untold {
+            warnings: vec![format!(
+                "GitHub does not know how the run ended: no answer within {}",
+                human(limit)
+            )],
+            ..Untold::default()
+        };
+        self.untold.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
+    }
+}
+
+/// Reports the beginning, and the end when it comes. Without an end there is nobody to answer to.
+fn work(job: &Job, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> Option<Untold> {
+    let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
+    for mut channel in channels {
+        let came = channel.begin(job);
+        begun.push((channel, came));
+    }
+    let report = next.recv().ok()?;
+    let mut denied = Vec::new();
+    let mut untold = Untold::default();
+    for (mut channel, came) in begun {
+        let came = match came {
+            Err(error) if is_denied(&error) => Err(error),
+            Ok(()) | Err(_) => channel.end(job, &report),
+        };
+        match came {
+            Ok(()) => {}
+            Err(error) if is_denied(&error) => {
+                denied.push(format!("the {} (`{}`)", channel.name(), channel.permission()));
+            }
+            Err(error) => untold.warnings.push(format!("the {} is not up to date: {error}", channel.name())),
+        }
+    }
+    untold.notice = (!denied.is_empty()).then(|| {
+        format!(
+            "not reported, because the token may not: {}. Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them",
+            denied.join(", ")
+        )
+    });
+    Some(untold)
+}
+
+/// Without the permission, GitHub says that it is missing or that there is no such thing.
+fn is_denied(error: &ApiError) -> bool {
+    matches!(error, ApiError::Denied { .. } | ApiError::NotFound { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wiremock::matchers::{method, path, path_regex};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::check::Check;
+    use super::super::comment::Comment;
+    use super::super::http::Transport;
+    use super::super::status::Status;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+    use crate::report::testing::succeeding;
+
+    fn reported(server: &Server) -> Untold {
+        let transport = Transport::default().pause(Pauses::default().pause());
+        let job = Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
+        let channels: Vec<Box<dyn Channel>> =
+            vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
+        let reporter = Reporter::begin(job, channels).unwrap();
+        reporter.end(Report { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
+    }
+
+    fn denied() -> ResponseTemplate {
+        ResponseTemplate::new(403).set_body_json(json!({"message": "Resource not accessible by integration"}))
+    }
+
+    fn requests(server: &Server) -> Vec<String> {
+        let short = |(request, _): (String, _)| {
+            request.replace("/repos/octo/project", "").replace(&"2".repeat(40), "SHA")
+        };
+        server.received().into_iter().map(short).collect()
+    }
+
+    #[test]
+    fn the_beginning_is_told_before_the_end() {
+        let server = Server::start();
+        let fine = ResponseTemplate::new(200);
+        server.mount(
+            Mock::given(path("/user")).respond_with(fine.clone().set_body_json(json!({"login": "ann"}))),
+        );
+        server.mount(Mock::given(method("GET")).respond_with(fine.clone().set_body_json(json!([]))));
+        server.mount(Mock::given(path_regex(".*")).respond_with(fine.set_body_json(json!({"id": 5}))));
+        assert_eq!(reported(&server), Untold::default());
+        assert_eq!(
+            requests(&server),
+            [
+                "POST /statuses/SHA",
+                "POST /check-runs",
+                "POST /statuses/SHA",
+                "PATCH /check-runs/5",
+                "GET /user",
+                "GET /issues/7/comments?per_page=100&page=1",
+                "POST /issues/7/comments",
+            ]
+        );
+        let states: Vec<_> =
+            server.received().iter().filter_map(|(_, body)| Some(body.get("state")?.clone())).collect();
+        assert_eq!(states, ["pending", "success"]);
+    }
+
+    #[test]
+    fn what_the_token_may_not_do_is_asked_once_and_said_once() {
+        let server = Server::start();
+        server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(denied()));
+        server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
+        server.mount(Mock::given(path_regex(".*")).respond_with(denied()));
+        let untold = reported(&server);
+        assert_eq!(
+            untold.notice.unwrap(),
+            "not reported, because the token may not: the commit status (`statuses: write`), the check run (`checks: write`), the comment (`pull-requests: write`). Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them"
+        );
+        assert_eq!(untold.warnings, Vec::<String>::new());
+        assert_eq!(requests(&server).iter().filter(|request| request.starts_with("POST")).count(), 2);
+    }
+
+    #[test]
+    fn trouble_at_the_start_does_not_keep_the_end_from_being_told() {
+        let server = Server::start();
+        server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(500)));
+        server.mount(
+            Mock::given(path_regex("check-runs$")).respond_with(ResponseTemplate::new(500)).up_to_n_times(1),
+        );
+        let made = ResponseTemplate::new(201).set_body_json(json!({"id": 5}));
+        server.mount(Mock::given(path_regex(".*")).respond_with(made));
+        let untold = reported(&server);
+        assert_eq!(untold.notice, None);
+        assert_eq!(
+            untold.warnings,
+            ["the comment is not up to date: there is no answer to GET /user: status 500"]
+        );
+        let made = requests(&server).iter().filter(|request| *request == "POST /check-runs").count();
+        assert_eq!(made, 2);
+    }
+
+    #[test]
+    fn the_end_waits_for_the_network_no_longer_than_it_may() {
+        let server = Server::start();
+        let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
+        server.mount(Mock::given(path_regex(".*")).respond_with(late));
+        let job = Job::in_test(Api::new(&server.address(), None, Transport::default()));
+        let reporter = Reporter::begin(job, vec![Box::new(Status)]).unwrap();
+        let report = Report { digest: succeeding().digest(), annotations: vec![] };
+        let untold = reporter.end(report, Duration::from_millis(200));
+        assert_eq!(untold.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! The status of the commit: one line that stays under one name however many runs it takes.
+
+use serde_json::{Value, json};
+
+use super::api::ApiError;
+use super::job::Job;
+use super::reporter::{Channel, Report};
+use crate::base::text::one_line;
+use crate::report::Outcome;
+use crate::report::digest::Digest;
+
+/// GitHub refuses longer descriptions.
+const MAX_DESCRIPTION: usize = 140;
+
+/// Reports a run as a status of its commit.
+pub(super) struct Status;
+
+impl Channel for Status {
+    fn name(&self) -> &'static str {
+        "commit status"
+    }
+
+    fn permission(&self) -> &'static str {
+        "statuses: write"
+    }
+
+    fn begin(&mut self, job: &Job) -> Result<(), ApiError> {
+        set(job, "pending", "running", job.url())
+    }
+
+    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
+        set(job, state(&report.digest), &description(&report.digest), job.url())
+    }
+}
+
+/// Sets the status of the commit of a job.
+pub(super) fn set(job: &Job, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
+    let body = json!({
+        "state": state,
+        "context": job.context(),
+        "description": one_line(description, MAX_DESCRIPTION),
+        "target_url": url,
+    });
+    // A second one with the same words takes the place of the first.
+    job.api().post_again::<Value>(&job.path(&format!("/statuses/{}", job.sha())), &body).map(drop)
+}
+
+/// Returns the state that a run comes to.
+fn state(digest: &Digest) -> &'static str {
+    match digest.end().map(|end| end.outcome) {
+        Some(Outcome::Success) => "success",
+        Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => "failure",
+        // Not decided: a later run will.
+        Some(Outcome::Handoff) => "pending",
+        Some(
+            Outcome::Error
+            | Outcome::OverBudget
+            | Outcome::Unavailable
+            | Outcome::Timeout
+            | Outcome::Interrupted,
+        )
+        | None => "error",
+    }
+}
+
+/// Says how the run ended, and whether anything was verified.
+fn description(digest: &Digest) -> String {
+    match digest.end() {
+        Some(end) if end.outcome == Outcome::Handoff => {
+            format!("handed off: saved in `{}`, to be resumed", end.final_state)
+        }
+        Some(_) | None => digest.sentence(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::http::Transport;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+    use crate::engine::outcome::TerminatedBy;
+    use crate::report::testing::{Journal, succeeding};
+
+    const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
+
+    fn job(server: &Server, pauses: &Pauses) -> Job {
+        let transport = Transport::default().pause(pauses.pause());
+        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+    }
+
+    fn answer(status: u16) -> Mock {
+        Mock::given(method("POST")).and(path(PATH)).respond_with(ResponseTemplate::new(status))
+    }
+
+    fn report(digest: Digest) -> Report {
+        Report { digest, annotations: vec![] }
+    }
+
+    /// A run that ends like this after a check that passed or not.
+    fn ending(outcome: Outcome, terminated_by: TerminatedBy, verified: bool) -> Digest {
+        let mut journal = Journal::start();
+        let (code, verdict) = if verified { (0, "yes") } else { (1, "no") };
+        journal.step(("check", 1), "mypy", (code, ""), verdict, "fix");
+        journal.end(outcome, terminated_by, "fix", verified);
+        journal.digest()
+    }
+
+    #[track_caller]
+    fn check(digest: Digest, state: &str, description: &str) {
+        let server = Server::start();
+        server.mount(answer(201));
+        assert_eq!(Status.end(&job(&server, &Pauses::none()), &report(digest)), Ok(()));
+        let body = json!({
+            "state": state,
+            "context": "ll-loop/fix-types",
+            "description": description,
+            "target_url": "https://github.com/octo/project/actions/runs/77",
+        });
+        assert_eq!(server.received(), [(format!("POST {PATH}"), body)]);
+    }
+
+    #[test]
+    fn every_outcome_has_a_state_and_says_no_more_than_was_seen() {
+        use TerminatedBy as By;
+        check(succeeding().digest(), "success", "success: `check` said yes");
+        check(
+            ending(Outcome::Success, By::Terminal, false),
+            "success",
+            "success (unverified): `check` said no and nothing passed after it",
+        );
+        check(ending(Outcome::Failure, By::Terminal, false), "failure", "failure: `check` said no");
+        check(
+            ending(Outcome::Exhausted, By::MaxIterations, false),
+            "failure",
+            "exhausted: met the cap of 20 iterations; `check` said no",
+        );
+        check(ending(Outcome::Stopped, By::LoopStop, false), "failure", "stopped: in `fix`");
+        check(ending(Outcome::Blocked, By::Blocked, false), "failure", "blocked: `check` said no");
+        check(ending(Outcome::Error, By::FatalError, false), "error", "error: `fix`:");
+        check(ending(Outcome::OverBudget, By::Budget, false), "error", "over_budget: in `fix`");
+        check(ending(Outcome::Unavailable, By::Unavailable, false), "error", "unavailable: in `fix`");
+        check(ending(Outcome::Timeout, By::Timeout, false), "error", "timeout: in `fix` after 2.3s");
+        check(ending(Outcome::Interrupted, By::Interrupted, false), "error", "interrupted: SIGTERM in `fix`");
+        check(
+            ending(Outcome::Handoff, By::Handoff, true),
+            "pending",
+            "handed off: saved in `fix`, to be resumed",
+        );
+        let cut_off =
+            "incomplete: the journal ends before the first step, so the run was killed or is still running";
+        check(Journal::start().digest(), "error", cut_off);
+    }
+
+    #[test]
+    fn the_description_is_cut_to_what_github_takes() {
+        let server = Server::start();
+        server.mount(answer(201));
+        let text = format!("failure: {}", "é🦀".repeat(100));
+        set(&job(&server, &Pauses::none()), "failure", &text, "https://x").unwrap();
+        let sent = server.received()[0].1["description"].as_str().unwrap().to_owned();
+        assert_eq!(sent.chars().count(), MAX_DESCRIPTION);
+        assert!(text.starts_with(sent.trim_end_matches('…')), "{sent}");
+    }
+
+    #[test]
+    fn trouble_of_the_service_is_waited_for_and_a_refusal_is_not() {
+        let (server, pauses) = (Server::start(), Pauses::default());
+        server.mount(answer(502).up_to_n_times(1));
+        let limited = ResponseTemplate::new(403).insert_header("retry-after", "2");
+        server.mount(Mock::given(method("POST")).respond_with(limited).up_to_n_times(1));
+        server.mount(answer(201));
+        assert_eq!(Status.begin(&job(&server, &pauses)), Ok(()));
+        assert_eq!(server.requests(), 3);
+        assert!(pauses.seconds().contains(&Duration::from_secs(2).as_secs()), "{:?}", pauses.seconds());
+
+        let server = Server::start();
+        server.mount(answer(403));
+        let error = Status.begin(&job(&server, &Pauses::none())).unwrap_err();
+        assert!(matches!(error, ApiError::Denied { .. }), "{error}");
+        assert_eq!(server.requests(), 1);
+    }
+}
