@@ -1,6 +1,7 @@
 //! The CI systems a run can find itself in: how their logs are spoken to, and where they want results. The
 //! environment is a value that comes in.
 
+pub mod archive;
 pub mod github;
 #[cfg(test)]
 mod log_tests;

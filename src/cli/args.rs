@@ -22,12 +22,13 @@ pub(super) struct Args {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  success                   5    a person is needed
+  0  success                   69   a service is not there
   1  failure                   73   another run has the scope
   2  nothing was run           75   handed off, to be continued
   3  a limit was met           124  timeout
   4  error                     130  interrupted (SIGINT)
-                               143  interrupted (SIGTERM)";
+  5  a person is needed        143  interrupted (SIGTERM)
+  6  a budget was met";
 
 /// What every command takes.
 #[derive(Debug, ClapArgs)]
@@ -76,6 +77,9 @@ pub(super) enum Command {
     Logs(LogsArgs),
     /// Show what a run looked like, as one of its reports
     Report(RenderArgs),
+    /// Store files with a run of GitHub Actions, or fetch what a run stored
+    #[command(subcommand)]
+    Artifact(ArtifactArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the version
@@ -430,6 +434,45 @@ pub(super) struct LogsArgs {
     /// Show what comes until the run ends
     #[arg(long, short)]
     pub(super) follow: bool,
+}
+
+/// What is done with artifacts.
+#[derive(Debug, Subcommand)]
+pub(super) enum ArtifactArgs {
+    /// Store files and directories with the run that is going on
+    Upload(UploadArgs),
+    /// Fetch what this run or another one stored
+    Download(DownloadArgs),
+}
+
+/// What is stored.
+#[derive(Debug, ClapArgs)]
+pub(super) struct UploadArgs {
+    /// The name of the artifact, unlike any other of this run
+    pub(super) name: String,
+    /// Files and directories
+    #[arg(value_name = "PATH", required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Keep it so many days, or as long as the repository keeps artifacts where that is less
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub(super) retention_days: Option<u32>,
+}
+
+/// What is fetched.
+#[derive(Debug, ClapArgs)]
+pub(super) struct DownloadArgs {
+    /// The name of an artifact, or a run: of the artifacts that begin with `ll-loop-`, the one of its last attempt
+    #[arg(value_name = "NAME|run:ID|run:latest")]
+    pub(super) what: String,
+    /// The directory it is unpacked into
+    #[arg(long, value_name = "DIR")]
+    pub(super) to: PathBuf,
+    /// Look in this repository, and not in that of `GITHUB_REPOSITORY`
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub(super) repo: Option<String>,
+    /// Look for the name in this run alone
+    #[arg(long, value_name = "ID")]
+    pub(super) run: Option<u64>,
 }
 
 /// How a graph is drawn.

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 /// Usage, an unreadable or invalid loop file, a refusal: nothing was run.
 pub(super) const INVALID: u8 = 2;
 
+/// A service is down or not there, also after several tries.
+pub(super) const UNAVAILABLE: u8 = 69;
+
 /// Another process has what this one needs.
 pub(super) const LOCKED: u8 = 73;
 

@@ -54,6 +54,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::History(args) => commands::history::history(args, output),
         Command::Logs(args) => commands::logs::logs(args, output),
         Command::Report(args) => commands::report::report(args, output),
+        Command::Artifact(args) => commands::artifact::artifact(args, env, output),
         Command::Schema => Ok(commands::schema::schema(output)),
         Command::Version => Ok(commands::version::version(output)),
         Command::Action => commands::action::action(env, output),

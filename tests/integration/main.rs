@@ -7,6 +7,7 @@ mod fake_host;
 mod action_inputs;
 mod agents;
 mod architecture;
+mod artifact;
 mod background;
 mod bad_input;
 mod bundle;

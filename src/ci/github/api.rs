@@ -325,7 +325,7 @@ impl Api {
         let mut headers = vec![("Accept", "application/vnd.github+json"), ("X-GitHub-Api-Version", VERSION)];
         headers.extend(call.body.map(|_| ("Content-Type", "application/json")));
         headers.extend(authorization.as_deref().map(|value| ("Authorization", value)));
-        tries(PATIENCE, &self.transport.pause, |_| {
+        tries(PATIENCE, &self.transport, |_| {
             let lost = |lost| failed(lost, call);
             let mut response = send(&self.agent, call.method, &address, &headers, call.body).map_err(lost)?;
             let body = read(&mut response, MAX_BODY).map_err(lost)?;

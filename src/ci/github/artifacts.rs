@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::api::{Api, ApiError, Page};
 use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
-use super::results::Downloaded;
+use super::results::{Downloaded, Listed};
 
 /// How the names of artifacts begin that hold a run of a loop.
 pub const PREFIX: &str = "ll-loop-";
@@ -63,6 +63,13 @@ pub struct Found {
     pub head_branch: Option<String>,
     /// The commit of the code that ran.
     pub head_sha: Option<String>,
+}
+
+impl From<Listed> for Found {
+    fn from(listed: Listed) -> Self {
+        let Listed { id, name, size, created_at, digest, .. } = listed;
+        Self { id, name, size, digest, created_at, ..Self::default() }
+    }
 }
 
 impl<'de> Deserialize<'de> for Found {

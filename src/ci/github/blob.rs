@@ -96,7 +96,7 @@ impl Blobs {
         const WHAT: &str = "storing the artifact";
         let mut headers = headers.to_vec();
         headers.push(("x-ms-version", VERSION));
-        tries(STORE, &self.transport.pause, |_| {
+        tries(STORE, &self.transport, |_| {
             let mut answer =
                 send(&self.agent, "PUT", address, &headers, Some(body)).map_err(|lost| failed(WHAT, lost))?;
             match answer.status().as_u16() {
@@ -116,7 +116,7 @@ impl Blobs {
         mut address: impl FnMut() -> Result<Signed, ArtifactError>,
     ) -> Result<Fetched, ArtifactError> {
         const WHAT: &str = "fetching the artifact";
-        let fetched = tries(FETCH, &self.transport.pause, |_| {
+        let fetched = tries(FETCH, &self.transport, |_| {
             let from = address().map_err(Failed::for_good)?;
             let mut answer =
                 send(&self.agent, "GET", &from.0, &[], None).map_err(|lost| failed(WHAT, lost))?;

@@ -11,6 +11,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 use uuid::Uuid;
 
+use crate::base::time::parse_duration;
 use crate::ci::Lookup;
 
 pub(super) const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
@@ -30,27 +31,32 @@ const PROXIES: [&str; 6] =
 pub struct Transport {
     proxy: Option<Proxy>,
     idle: Duration,
-    pub(super) pause: Pause,
+    pause: Pause,
+    /// The first pause, where it is not that of the client.
+    first: Option<Duration>,
 }
 
 impl Default for Transport {
     fn default() -> Self {
-        Self { proxy: None, idle: IDLE, pause: Pause::default() }
+        Self { proxy: None, idle: IDLE, pause: Pause::default(), first: None }
     }
 }
 
 impl Transport {
-    /// Makes a transport with the proxy that the environment names. What is wrong with it is an error.
+    /// Makes a transport with the proxy that the environment names, and the first wait before something is tried again.
+    /// What is wrong with the proxy is an error.
     pub fn from_env(env: Lookup<'_>) -> Result<Self, String> {
         let set =
             |name: &str| env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let first = set("LL_RETRY_WAIT").and_then(|wait| parse_duration(&wait).ok());
+        let plain = Self { first, ..Self::default() };
         let Some((name, address)) = PROXIES.iter().find_map(|name| Some((*name, set(name)?))) else {
-            return Ok(Self::default());
+            return Ok(plain);
         };
         let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
         // The address may hold a password, so it is not shown.
         let proxy = proxy(&address, &except).map_err(|_| format!("`{name}` holds no address of a proxy"))?;
-        Ok(Self { proxy: Some(proxy), ..Self::default() })
+        Ok(Self { proxy: Some(proxy), ..plain })
     }
 
     /// Waits between tries in another way.
@@ -249,18 +255,18 @@ pub(super) enum Again {
 /// Tries until something succeeds, fails for good, or was tried often enough. The try gets its number, from one.
 pub(super) fn tries<T, E>(
     patience: Patience,
-    pause: &Pause,
+    transport: &Transport,
     mut attempt: impl FnMut(u32) -> Result<T, Failed<E>>,
 ) -> Result<T, E> {
-    let mut next = patience.first;
+    let mut next = transport.first.unwrap_or(patience.first);
     for number in 1..patience.tries {
         match attempt(number) {
             Ok(value) => return Ok(value),
             Err(Failed { again: Again::Soon, .. }) => {
-                pause.wait(next.mul_f64(jitter()));
+                transport.pause.wait(next.mul_f64(jitter()));
                 next = next.mul_f64(patience.growth);
             }
-            Err(Failed { again: Again::After(time), .. }) => pause.wait(time),
+            Err(Failed { again: Again::After(time), .. }) => transport.pause.wait(time),
             Err(Failed { error, again: Again::Never }) => return Err(error),
         }
     }
@@ -315,10 +321,12 @@ mod tests {
     fn pauses_grow_and_differ() {
         let waited = Arc::new(std::sync::Mutex::new(Vec::new()));
         let log = waited.clone();
-        let pause = Pause::with(move |time| log.lock().unwrap().push(time.as_secs_f64()));
+        let transport = Transport::default().pause(Pause::with(move |time| {
+            log.lock().unwrap().push(time.as_secs_f64());
+        }));
         let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
         let mut numbers = Vec::new();
-        let result: Result<(), &str> = tries(patience, &pause, |number| {
+        let result: Result<(), &str> = tries(patience, &transport, |number| {
             numbers.push(number);
             Err(Failed { error: "down", again: Again::Soon })
         });
@@ -332,10 +340,26 @@ mod tests {
     }
 
     #[test]
+    fn the_first_pause_can_be_given() {
+        let given =
+            |wait: &str| Transport::from_env(&|name| (name == "LL_RETRY_WAIT").then(|| wait.into())).unwrap();
+        assert_eq!(given("20ms").first, Some(Duration::from_millis(20)));
+        assert_eq!(given("soon").first, None);
+        let patience = Patience { tries: 2, first: Duration::from_hours(1), growth: 2.0 };
+        let mut count = 0;
+        let result: Result<(), &str> = tries(patience, &given("1ms"), |_| {
+            count += 1;
+            Err(Failed { error: "down", again: Again::Soon })
+        });
+        assert_eq!((result, count), (Err("down"), 2));
+    }
+
+    #[test]
     fn what_is_wrong_for_good_is_not_tried_again() {
         let patience = Patience { tries: 4, first: Duration::from_secs(2), growth: 2.0 };
+        let never = Transport::default().pause(Pause::with(|_| panic!("a pause")));
         let mut count = 0;
-        let result: Result<(), &str> = tries(patience, &Pause::with(|_| panic!("a pause")), |_| {
+        let result: Result<(), &str> = tries(patience, &never, |_| {
             count += 1;
             Err(Failed::for_good("no"))
         });

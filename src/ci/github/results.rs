@@ -289,7 +289,7 @@ impl Results {
         let authorization = self.token.bearer();
         let headers = [("Content-Type", "application/json"), ("Authorization", authorization.as_str())];
         let body = request.to_string();
-        tries(PATIENCE, &self.transport.pause, |_| {
+        tries(PATIENCE, &self.transport, |_| {
             let failed = |lost| failed(what, lost);
             let mut answer =
                 send(&self.agent, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;

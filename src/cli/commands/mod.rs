@@ -2,6 +2,7 @@
 
 pub(super) mod action;
 mod agents;
+pub(super) mod artifact;
 pub(super) mod bundle;
 pub(super) mod compile;
 pub(super) mod explain;
