@@ -105,6 +105,9 @@ pub(super) struct RunArgs {
     /// Run in a fresh git worktree, on a branch of its own
     #[arg(long)]
     pub(super) worktree: bool,
+    /// Run nothing when nothing in the scope of the loop changed since this commit; `auto`: since the base of the event
+    #[arg(long, value_name = "BASE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) changed_since: Option<String>,
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

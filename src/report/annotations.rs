@@ -117,6 +117,7 @@ pub fn all(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
 fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
     let level = match digest.end().map(|end| (end.outcome, end.verified)) {
         Some((Outcome::Success, true)) => return None,
+        None if digest.not_run().is_some() => return None,
         Some((Outcome::Success, false)) => Level::Warning,
         Some((Outcome::Handoff, _)) => Level::Notice,
         Some(_) | None => Level::Error,
@@ -266,6 +267,7 @@ mod tests {
         Error src/app.py:9:5 [check] error: Missing return statement  [return]
         "#);
         assert_eq!(shown(&succeeding().digest()), "");
+        assert_eq!(shown(&crate::report::testing::not_run()), "");
     }
 
     #[test]

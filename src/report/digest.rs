@@ -89,11 +89,25 @@ pub enum Part {
     Name(String),
 }
 
+/// A run that there was no reason for, because nothing changed that its loop is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotRun {
+    /// The loop.
+    pub loop_name: String,
+    /// The loop file.
+    pub file: String,
+    /// The paths in which nothing changed.
+    pub scope: Vec<String>,
+    /// The commit since which nothing changed.
+    pub since: String,
+}
+
 /// A run as people see it.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     /// Where the reports are, for the formats that name them; the one thing that is no event.
     pub places: Places,
+    not_run: Option<NotRun>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
     took: Duration,
@@ -120,6 +134,11 @@ impl Digest {
         let mut digest = Self::default();
         events.into_iter().for_each(|event| digest.event(event));
         digest
+    }
+
+    /// Makes the digest of a run that there was no reason for.
+    pub fn of_none(not_run: NotRun) -> Self {
+        Self { not_run: Some(not_run), ..Self::default() }
     }
 
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
@@ -196,6 +215,11 @@ impl Digest {
         self.continuation.as_deref()
     }
 
+    /// Returns why nothing was run, where there was no reason to.
+    pub fn not_run(&self) -> Option<&NotRun> {
+        self.not_run.as_ref()
+    }
+
     /// Returns how the run began, if the journal says so.
     pub fn start(&self) -> Option<&LoopStart> {
         self.start.as_ref()
@@ -213,7 +237,11 @@ impl Digest {
 
     /// Returns the name of the loop.
     pub fn loop_name(&self) -> &str {
-        self.start.as_ref().map_or("unknown", |start| start.r#loop.as_str())
+        match (&self.start, &self.not_run) {
+            (Some(start), _) => start.r#loop.as_str(),
+            (None, Some(not_run)) => &not_run.loop_name,
+            (None, None) => "unknown",
+        }
     }
 
     /// Returns the instance id.
@@ -223,7 +251,8 @@ impl Digest {
 
     /// Returns the loop file.
     pub fn file(&self) -> &str {
-        self.start.as_ref().map_or("", |start| &start.source.file)
+        let of_none = || self.not_run.as_ref().map_or("", |not_run| &not_run.file);
+        self.start.as_ref().map_or_else(of_none, |start| &start.source.file)
     }
 
     /// Returns the line of the loop file on which a state is written down.
@@ -287,12 +316,13 @@ impl Digest {
 
     /// Returns the word for the outcome; `incomplete` when the journal stops before the end.
     pub fn outcome_word(&self) -> &'static str {
-        self.end.as_ref().map_or("incomplete", |end| end.outcome.word())
+        let without_end = if self.not_run.is_some() { Outcome::Success.word() } else { "incomplete" };
+        self.end.as_ref().map_or(without_end, |end| end.outcome.word())
     }
 
     /// Tells whether the run ended well.
     pub fn is_success(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.outcome == Outcome::Success)
+        self.not_run.is_some() || self.end.as_ref().is_some_and(|end| end.outcome == Outcome::Success)
     }
 
     /// Returns the step that decided a failed run: the last failing observation before the end, or the one that
@@ -317,6 +347,9 @@ impl Digest {
 
     /// Returns the outcome in one sentence.
     pub fn sentence_parts(&self) -> Vec<Part> {
+        if let Some(not_run) = &self.not_run {
+            return not_run.sentence();
+        }
         let Some(end) = &self.end else {
             return self.incomplete();
         };
@@ -529,6 +562,19 @@ impl Digest {
         }
         let message = text::head(message, 4096).to_owned();
         self.warnings.push(Warning { state: state.cloned(), message });
+    }
+}
+
+impl NotRun {
+    fn sentence(&self) -> Vec<Part> {
+        let mut sentence = Sentence::default();
+        sentence.words("success (not in scope): nothing was run or verified, because nothing changed in ");
+        for (index, path) in self.scope.iter().enumerate() {
+            sentence.words(if index == 0 { "" } else { ", " });
+            sentence.0.push(Part::Name(text::one_line(path, 120)));
+        }
+        sentence.words(&format!(" since {}", text::one_line(&self.since, 120)));
+        sentence.0
     }
 }
 

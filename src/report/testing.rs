@@ -5,7 +5,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Map;
 
-use super::digest::Digest;
+use super::digest::{Digest, NotRun};
 use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
 use crate::engine::event::{
@@ -189,6 +189,16 @@ pub(crate) fn succeeding() -> Journal {
     journal.step(("check", 2), "mypy src/", (0, "Success: no issues found\n"), "yes", "done");
     journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
     journal
+}
+
+/// A run of `fix-types` that there was no reason for.
+pub(crate) fn not_run() -> Digest {
+    Digest::of_none(NotRun {
+        loop_name: "fix-types".to_owned(),
+        file: ".loops/fix-types.yaml".to_owned(),
+        scope: vec!["src".to_owned(), "tests/*_x".to_owned()],
+        since: "1a2b3c4".to_owned(),
+    })
 }
 
 /// Something to write to that can be read afterwards, or that fails after so many bytes.

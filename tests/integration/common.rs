@@ -166,6 +166,15 @@ pub(crate) fn events(path: &Path) -> Vec<Value> {
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Asks git in a project, as somebody with a name.
+#[track_caller]
+pub(crate) fn git(project: &Project, arguments: &[&str]) -> String {
+    let who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
+    let ended = Command::new("git").args(who).args(arguments).current_dir(project.path()).output().unwrap();
+    assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8_lossy(&ended.stdout).trim().to_owned()
+}
+
 /// Waits until something holds; a test that waits for half a minute has failed.
 #[track_caller]
 pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {

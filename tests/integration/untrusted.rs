@@ -1,8 +1,6 @@
 //! A loop file is code: in jobs that strangers can set off, only the repository's own is run.
 
-use std::process::Command;
-
-use crate::common::Project;
+use crate::common::{Project, git};
 
 const LOOP: &str = "\
 name: main
@@ -25,13 +23,6 @@ const PAYLOAD: &str = r#"{
   "workflow_run": {"head_sha": "HEAD", "head_repository": {"full_name": "mallory/project"}},
   "repository": {"full_name": "octo/project"}
 }"#;
-
-fn git(project: &Project, arguments: &[&str]) -> String {
-    let who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
-    let ended = Command::new("git").args(who).args(arguments).current_dir(project.path()).output().unwrap();
-    assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
-    String::from_utf8_lossy(&ended.stdout).trim().to_owned()
-}
 
 /// A repository with a commit of its own, and one of a fork on top; the own one is checked out.
 fn job(event: &str) -> Project {

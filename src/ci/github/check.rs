@@ -116,6 +116,7 @@ impl Output {
 fn conclusion(digest: &Digest) -> &'static str {
     match digest.end().map(|end| (end.outcome, end.verified)) {
         Some((Outcome::Success, true)) => "success",
+        None if digest.not_run().is_some() => "success",
         Some((Outcome::Success, false)) => "neutral",
         Some((Outcome::Blocked | Outcome::Handoff, _)) => "action_required",
         Some((Outcome::Timeout, _)) => "timed_out",
@@ -307,6 +308,7 @@ mod tests {
         concluded(Outcome::Timeout, true, "timed_out");
         concluded(Outcome::Interrupted, true, "cancelled");
         assert_eq!(conclusion(&Journal::start().digest()), "failure");
+        assert_eq!(conclusion(&crate::report::testing::not_run()), "success");
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(super) fn set(job: &Job, state: &str, description: &str, url: &str) -> Resul
 fn state(digest: &Digest) -> &'static str {
     match digest.end().map(|end| end.outcome) {
         Some(Outcome::Success) => "success",
+        None if digest.not_run().is_some() => "success",
         Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => "failure",
         // Not decided: a later run will.
         Some(Outcome::Handoff) => "pending",
@@ -85,7 +86,7 @@ mod tests {
     use super::super::testing::{Pauses, Server};
     use super::*;
     use crate::engine::outcome::TerminatedBy;
-    use crate::report::testing::{Journal, succeeding};
+    use crate::report::testing::{Journal, not_run, succeeding};
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
 
@@ -129,6 +130,8 @@ mod tests {
     fn every_outcome_has_a_state_and_says_no_more_than_was_seen() {
         use TerminatedBy as By;
         check(succeeding().digest(), "success", "success: `check` said yes");
+        let none = "success (not in scope): nothing was run or verified, because nothing changed in `src`, `tests/*_x` since 1a2b3c4";
+        check(not_run(), "success", none);
         check(
             ending(Outcome::Success, By::Terminal, false),
             "success",

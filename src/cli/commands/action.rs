@@ -62,6 +62,7 @@ fn inputs(env: &Env, args: &mut RunArgs) -> Result<(), CliError> {
         })?;
         args.manner.deadline = Some(deadline);
     }
+    args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
     if let Some(directory) = input(env, "report-dir") {
         args.manner.report_dir = Some(directory.into());
     }

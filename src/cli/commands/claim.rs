@@ -46,7 +46,7 @@ pub(super) fn territory(
 }
 
 /// Follows the links in a path as far as it exists.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut known = path;
     loop {

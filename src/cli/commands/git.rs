@@ -1,6 +1,8 @@
-//! What git is told about where we are.
+//! What git is told about where we are, and what of its answers is about our own files.
 
 use std::collections::BTreeMap;
+
+use crate::definition::load::DIRECTORY;
 
 /// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
 const REPOSITORY: [&str; 7] = [
@@ -13,8 +15,38 @@ const REPOSITORY: [&str; 7] = [
     "GIT_NAMESPACE",
 ];
 
+/// What ll-loop itself writes into `.loops`.
+const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
+
 /// Returns an environment in which git finds the repository by its directory alone.
 pub(super) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
     env
+}
+
+/// Returns the files in what `git status --porcelain -z --no-renames` prints, but for those of ll-loop itself.
+pub(super) fn changed(status: &str) -> impl Iterator<Item = &str> {
+    let files = status.split('\0').filter(|change| !change.is_empty());
+    files.map(|change| change.get(3..).unwrap_or(change)).filter(|file| !is_ours(file))
+}
+
+/// Tells whether ll-loop itself writes a file.
+pub(super) fn is_ours(file: &str) -> bool {
+    let below = file.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
+    below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_leave_behind_is_no_change() {
+        let ours = "!! .loops/.running/\0?? .loops/.gitignore\0!! sub/.loops/.history/x/y.log\0";
+        assert_eq!(changed(ours).count(), 0);
+        assert_eq!(changed("").count(), 0);
+        let others = " M .loops/main.yaml\0?? .loops/x.yaml\0!! .loops/gen.yaml\0 D src/old\0";
+        let found: Vec<_> = changed(others).collect();
+        assert_eq!(found, [".loops/main.yaml", ".loops/x.yaml", ".loops/gen.yaml", "src/old"]);
+    }
 }

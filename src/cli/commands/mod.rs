@@ -21,6 +21,7 @@ pub(super) mod validate;
 pub(super) mod version;
 
 mod background;
+mod changes;
 mod claim;
 mod git;
 mod incoming;

@@ -15,7 +15,7 @@ use crate::engine::outcome::Outcome;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
 use crate::report::annotations::{self, Annotation, Level, Tree};
-use crate::report::digest::{Digest, Places};
+use crate::report::digest::{Digest, NotRun, Places};
 use crate::report::formats::FORMATS;
 
 use super::bundle::{Bundler, Saver};
@@ -36,7 +36,8 @@ pub(super) struct Publication {
     root: PathBuf,
     workspace: PathBuf,
     running: RunFiles,
-    saver: Rc<Saver>,
+    /// Nobody has to save a run that there was no reason for.
+    saver: Option<Rc<Saver>>,
     reporter: Option<Reporter>,
 }
 
@@ -47,13 +48,13 @@ impl Publication {
         provider: Provider,
         prepared: &Prepared,
         files: &RunFiles,
-        bundler: Bundler,
+        bundler: Option<Bundler>,
     ) -> Self {
         let root = prepared.located.root.clone();
         let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
         let directory = manner.report_dir.clone();
         let reports = directory.clone().unwrap_or_else(|| files.report());
-        let saver = Rc::new(Saver::new(bundler, files.clone(), reports));
+        let saver = bundler.map(|bundler| Rc::new(Saver::new(bundler, files.clone(), reports)));
         Self {
             provider,
             directory,
@@ -67,8 +68,8 @@ impl Publication {
     }
 
     /// Returns who saves the run while it goes on.
-    pub(super) fn saver(&self) -> Rc<Saver> {
-        Rc::clone(&self.saver)
+    pub(super) fn saver(&self) -> Option<Rc<Saver>> {
+        self.saver.clone()
     }
 
     /// Says that the run has begun, where people look at its commit.
@@ -100,18 +101,27 @@ impl Publication {
     }
 
     /// Writes every format and tells the CI system. Returns what could not be published.
-    pub(super) fn publish(mut self, files: &RunFiles) -> Vec<String> {
+    pub(super) fn publish(self, files: &RunFiles) -> Vec<String> {
+        let mut digest = Digest::default();
+        let read = reader::read(&files.journal(), |event| digest.event(&event));
+        let incomplete = read.err().map(|error| format!("the reports are incomplete: {error}"));
+        incomplete.into_iter().chain(self.tell(digest, files)).collect()
+    }
+
+    /// The same for a run that there was no reason for. Its reports are where those of runs are that are over.
+    pub(super) fn publish_none(self, not_run: NotRun) -> Vec<String> {
+        let files = self.running.archived();
+        self.tell(Digest::of_none(not_run), &files)
+    }
+
+    fn tell(mut self, mut digest: Digest, files: &RunFiles) -> Vec<String> {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
-        let mut digest = Digest::default();
-        if let Err(error) = reader::read(&files.journal(), |event| digest.event(&event)) {
-            warnings.push(format!("the reports are incomplete: {error}"));
-        }
         digest.places = self.places(&directory);
         if let Err(error) = write_all(&directory, &digest, files) {
             warnings.push(format!("not every report was written: {error}"));
         }
-        warnings.extend(self.saver.finish(files, &directory));
+        warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
         let tree = Tree { root: &root, exists: &exists };

@@ -34,6 +34,7 @@ use crate::process::signal::{self, Cancel};
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, Look, Verbosity};
+use crate::report::digest::{Digest, NotRun};
 use crate::report::log_file::LogFile;
 use crate::run::agent::Agents;
 use crate::run::checkpoint::Checkpoints;
@@ -44,6 +45,7 @@ use crate::run::{World, drive};
 use super::agents::{self, Decided};
 use super::background;
 use super::bundle::{self, Bundler};
+use super::changes;
 use super::claim;
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::Publication;
@@ -76,6 +78,12 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     }
     trust::check(args.manner.allow_untrusted, env, &prepared, &cwd()?)?;
     warn(&prepared, output);
+    if let Some(base) = &args.changed_since {
+        let none = changes::none_since(base, &prepared, &context, env, &cwd()?, output)?;
+        if let Some(not_run) = none {
+            return skip(args, env, output, &face, &prepared, not_run);
+        }
+    }
     prepared.machine.limits.cycles = args.max_cycles;
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
@@ -118,6 +126,46 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
             launch.drive(cancel, Duration::ZERO, Left::default(), |machine| Engine::new(machine, start));
         Box::pin(driven).await
     })
+}
+
+/// Reports that there was no reason to run.
+fn skip(
+    args: &RunArgs,
+    env: &Env,
+    output: &Output,
+    face: &Face,
+    prepared: &Prepared,
+    not_run: NotRun,
+) -> Result<u8, CliError> {
+    let manner = at_home(&args.manner, prepared)?;
+    let name = &prepared.machine.name;
+    let said = format!("✓ {name}: {}", Digest::of_none(not_run.clone()).sentence());
+    let said = match face {
+        Face::Ci(provider) => provider.dialect().untrusted(&said).into_owned(),
+        Face::Person => said,
+    };
+    output.data(&format!("{said}\n"));
+    let Some(provider) = publisher(face, &manner) else { return Ok(0) };
+    let loops = prepared.located.root.join(DIRECTORY);
+    let random = uuid::Uuid::new_v4().as_fields().0;
+    let files = RunFiles::new(&loops, name, Clock::start().now(), random);
+    if let Err(error) = files.make_directory() {
+        output.warning(&format!("there will be no reports: {error}"));
+    }
+    let mut publication = Publication::new(&manner, env, provider, prepared, &files, None);
+    publication.begin(&manner.report, env, name.as_str(), output);
+    for warning in publication.publish_none(not_run) {
+        output.warning(&warning);
+    }
+    Ok(0)
+}
+
+/// Returns who is told about a run, if anybody is.
+fn publisher(face: &Face, manner: &Manner) -> Option<Provider> {
+    match face {
+        Face::Ci(provider) => Some(provider.clone()),
+        Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
+    }
 }
 
 /// Listens for requests to end from the moment it is made.
@@ -286,13 +334,9 @@ impl Launch<'_> {
     {
         let Self { scene, files, journal, sinks, clock, agents, territory, claim, worktree } = self;
         let Scene { manner, env, output, face, prepared, redactor } = scene;
-        let provider = match &face {
-            Face::Ci(provider) => Some(provider.clone()),
-            Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
-        };
-        let mut publication = provider.map(|provider| {
+        let mut publication = publisher(&face, manner).map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Publication::new(manner, env, provider, &prepared, &files, bundler)
+            Publication::new(manner, env, provider, &prepared, &files, Some(bundler))
         });
         if let Some(publication) = &mut publication {
             publication.announce(output);
@@ -351,17 +395,12 @@ impl Launch<'_> {
 }
 
 fn checkpoints(manner: &Manner, publication: Option<&Publication>, output: &Output) -> Checkpoints {
-    match (manner.checkpoint_every, publication) {
-        (Some(every), Some(publication)) => {
-            let saver = publication.saver();
-            Checkpoints::every(every, move || saver.checkpoint())
-        }
-        (Some(_), None) => {
-            output.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");
-            Checkpoints::default()
-        }
-        (None, _) => Checkpoints::default(),
+    let Some(every) = manner.checkpoint_every else { return Checkpoints::default() };
+    if let Some(saver) = publication.and_then(Publication::saver) {
+        return Checkpoints::every(every, move || saver.checkpoint());
     }
+    output.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");
+    Checkpoints::default()
 }
 
 /// Moves to the directory where the loop is at home, so that actions start there; paths of the command line stay what

@@ -9,11 +9,8 @@ use crate::cli::error::CliError;
 use crate::definition::load::{self, DIRECTORY};
 use crate::process::git::Git;
 
-use super::git::without_repository;
+use super::git::{changed, without_repository};
 use super::prepare::Prepared;
-
-/// What ll-loop itself writes into `.loops`.
-const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
     run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";
@@ -58,35 +55,13 @@ fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<St
         .filter(|directory| directory.is_dir())
         .map(|directory| directory.to_string_lossy().into_owned())
         .collect();
-    let status = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--"];
+    let status =
+        ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching", "--"];
     let asked = status.into_iter().chain(directories.iter().chain(&files).map(String::as_str));
     match git.line(&asked.collect::<Vec<_>>()) {
         Err(why) => Some(format!("what is changed in {} cannot be told: {why}", root.display())),
-        Ok(changes) => changes.split('\0').find(|change| !is_ours(change)).map(|change| {
-            let file = change.get(3..).unwrap_or(change);
-            format!("{file} is not what it is in the commit {}", short(&head))
-        }),
-    }
-}
-
-/// Tells whether a line of the list of changes is about a file of ours.
-fn is_ours(change: &str) -> bool {
-    let path = change.get(3..).unwrap_or_default();
-    let below = path.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
-    change.is_empty() || below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_runs_leave_behind_is_no_change() {
-        for ours in ["", "!! .loops/.running/", "?? .loops/.gitignore", "!! sub/.loops/.history/x/y.log"] {
-            assert!(is_ours(ours), "{ours}");
-        }
-        for other in [" M .loops/main.yaml", "?? .loops/x.yaml", "!! .loops/gen.yaml", "R  .loops/a", "x"] {
-            assert!(!is_ours(other), "{other}");
-        }
+        Ok(changes) => changed(&changes)
+            .next()
+            .map(|file| format!("{file} is not what it is in the commit {}", short(&head))),
     }
 }

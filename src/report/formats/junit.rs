@@ -165,6 +165,7 @@ fn outcome_case(digest: &Digest) -> TestCase {
     let mut status = match digest.end().map(|end| end.outcome) {
         Some(Outcome::Success) => TestCaseStatus::success(),
         Some(Outcome::Handoff) => TestCaseStatus::skipped(),
+        None if digest.not_run().is_some() => TestCaseStatus::skipped(),
         Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => {
             TestCaseStatus::non_success(NonSuccessKind::Failure)
         }
@@ -430,5 +431,12 @@ mod tests {
         ];
         let piece = prop_oneof![3 => proptest::sample::select(pieces).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
         proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+    }
+
+    #[test]
+    fn what_was_not_run_is_skipped() {
+        let text = render(&crate::report::testing::not_run());
+        assert!(text.contains(r#"tests="1" skipped="1" errors="0" failures="0""#), "{text}");
+        assert!(text.contains("<skipped message=\"success (not in scope): nothing was run"), "{text}");
     }
 }

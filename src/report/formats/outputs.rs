@@ -12,17 +12,22 @@ use crate::report::digest::Digest;
 pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
     let end = digest.end();
     let of_end = |value: Option<String>| value.unwrap_or_default();
+    // Where nothing was run there is no end, and yet a success that nothing verified.
+    let of_run = |value: Option<String>, otherwise: &str| match digest.not_run() {
+        Some(_) => otherwise.to_owned(),
+        None => of_end(value),
+    };
     let places = &digest.places;
     vec![
         ("outcome", digest.outcome_word().to_owned()),
-        ("exit-code", of_end(end.map(|end| end.exit_code.to_string()))),
-        ("verified", of_end(end.map(|end| end.verified.to_string()))),
+        ("exit-code", of_run(end.map(|end| end.exit_code.to_string()), "0")),
+        ("verified", of_run(end.map(|end| end.verified.to_string()), "false")),
         ("final-state", of_end(end.map(|end| end.final_state.to_string()))),
         ("iterations", digest.iterations().to_string()),
         ("steps", digest.step_count().to_string()),
         ("duration-ms", millis(digest.duration()).to_string()),
         ("run-id", digest.run_id().to_owned()),
-        ("handoff", of_end(end.map(|end| (end.outcome == Outcome::Handoff).to_string()))),
+        ("handoff", of_run(end.map(|end| (end.outcome == Outcome::Handoff).to_string()), "false")),
         ("continuation", digest.continuation().unwrap_or_default().to_owned()),
         ("artifact-name", places.artifact_name.clone()),
         ("report-dir", places.report_dir.clone()),
@@ -45,7 +50,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::report::testing::{Journal, failing};
+    use crate::report::testing::{Journal, failing, not_run};
 
     #[test]
     fn every_key_is_there_whatever_happened() {
@@ -58,6 +63,23 @@ mod tests {
         steps=5
         duration-ms=11820
         run-id=fix-types-20251120T234847-1f2e
+        handoff=false
+        continuation=
+        artifact-name=
+        report-dir=
+        junit=
+        summary=
+        cost-usd=
+        ");
+        assert_snapshot!(render(&not_run()), @r"
+        outcome=success
+        exit-code=0
+        verified=false
+        final-state=
+        iterations=0
+        steps=0
+        duration-ms=0
+        run-id=
         handoff=false
         continuation=
         artifact-name=

@@ -42,6 +42,9 @@ fn headline(digest: &Digest, out: &mut String) {
         text
     });
     let _ = writeln!(out, "## {} {}\n\n{sentence}\n", icon(digest), code(digest.loop_name(), 120));
+    if digest.not_run().is_some() {
+        return;
+    }
     let mut facts = vec![
         plural(digest.iterations(), "iteration"),
         plural(digest.step_count(), "step"),
@@ -77,6 +80,7 @@ fn icon(digest: &Digest) -> &'static str {
             | Outcome::Unavailable,
             _,
         )) => "❌",
+        None if digest.not_run().is_some() => "⏭️",
         None => "❔",
     }
 }
@@ -465,5 +469,20 @@ mod tests {
             assert!(summary.len() < 900_000, "{}", summary.len());
             assert_eq!(summary.contains("```mermaid"), states == 50);
         }
+    }
+
+    #[test]
+    fn what_was_not_run_is_not_called_verified() {
+        assert_snapshot!(render(&crate::report::testing::not_run()), @r"
+        ## ⏭️ `fix-types`
+
+        success (not in scope): nothing was run or verified, because nothing changed in `src`, `tests/*_x` since 1a2b3c4
+
+        ### On your machine
+
+        ```text
+        ll-loop run .loops/fix-types.yaml
+        ```
+        ");
     }
 }

@@ -1,0 +1,138 @@
+//! `--changed-since`: whether anything changed that a loop is about. In doubt the loop is run, for a run too many costs
+//! time and one too few costs the truth; but a base that cannot be found is a mistake in the workflow, and is said.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::base::redact::Redactor;
+use crate::base::territory::ScopePath;
+use crate::ci::github::event::{Event, is_sha, short};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+use crate::process::git::Git;
+use crate::report::digest::NotRun;
+
+use super::claim;
+use super::git::{changed, is_ours, without_repository};
+use super::prepare::Prepared;
+
+/// The word for the base of the event.
+const AUTO: &str = "auto";
+
+const DEEPER: &str = "let actions/checkout get the history: `fetch-depth: 0`";
+
+/// Returns that there is no reason to run, where nothing changed since the base. `cwd` is where the names of the files
+/// of the loop are read from.
+pub(super) fn none_since(
+    base: &str,
+    prepared: &Prepared,
+    context: &Map<String, Value>,
+    env: &Env,
+    cwd: &Path,
+    output: &Output,
+) -> Result<Option<NotRun>, CliError> {
+    let run_it = |why: &str| {
+        output.talk(&format!("{why}, so the loop is run\n"));
+        Ok(None)
+    };
+    let repository = Repository::of(prepared, env)?;
+    let found = match repository.find(base, &Event::read(&env.lookup()))? {
+        Ok(found) => found,
+        Err(why) => return run_it(&why),
+    };
+    let territory = claim::territory(prepared, context, env, &Redactor::default())?;
+    let of_loop = prepared.loaded.sources.iter().map(|source| cwd.join(source.name()));
+    let of_others = prepared.library.texts().map(|(file, _)| prepared.located.root.join(file));
+    let files = of_loop.chain(of_others).map(|file| claim::real(&file).to_string_lossy().into_owned().into());
+    let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
+    if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
+        let why = format!("what changed in {path} cannot be told, because it is outside of the repository");
+        return run_it(&why);
+    }
+    let is_changed = repository.is_changed(&found.commit, &paths).map_err(|why| {
+        CliError::invalid(format!("what changed since `{}` cannot be told: {why}", found.shown))
+    })?;
+    Ok((!is_changed).then(|| NotRun {
+        loop_name: prepared.machine.name.to_string(),
+        file: prepared.located.shown.clone(),
+        scope: territory.shown(),
+        since: found.shown,
+    }))
+}
+
+/// The repository in which a loop is at home.
+struct Repository {
+    git: Git,
+    top: ScopePath,
+    is_shallow: bool,
+}
+
+/// The commit since which changes count.
+struct Base {
+    commit: String,
+    /// As people know it.
+    shown: String,
+}
+
+impl Repository {
+    fn of(prepared: &Prepared, env: &Env) -> Result<Self, CliError> {
+        let mut env = without_repository(env.all().clone());
+        env.insert("GIT_LITERAL_PATHSPECS".to_owned(), "1".to_owned());
+        let git = Git::new(&prepared.located.root, env);
+        let top = git.line(&["rev-parse", "--show-toplevel"]).map_err(|why| {
+            CliError::invalid(format!("`--changed-since` needs a git repository: {why}"))
+                .help("leave it out, and the loop is run whatever changed")
+        })?;
+        let shallow = git.line(&["rev-parse", "--is-shallow-repository"]);
+        Ok(Self { git, top: top.into(), is_shallow: shallow.is_ok_and(|said| said == "true") })
+    }
+
+    /// Finds the base, or says why there is none to compare with.
+    fn find(&self, base: &str, event: &Event) -> Result<Result<Base, String>, CliError> {
+        let asked = match (base, &event.base) {
+            (AUTO, Some(base)) => base.as_str(),
+            (AUTO, None) => return Ok(Err("the event of this job has no base".to_owned())),
+            (base, _) => base,
+        };
+        let shown = if is_sha(asked) { short(asked) } else { asked };
+        let commit = format!("{asked}^{{commit}}");
+        let commit = match self.git.line(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]) {
+            Ok(commit) => commit,
+            // After a forced push, what was there before is nowhere any more.
+            Err(_) if base == AUTO && !self.is_shallow => {
+                return Ok(Err(format!("the base {shown} is gone")));
+            }
+            Err(_) => return Err(self.missing(&format!("the base `{shown}` is not in this clone"))),
+        };
+        match self.git.line(&["merge-base", &commit, "HEAD"]) {
+            Ok(_) => Ok(Ok(Base { commit, shown: shown.to_owned() })),
+            Err(_) => {
+                Err(self.missing(&format!("`{shown}` and HEAD have no commit in common in this clone")))
+            }
+        }
+    }
+
+    fn missing(&self, what: &str) -> CliError {
+        if self.is_shallow {
+            return CliError::invalid(format!("{what}, which is shallow")).help(DEEPER);
+        }
+        CliError::invalid(what).help("name a commit, a branch or a tag; `git fetch` gets what is not here")
+    }
+
+    /// Tells whether something below these paths changed, be it committed or not.
+    fn is_changed(&self, base: &str, paths: &[ScopePath]) -> Result<bool, String> {
+        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        let git = |words: &[&str]| {
+            let words: Vec<&str> = words.iter().copied().chain(paths.iter().map(String::as_str)).collect();
+            self.git.line(&words)
+        };
+        let range = format!("{base}...HEAD");
+        let committed = git(&["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", &range, "--"])?;
+        let uncommitted =
+            git(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"])?;
+        Ok(committed.split('\0').any(|file| !file.is_empty() && !is_ours(file))
+            || changed(&uncommitted).next().is_some())
+    }
+}
