@@ -5,6 +5,7 @@ pub mod archive;
 pub mod github;
 #[cfg(test)]
 mod log_tests;
+mod marker;
 pub mod plain;
 
 use std::io::{self, Write};

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::github::reporter::Reporter;
 use super::{Lookup, Service, Subject, Wanted};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
+use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, Level, Tree};
 use crate::report::dialect::Dialect;
 use crate::report::digest::{Digest, Places};
@@ -55,28 +56,16 @@ impl Service for Plain {
 }
 
 impl Dialect for Plain {
-    fn name(&self) -> &'static str {
-        "plain"
-    }
-
-    fn group_start(&self, title: &str) -> String {
+    fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         format!("==> {title}")
     }
 
-    fn group_end(&self) -> Option<String> {
+    fn group_end(&mut self, _at: Timestamp) -> Option<String> {
         None
     }
 
     fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         one_clean_line(text)
-    }
-
-    fn block_start(&mut self) -> Option<String> {
-        None
-    }
-
-    fn block_end(&mut self) -> Option<String> {
-        None
     }
 
     fn annotation(&self, annotation: &Annotation) -> String {
@@ -95,10 +84,6 @@ impl Dialect for Plain {
             place.push_str(": ");
         }
         self.untrusted(&format!("{place}{level}: {}", one_line(&annotation.message, 1000))).into_owned()
-    }
-
-    fn mask(&self, _value: &str) -> Option<String> {
-        None
     }
 }
 

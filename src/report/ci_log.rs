@@ -11,7 +11,7 @@ use super::level::Levels;
 use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
-use crate::base::time::human;
+use crate::base::time::{Timestamp, human};
 use crate::engine::event::{ActionKind, Event, LoopResume, LoopStart, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
@@ -31,6 +31,8 @@ pub struct CiLog {
     open: Open,
     live: u64,
     held: u64,
+    /// When the last event happened.
+    now: Timestamp,
 }
 
 /// What has to be closed before the log goes back to others.
@@ -38,12 +40,23 @@ pub struct CiLog {
 struct Open {
     group: bool,
     block: bool,
+    /// The end of the run, which nothing closes: everything from there on is seen.
+    end: bool,
 }
 
 impl CiLog {
     /// Makes a log that speaks `dialect` on `out`.
     pub fn new(out: Box<dyn Write>, dialect: Box<dyn Dialect>, colour: bool) -> Self {
-        Self { out, dialect, colour, levels: Levels::new(), open: Open::default(), live: 0, held: 0 }
+        Self {
+            out,
+            dialect,
+            colour,
+            levels: Levels::new(),
+            open: Open::default(),
+            live: 0,
+            held: 0,
+            now: Timestamp::from_millis(0),
+        }
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -149,7 +162,8 @@ impl CiLog {
         let title = self.title(step);
         let number = step.number;
         self.levels.recent.begin(number);
-        let title = self.dialect.group_start(&self.dialect.untrusted(&title));
+        let title = self.dialect.untrusted(&title).into_owned();
+        let title = self.dialect.group_start(&title, self.now);
         self.raw(&title)?;
         self.open.group = true;
         Ok(())
@@ -157,11 +171,12 @@ impl CiLog {
 
     fn close_group(&mut self) -> io::Result<()> {
         self.close_block()?;
-        if std::mem::take(&mut self.open.group) {
+        if self.open.group {
             if self.held > 0 {
                 self.line("│", &format!("… {} more in the log file of the run", size(self.held)))?;
             }
-            if let Some(end) = self.dialect.group_end() {
+            self.open.group = false;
+            if let Some(end) = self.dialect.group_end(self.now) {
                 self.raw(&end)?;
             }
         }
@@ -211,7 +226,7 @@ impl CiLog {
         if let Some(step) = self.levels.digest.deciding_step() {
             let lines = self.levels.recent.of(step, SHOWN_AT_END);
             let (title, verdict) = (self.title(step), format!("{} {}", step.mark(), step.verdict_line()));
-            self.line("──", &format!("the step that decided: {title}"))?;
+            self.ending("──", &format!("the step that decided: {title}"))?;
             for line in &lines {
                 self.quote(line)?;
             }
@@ -223,7 +238,7 @@ impl CiLog {
         };
         let (headline, sentence) = (headline(end), self.levels.digest.sentence());
         let mark = if self.levels.digest.is_success() { "✓" } else { "✗" };
-        self.line(mark, &headline)?;
+        self.ending(mark, &headline)?;
         self.line(" ".repeat(2).as_str(), &sentence)?;
         match advice(&self.levels.digest) {
             Some(advice) => self.line("  ", &advice),
@@ -241,8 +256,24 @@ impl CiLog {
         Ok(())
     }
 
-    /// Writes a line of our own; what it quotes cannot leave it, and it begins with a sign that no command has.
+    /// Writes a line of the end of the run, which is seen without opening anything.
+    fn ending(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        let line = self.own(mark, text);
+        let line = if self.open.end { line } else { self.dialect.in_the_open(line) };
+        self.open.end = true;
+        self.raw(&line)
+    }
+
+    /// Writes a line of our own, in the open group or between groups.
     fn line(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        let line = self.own(mark, text);
+        let is_inside = self.open.group || self.open.end;
+        let line = if is_inside { line } else { self.dialect.between_groups(line) };
+        self.raw(&line)
+    }
+
+    /// Makes a line of our own; what it quotes cannot leave it, and it begins with a sign that no command has.
+    fn own(&self, mark: &str, text: &str) -> String {
         let mark = if mark.trim().is_empty() { "·" } else { mark };
         let text = self.dialect.untrusted(text).into_owned();
         let style = match mark {
@@ -250,8 +281,7 @@ impl CiLog {
             "✗" => Style::new().red(),
             _ => Style::new(),
         };
-        let styled = style.force_styling(self.colour).apply_to(format!("{mark} {text}"));
-        writeln!(self.out, "{styled}")
+        style.force_styling(self.colour).apply_to(format!("{mark} {text}")).to_string()
     }
 
     fn raw(&mut self, line: &str) -> io::Result<()> {
@@ -265,6 +295,7 @@ impl Sink for CiLog {
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        self.now = stamped.ts;
         if matches!(stamped.event, Event::StateEnter { .. }) {
             self.close_group()?;
             self.pending_verdict()?;

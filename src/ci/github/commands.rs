@@ -10,9 +10,14 @@ use std::fmt::Write as _;
 
 use uuid::Uuid;
 
+use crate::base::time::Timestamp;
+use crate::ci::marker::without_markers;
 use crate::ci::plain::one_clean_line;
 use crate::report::annotations::{Annotation, Level};
 use crate::report::dialect::Dialect;
+
+/// What the older grammar begins with: `##[`.
+const MARKERS: &[&str] = &[""];
 
 /// The dialect of workflow commands.
 #[derive(Debug, Default)]
@@ -22,22 +27,18 @@ pub struct Commands {
 }
 
 impl Dialect for Commands {
-    fn name(&self) -> &'static str {
-        "github"
-    }
-
-    fn group_start(&self, title: &str) -> String {
+    fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         format!("::group::{}", escape_data(title))
     }
 
-    fn group_end(&self) -> Option<String> {
+    fn group_end(&mut self, _at: Timestamp) -> Option<String> {
         Some("::endgroup::".to_owned())
     }
 
     fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match one_clean_line(text) {
-            Cow::Borrowed(clean) => without_markers(clean),
-            Cow::Owned(clean) => Cow::Owned(without_markers(&clean).into_owned()),
+            Cow::Borrowed(clean) => without_markers(clean, MARKERS),
+            Cow::Owned(clean) => Cow::Owned(without_markers(&clean, MARKERS).into_owned()),
         }
     }
 
@@ -69,12 +70,12 @@ impl Dialect for Commands {
         properties.push(("title", annotation.title.clone()));
         let properties: Vec<String> = properties
             .iter()
-            .map(|(key, value)| format!("{key}={}", escape_property(&without_markers(value))))
+            .map(|(key, value)| format!("{key}={}", escape_property(&without_markers(value, MARKERS))))
             .collect();
         format!(
             "::{command} {}::{}",
             properties.join(","),
-            escape_data(&without_markers(&annotation.message))
+            escape_data(&without_markers(&annotation.message, MARKERS))
         )
     }
 
@@ -104,39 +105,6 @@ fn escaped(text: &str, special: &[char]) -> String {
     })
 }
 
-/// Breaks every `##[` by a blank, also one with characters of no width in it: the runner compares as its culture
-/// says, and in most cultures such characters do not count.
-fn without_markers(text: &str) -> Cow<'_, str> {
-    if !text.contains('[') || !text.contains('#') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut hashes = 0;
-    for c in text.chars() {
-        match c {
-            '#' => hashes += 1,
-            '[' if hashes >= 2 => {
-                out.push(' ');
-                hashes = 0;
-            }
-            c if has_no_width(c) => {}
-            _ => hashes = 0,
-        }
-        out.push(c);
-    }
-    Cow::Owned(out)
-}
-
-/// Tells whether a comparison of texts may skip a character (`Default_Ignorable_Code_Point`, and combining marks).
-fn has_no_width(c: char) -> bool {
-    console::measure_text_width(c.encode_utf8(&mut [0; 4])) == 0
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -147,6 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ci::marker::is_skipped;
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::report::annotations::Location;
     use crate::report::ci_log::CiLog;
@@ -190,7 +159,7 @@ mod tests {
         }
 
         fn line(&mut self, line: &str) {
-            let visible: String = line.chars().filter(|c| !has_no_width(*c)).collect();
+            let visible: String = line.chars().filter(|c| !is_skipped(*c)).collect();
             for line in [line, &visible] {
                 if let Some((name, data)) = self.version_2(line).or_else(|| self.version_1(line)) {
                     return self.obey(name, data);
@@ -385,7 +354,7 @@ mod tests {
             let found = Runner::read(&line);
             prop_assert_eq!(found.len(), 1);
             let data = found[0].1.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%");
-            prop_assert_eq!(data, without_markers(&text));
+            prop_assert_eq!(data, without_markers(&text, MARKERS));
             prop_assert!(!line.contains("##["));
         }
     }
@@ -437,7 +406,7 @@ mod tests {
 
     #[test]
     fn commands_are_written_as_the_runner_reads_them() {
-        let commands = Commands::default();
+        let mut commands = Commands::default();
         let location = Some(Location { file: "a,b:c.py".into(), line: Some(3), column: Some(7) });
         let annotation = Annotation {
             level: Level::Warning,
@@ -448,7 +417,7 @@ mod tests {
         let lines = [
             commands.annotation(&annotation),
             commands.mask("a\nb").unwrap(),
-            commands.group_start("50%\n::error::x"),
+            commands.group_start("50%\n::error::x", Timestamp::from_millis(0)),
         ];
         assert_snapshot!(lines.join("\n"), @r"
         ::warning file=a%2Cb%3Ac.py,line=3,col=7,title=t%3A 50%25::one%0Atwo 100%25
