@@ -1,5 +1,6 @@
 //! What a run looks like as a file: a table of formats, each a function of the digest.
 
+pub mod dotenv;
 pub mod junit;
 pub mod markdown;
 pub mod outputs;
@@ -42,6 +43,12 @@ pub const FORMATS: &[Format] = &[
         file_name: "outputs.env",
         about: "one `key=value` per line",
         render: outputs::render,
+    },
+    Format {
+        name: "dotenv",
+        file_name: "gitlab.env",
+        about: "variables for later jobs of GitLab",
+        render: dotenv::render,
     },
     Format {
         name: "text",
