@@ -28,7 +28,7 @@ fn shown(provider: &str, journal: &Journal) -> String {
         let token = rest.lines().next().unwrap().to_owned();
         text = text.replace(&token, "TOKEN").replacen("::stop-commands::TOKEN", "::stop::TOKEN", 1);
     }
-    text
+    text.replace('\u{1b}', "ESC").replace('\r', "CR")
 }
 
 #[test]
@@ -134,6 +134,123 @@ fn a_failure_elsewhere() {
     ✗ Loop failed: failed (3 iterations, 11.8s)
     · failure: `check` said no in 3 of 3 iterations
     "#);
+}
+
+#[test]
+fn a_success_on_gitlab() {
+    assert_snapshot!(shown("gitlab", &succeeding()), @r#"
+    ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+    ESC[0Ksection_start:1763682527:step_1_1763682527015[collapsed=true]CRESC[0K[1/20] check → mypy src/
+    │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+    │ src/app.py:9:5: error: Missing return statement  [return]
+    │ Found 2 errors in 1 file (checked 4 source files)
+    ESC[0Ksection_end:1763682529:step_1_1763682527015CRESC[0K
+    ✗ no (exit 1, 2.3s) → fix
+    ESC[0Ksection_start:1763682529:step_2_1763682529380[collapsed=true]CRESC[0K[1/20] fix → ruff check --fix src/
+    ESC[0Ksection_end:1763682531:step_2_1763682529380CRESC[0K
+    ✓ exit 0 (2.3s) → check
+    ESC[0Ksection_start:1763682531:step_3_1763682531740[collapsed=true]CRESC[0K[2/20] check → mypy src/
+    │ Success: no issues found
+    ESC[0Ksection_end:1763682534:step_3_1763682531740CRESC[0K
+    ✓ yes (exit 0, 2.3s) → done
+    ✓ Loop completed: done (2 iterations, 7.0s)
+    · success: `check` said yes
+    "#);
+}
+
+#[test]
+fn a_success_on_azure() {
+    assert_snapshot!(shown("azure", &succeeding()), @r#"
+    ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+    ##[group][1/20] check → mypy src/
+    │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+    │ src/app.py:9:5: error: Missing return statement  [return]
+    │ Found 2 errors in 1 file (checked 4 source files)
+    ##[endgroup]
+    ✗ no (exit 1, 2.3s) → fix
+    ##[group][1/20] fix → ruff check --fix src/
+    ##[endgroup]
+    ✓ exit 0 (2.3s) → check
+    ##[group][2/20] check → mypy src/
+    │ Success: no issues found
+    ##[endgroup]
+    ✓ yes (exit 0, 2.3s) → done
+    ✓ Loop completed: done (2 iterations, 7.0s)
+    · success: `check` said yes
+    "#);
+}
+
+#[test]
+fn a_success_on_buildkite() {
+    assert_snapshot!(shown("buildkite", &succeeding()), @r#"
+    ~~~ ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+    --- [1/20] check → mypy src/
+    │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+    │ src/app.py:9:5: error: Missing return statement  [return]
+    │ Found 2 errors in 1 file (checked 4 source files)
+    ~~~ ✗ no (exit 1, 2.3s) → fix
+    --- [1/20] fix → ruff check --fix src/
+    ~~~ ✓ exit 0 (2.3s) → check
+    --- [2/20] check → mypy src/
+    │ Success: no issues found
+    ~~~ ✓ yes (exit 0, 2.3s) → done
+    +++ ✓ Loop completed: done (2 iterations, 7.0s)
+    · success: `check` said yes
+    "#);
+}
+
+#[test]
+fn a_failure_on_buildkite_is_open_from_the_step_that_decided() {
+    assert_snapshot!(shown("buildkite", &short()), @"
+    ~~~ ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+    --- [1/20] check → mypy src/
+    │ --- a
+    │ +++ b
+    ~~~ ✗ no (exit 1, 2.3s) → failed
+    +++ ── the step that decided: [1/20] check → mypy src/
+    │ --- a
+    │ +++ b
+    ── ✗ no (exit 1, 2.3s)
+    ✗ Loop failed: failed (1 iteration, 2.3s)
+    · failure: `check` said no
+    ");
+}
+
+#[test]
+fn a_success_on_teamcity() {
+    assert_snapshot!(shown("teamcity", &succeeding()), @r#"
+    ▶ fix-types: at most 20 iterations, run fix-types-20251120T234847-1f2e
+    ##teamcity[blockOpened name='|[1/20|] check → mypy src/']
+    │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
+    │ src/app.py:9:5: error: Missing return statement  [return]
+    │ Found 2 errors in 1 file (checked 4 source files)
+    ##teamcity[blockClosed name='|[1/20|] check → mypy src/']
+    ✗ no (exit 1, 2.3s) → fix
+    ##teamcity[blockOpened name='|[1/20|] fix → ruff check --fix src/']
+    ##teamcity[blockClosed name='|[1/20|] fix → ruff check --fix src/']
+    ✓ exit 0 (2.3s) → check
+    ##teamcity[blockOpened name='|[2/20|] check → mypy src/']
+    │ Success: no issues found
+    ##teamcity[blockClosed name='|[2/20|] check → mypy src/']
+    ✓ yes (exit 0, 2.3s) → done
+    ✓ Loop completed: done (2 iterations, 7.0s)
+    · success: `check` said yes
+    "#);
+}
+
+/// A check that fails at once.
+fn short() -> Journal {
+    let mut journal = Journal::start();
+    journal.step(("check", 1), "mypy src/", (1, "--- a\n+++ b\n"), "no", "failed");
+    journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+    journal
+}
+
+#[test]
+fn what_has_no_commands_gets_the_plain_log() {
+    for name in ["circleci", "jenkins"] {
+        assert_eq!(shown(name, &failing()), shown("plain", &failing()));
+    }
 }
 
 #[test]

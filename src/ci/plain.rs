@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::github::reporter::Reporter;
-use super::{Lookup, Service, Subject, Wanted};
+use super::{Lookup, Service};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, Level, Tree};
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, Places};
+use crate::report::digest::Digest;
 
 pub(super) const NAMES: &[&str] = &["plain"];
 
@@ -31,27 +30,8 @@ impl Service for Plain {
         Box::new(Self)
     }
 
-    fn refusal(&self, _env: Lookup<'_>) -> Option<String> {
-        None
-    }
-
-    fn announce(&self, _places: &Places) -> io::Result<()> {
-        Ok(())
-    }
-
     fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
         Vec::new()
-    }
-
-    fn report(
-        &self,
-        _env: Lookup<'_>,
-        _token: Option<&str>,
-        wanted: &Wanted,
-        _subject: &Subject,
-    ) -> (Option<Reporter>, Vec<String>) {
-        let nobody = "there is no GitHub here that could be told about the run";
-        (None, wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
     }
 }
 
@@ -83,7 +63,10 @@ impl Dialect for Plain {
             }
             place.push_str(": ");
         }
-        self.untrusted(&format!("{place}{level}: {}", one_line(&annotation.message, 1000))).into_owned()
+        let said = one_line(&annotation.message, 1000);
+        // Compilers say themselves how bad it is.
+        let level = if said.to_lowercase().starts_with(level) { String::new() } else { format!("{level}: ") };
+        self.untrusted(&format!("{place}{level}{said}")).into_owned()
     }
 }
 

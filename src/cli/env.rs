@@ -3,32 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Variables that never reach an action: credentials of the runner and its side channels.
-///
-/// The files behind the last group stay where they are, so this prevents accidents and not a determined action of the
-/// same user.
-const WITHHELD: &[&str] = &[
-    "ACTIONS_RUNTIME_TOKEN",
-    "ACTIONS_RUNTIME_URL",
-    "ACTIONS_RESULTS_URL",
-    "ACTIONS_ORCHESTRATION_ID",
-    "ACTIONS_CACHE_",
-    "ACTIONS_ID_TOKEN_REQUEST_",
-    "INPUT_",
-    "STATE_",
-    "GITHUB_ENV",
-    "GITHUB_PATH",
-    "GITHUB_OUTPUT",
-    "GITHUB_STATE",
-    "GITHUB_STEP_SUMMARY",
-    "GITHUB_ARTIFACTS",
-    SUPERVISED,
-    DETACHED,
-    "LL_FAULT",
-];
+use crate::ci;
 
-/// Tokens that an action sees only when asked for.
-const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN"];
+/// Variables of our own that are not for actions.
+const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
 
 /// Words in the names of variables whose values are secrets.
 const SECRET_WORDS: &[&str] = &[
@@ -42,6 +20,7 @@ const SECRET_WORDS: &[&str] = &[
     "PRIVATE_KEY",
     "ACCESS_KEY",
     "CREDENTIAL",
+    "JWT",
 ];
 
 /// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
@@ -123,11 +102,7 @@ impl Env {
     /// Returns what an action inherits.
     pub(super) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
         let mut env = self.variables.clone();
-        env.retain(|name, _| {
-            let withheld = WITHHELD.iter().any(|prefix| name.starts_with(prefix));
-            let token = TOKENS.contains(&name.as_str());
-            !withheld && (pass_token || !token)
-        });
+        env.retain(|name, _| !WITHHELD.contains(&name.as_str()) && !ci::is_withheld(name, pass_token));
         env
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use super::args::Color;
 use super::env::Env;
+use crate::ci::Provider;
 
 /// The terminal, or what stands in its place.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,7 @@ impl Output {
             Color::Never => false,
             Color::Auto if env.get("NO_COLOR").is_some() => false,
             Color::Auto if env.is_on("FORCE_COLOR") || env.is_on("CLICOLOR_FORCE") => true,
-            // The log viewer of the runner shows colours although nothing is a terminal.
-            Color::Auto => (is_terminal && !dumb) || env.is_on("GITHUB_ACTIONS"),
+            Color::Auto => (is_terminal && !dumb) || Provider::detect(&env.lookup()).shows_colours(),
         };
         let is_terminal = io::stdout().is_terminal();
         let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));

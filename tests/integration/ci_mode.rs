@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::common::{CHECK_FIX, Project};
 
-fn timeless(text: &str) -> String {
+pub(crate) fn timeless(text: &str) -> String {
     let text = regex::Regex::new(r"\b\d+(\.\d+)?(ms|s)\b").unwrap().replace_all(text, "TIME");
     let text = regex::Regex::new(r"-\d{8}T\d{6}-[0-9a-f]{6}").unwrap().replace_all(&text, "-ID");
     regex::Regex::new(r"\b[0-9a-f]{32}\b").unwrap().replace_all(&text, "TOKEN").into_owned()

@@ -25,6 +25,7 @@ mod locks;
 mod mcp;
 mod mutations;
 mod processes;
+mod providers;
 mod reported;
 mod reports;
 mod resume;

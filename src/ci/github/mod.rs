@@ -31,6 +31,7 @@ use job::{Job, NoJob};
 use reporter::{Channel, Reporter};
 use status::Status;
 
+use super::job::{Job as CiJob, Variables};
 use super::{Lookup, Service, Subject, Wanted};
 use crate::report::annotations::{Tree, annotations};
 use crate::report::dialect::Dialect;
@@ -38,6 +39,35 @@ use crate::report::digest::{Digest, Places};
 use crate::report::formats::{outputs, summary};
 
 pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
+
+/// Credentials of the runner, and the files by which a step speaks to it. The files stay where they are, so that
+/// keeping their names prevents accidents and not a determined action of the same user.
+pub(super) const WITHHELD: &[&str] = &[
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_RUNTIME_URL",
+    "ACTIONS_RESULTS_URL",
+    "ACTIONS_ORCHESTRATION_ID",
+    "ACTIONS_CACHE_",
+    "ACTIONS_ID_TOKEN_REQUEST_",
+    "INPUT_",
+    "STATE_",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_OUTPUT",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_ARTIFACTS",
+];
+
+/// The token of the job.
+pub(super) const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"];
+
+const VARIABLES: Variables = Variables {
+    workspace: "GITHUB_WORKSPACE",
+    name: "GITHUB_JOB",
+    run: "GITHUB_RUN_ID",
+    attempt: "GITHUB_RUN_ATTEMPT",
+};
 
 /// The ones that imitate GitHub set its variable as well as their own.
 pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
@@ -57,6 +87,7 @@ enum Flavour {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Github {
     flavour: Flavour,
+    job: CiJob,
     output: Option<PathBuf>,
     summary: Option<PathBuf>,
 }
@@ -70,7 +101,8 @@ impl Github {
             _ => Flavour::Github,
         };
         let file = |name| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { flavour, output: file("GITHUB_OUTPUT"), summary: file("GITHUB_STEP_SUMMARY") }
+        let job = CiJob::read(env, &VARIABLES);
+        Self { flavour, job, output: file("GITHUB_OUTPUT"), summary: file("GITHUB_STEP_SUMMARY") }
     }
 }
 
@@ -85,6 +117,14 @@ impl Service for Github {
 
     fn dialect(&self) -> Box<dyn Dialect> {
         Box::new(Commands::default())
+    }
+
+    fn job(&self) -> CiJob {
+        self.job.clone()
+    }
+
+    fn shows_colours(&self) -> bool {
+        true
     }
 
     /// With that variable set, a line on the log can change the environment of later steps.

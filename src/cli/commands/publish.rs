@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::base::text::one_line;
 use crate::ci::github::reporter::{Report, Reporter};
+use crate::ci::job::Job;
 use crate::ci::{Provider, Subject, Wanted};
 use crate::cli::args::{Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
@@ -44,23 +44,22 @@ pub(super) struct Publication {
 impl Publication {
     pub(super) fn new(
         manner: &Manner,
-        env: &Env,
         provider: Provider,
         prepared: &Prepared,
         files: &RunFiles,
         bundler: Option<Bundler>,
     ) -> Self {
         let root = prepared.located.root.clone();
-        let workspace = env.get("GITHUB_WORKSPACE").map_or_else(|| root.clone(), PathBuf::from);
+        let job = provider.job();
         let directory = manner.report_dir.clone();
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let saver = bundler.map(|bundler| Rc::new(Saver::new(bundler, files.clone(), reports)));
         Self {
             provider,
             directory,
-            artifact_name: artifact_name(env, &prepared.machine.name.file_stem(), files),
+            artifact_name: artifact_name(&job, &prepared.machine.name.file_stem(), files),
+            workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
-            workspace,
             running: files.clone(),
             saver,
             reporter: None,
@@ -212,17 +211,9 @@ fn shown(path: &Path, workspace: &Path) -> String {
 }
 
 /// Names the artifact so that no two jobs and attempts of a run collide.
-fn artifact_name(env: &Env, name: &str, files: &RunFiles) -> String {
-    let clean = |text: &str| -> String {
-        text.chars()
-            .map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
-            .collect()
-    };
-    match (env.get("GITHUB_RUN_ID"), env.get("GITHUB_RUN_ATTEMPT")) {
-        (Some(run), attempt) => {
-            let job = clean(&one_line(env.get("GITHUB_JOB").unwrap_or("job"), 60));
-            format!("ll-loop-{name}-{job}-r{}-a{}", clean(run), clean(attempt.unwrap_or("1")))
-        }
-        (None, _) => format!("ll-loop-{}", files.instance()),
+fn artifact_name(job: &Job, name: &str, files: &RunFiles) -> String {
+    match &job.key {
+        Some(key) => format!("ll-loop-{name}-{key}"),
+        None => format!("ll-loop-{}", files.instance()),
     }
 }

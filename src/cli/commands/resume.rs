@@ -59,7 +59,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     } else {
         None
     };
-    let manner = run::at_home(&args.manner, &prepared)?;
+    let manner = run::at_home(&args.manner, &face, &prepared)?;
     let cancelling = Cancelling::listen()?;
     cancelling.block_on(async |mut cancel| {
         let clock = Clock::start();

@@ -88,7 +88,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
-    let manner = at_home(&args.manner, &prepared)?;
+    let manner = at_home(&args.manner, &face, &prepared)?;
     let in_ci = matches!(face, Face::Ci(_));
     let Prepared { machine, library, .. } = &mut prepared;
     let decided = agents::decide(&args.manner.llm, machine, library, in_ci, env, output)?;
@@ -137,7 +137,7 @@ fn skip(
     prepared: &Prepared,
     not_run: NotRun,
 ) -> Result<u8, CliError> {
-    let manner = at_home(&args.manner, prepared)?;
+    let manner = at_home(&args.manner, face, prepared)?;
     let name = &prepared.machine.name;
     let said = format!("✓ {name}: {}", Digest::of_none(not_run.clone()).sentence());
     let said = match face {
@@ -152,7 +152,7 @@ fn skip(
     if let Err(error) = files.make_directory() {
         output.warning(&format!("there will be no reports: {error}"));
     }
-    let mut publication = Publication::new(&manner, env, provider, prepared, &files, None);
+    let mut publication = Publication::new(&manner, provider, prepared, &files, None);
     publication.begin(&manner.report, env, name.as_str(), output);
     for warning in publication.publish_none(not_run) {
         output.warning(&warning);
@@ -336,7 +336,7 @@ impl Launch<'_> {
         let Scene { manner, env, output, face, prepared, redactor } = scene;
         let mut publication = publisher(&face, manner).map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Publication::new(manner, env, provider, &prepared, &files, Some(bundler))
+            Publication::new(manner, provider, &prepared, &files, Some(bundler))
         });
         if let Some(publication) = &mut publication {
             publication.announce(output);
@@ -404,9 +404,12 @@ fn checkpoints(manner: &Manner, publication: Option<&Publication>, output: &Outp
 }
 
 /// Moves to the directory where the loop is at home, so that actions start there; paths of the command line stay what
-/// they were.
-pub(super) fn at_home(args: &Manner, prepared: &Prepared) -> Result<Manner, CliError> {
+/// they were. A run without a deadline gets that of its job, where the CI system tells it.
+pub(super) fn at_home(args: &Manner, face: &Face, prepared: &Prepared) -> Result<Manner, CliError> {
     let mut args = args.clone();
+    if let Face::Ci(provider) = face {
+        args.deadline = args.deadline.or_else(|| provider.job().time_left(Clock::start().now()));
+    }
     args.report_dir = args.report_dir.map(|directory| absolute(&directory));
     let root = &prepared.located.root;
     std::env::set_current_dir(root).map_err(|error| {

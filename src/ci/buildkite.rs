@@ -1,0 +1,169 @@
+//! Buildkite: lines that begin with `---`, `+++` or `~~~` are the headings of groups, which last until the next one.
+//!
+//! Headings are known at the beginning of a line only, where every line of ours has a sign of its own. Its annotations
+//! come from a program of the agent, `buildkite-agent annotate`; ll-loop starts no programs of CI systems, so that they
+//! are lines of the log here, and `summary.md` can be given to that program by the step.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::job::{Job, Variables};
+use super::plain::{Plain, one_clean_line};
+use super::{Lookup, Service, annotate};
+use crate::base::time::Timestamp;
+use crate::report::annotations::{Annotation, Tree};
+use crate::report::dialect::Dialect;
+use crate::report::digest::Digest;
+
+pub(super) const NAMES: &[&str] = &["buildkite"];
+
+/// Credentials of the agent itself, and the socket by which a job changes its own environment.
+pub(super) const WITHHELD: &[&str] = &["BUILDKITE_AGENT_TOKEN", "BUILDKITE_AGENT_JOB_API_"];
+
+/// The token by which `buildkite-agent` speaks for the job.
+pub(super) const TOKENS: &[&str] = &["BUILDKITE_AGENT_ACCESS_TOKEN"];
+
+const VARIABLES: Variables = Variables {
+    workspace: "BUILDKITE_BUILD_CHECKOUT_PATH",
+    name: "BUILDKITE_STEP_KEY",
+    run: "BUILDKITE_BUILD_NUMBER",
+    // A job that is run again, and each of several that run side by side, is another job.
+    attempt: "BUILDKITE_JOB_ID",
+};
+
+pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+    env("BUILDKITE").is_some().then_some("buildkite")
+}
+
+/// A job of Buildkite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buildkite {
+    job: Job,
+}
+
+impl Buildkite {
+    /// Reads from the environment what the agent says about the job.
+    pub(super) fn new(env: Lookup<'_>) -> Self {
+        Self { job: Job::read(env, &VARIABLES) }
+    }
+}
+
+impl Service for Buildkite {
+    fn name(&self) -> &'static str {
+        "buildkite"
+    }
+
+    fn dialect(&self) -> Box<dyn Dialect> {
+        Box::new(Headings)
+    }
+
+    fn job(&self) -> Job {
+        self.job.clone()
+    }
+
+    fn shows_colours(&self) -> bool {
+        true
+    }
+
+    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+        annotate(&Headings, digest, tree, log).err().into_iter().collect()
+    }
+}
+
+/// The dialect of headings.
+#[derive(Clone, Copy, Debug)]
+struct Headings;
+
+impl Dialect for Headings {
+    fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
+        format!("--- {title}")
+    }
+
+    fn group_end(&mut self, _at: Timestamp) -> Option<String> {
+        None
+    }
+
+    fn between_groups(&self, line: String) -> String {
+        format!("~~~ {line}")
+    }
+
+    fn in_the_open(&self, line: String) -> String {
+        format!("+++ {line}")
+    }
+
+    fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        one_clean_line(text)
+    }
+
+    /// The name of a file is the beginning of the line, and not ours.
+    fn annotation(&self, annotation: &Annotation) -> String {
+        let line = Plain.annotation(annotation);
+        let is_heading = ["---", "+++", "~~~", "^^^"].iter().any(|sign| line.trim_start().starts_with(sign));
+        if is_heading { format!("· {line}") } else { line }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ci::testing::{Shown, hostile, show};
+    use crate::report::annotations::{Level, Location};
+
+    /// What Buildkite finds in a log: the sign of each heading, written from its documentation, stricter where it does
+    /// not say: blanks before a sign do not hide it, and none is needed behind it.
+    fn found(log: &str) -> Vec<&str> {
+        let lines = log.split(['\r', '\n']).map(str::trim_start);
+        let sign = |line: &str| ["---", "+++", "~~~", "^^^"].into_iter().find(|sign| line.starts_with(sign));
+        assert!(!log.contains(['\u{1b}', '\u{9b}']), "{log:?}");
+        lines.filter_map(sign).collect()
+    }
+
+    #[track_caller]
+    fn check(action: &str, lines: &[&str]) {
+        let Shown { log, steps } = show(Headings, action, lines);
+        let mut expected = vec!["~~~"];
+        expected.extend(["---", "~~~"].repeat(steps));
+        expected.push("+++");
+        assert_eq!(found(&log), expected, "{log}");
+    }
+
+    #[test]
+    fn no_output_is_a_heading() {
+        let vectors = [
+            "--- forged",
+            "+++ forged",
+            "~~~ forged",
+            "^^^ +++",
+            "x\r--- forged",
+            "x\r\n^^^ +++",
+            "\u{1b}[0m+++ forged",
+            "\u{1b}_bk;t=1\u{7}--- forged",
+            "\u{1b}]1338;url=http://x;alt=y\u{7}",
+            "\u{2028}--- forged",
+            "  --- forged",
+        ];
+        check("make", &vectors);
+        for vector in vectors {
+            check(vector, &[vector]);
+        }
+        let location = Some(Location { file: "---".into(), line: Some(1), column: None });
+        let annotation =
+            Annotation { level: Level::Error, title: String::new(), message: "x".into(), location };
+        assert_eq!(Headings.annotation(&annotation), "· ---:1: error: x");
+    }
+
+    const PIECES: &[&str] =
+        &["--- ", "+++ ", "~~~ ", "^^^ +++", "---", "-", "+", "~", "^", "\u{1b}_bk;t=1\u{7}", "\u{1b}]1338;"];
+
+    proptest! {
+        #[test]
+        fn buildkite_finds_exactly_our_headings(
+            lines in proptest::collection::vec(hostile(PIECES), 0..12),
+            action in hostile(PIECES),
+        ) {
+            check(&action, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}

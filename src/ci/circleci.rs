@@ -1,0 +1,73 @@
+//! CircleCI: a log without commands. What a run leaves is stored by steps of the job.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::job::{Job, Variables};
+use super::plain::Plain;
+use super::{Lookup, Service, annotate};
+use crate::report::annotations::Tree;
+use crate::report::dialect::Dialect;
+use crate::report::digest::Digest;
+
+pub(super) const NAMES: &[&str] = &["circleci"];
+
+/// Tokens that identify the job elsewhere.
+pub(super) const WITHHELD: &[&str] = &["CIRCLE_OIDC_TOKEN"];
+
+pub(super) const TOKENS: &[&str] = &[];
+
+const VARIABLES: Variables = Variables {
+    workspace: "CIRCLE_WORKING_DIRECTORY",
+    name: "CIRCLE_JOB",
+    // A job that is run again has another number.
+    run: "CIRCLE_BUILD_NUM",
+    // Which of several that share the number.
+    attempt: "CIRCLE_NODE_INDEX",
+};
+
+pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+    env("CIRCLECI").is_some().then_some("circleci")
+}
+
+/// A job of CircleCI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circleci {
+    job: Job,
+}
+
+impl Circleci {
+    /// Reads from the environment what the runner says about the job.
+    pub(super) fn new(env: Lookup<'_>) -> Self {
+        let mut job = Job::read(env, &VARIABLES);
+        // It is given as it was written in the configuration.
+        if let (Some(path), Some(home)) = (&job.workspace, env("HOME"))
+            && let Ok(below) = path.strip_prefix("~")
+        {
+            job.workspace = Some(Path::new(&home).join(below));
+        }
+        Self { job }
+    }
+}
+
+impl Service for Circleci {
+    fn name(&self) -> &'static str {
+        "circleci"
+    }
+
+    fn dialect(&self) -> Box<dyn Dialect> {
+        Box::new(Plain)
+    }
+
+    fn job(&self) -> Job {
+        self.job.clone()
+    }
+
+    fn shows_colours(&self) -> bool {
+        true
+    }
+
+    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+        annotate(&Plain, digest, tree, log).err().into_iter().collect()
+    }
+}

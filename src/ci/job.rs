@@ -1,0 +1,72 @@
+//! What a CI system says about the job that a run is part of.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Lookup;
+use crate::base::text::one_line;
+use crate::base::time::Timestamp;
+
+/// The runner needs some time after us, to upload what the job leaves.
+const AFTERWARDS: Duration = Duration::from_mins(1);
+
+/// What is known about the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// The directory that paths in results are relative to.
+    pub workspace: Option<PathBuf>,
+    /// What tells the job from every other one, its own retries included, in the name of a file: `check-r77-a2`.
+    pub key: Option<String>,
+    /// When the job is ended, whatever it does.
+    pub(super) limit: Option<Timestamp>,
+}
+
+/// The variables in which a CI system says it; an empty name where it does not.
+pub(super) struct Variables {
+    pub(super) workspace: &'static str,
+    pub(super) name: &'static str,
+    pub(super) run: &'static str,
+    pub(super) attempt: &'static str,
+}
+
+impl Job {
+    /// Reads what the environment says.
+    pub(super) fn read(env: Lookup<'_>, variables: &Variables) -> Self {
+        let value = |name: &str| env(name).filter(|value| !value.is_empty());
+        let key = value(variables.run).map(|run| {
+            let name = value(variables.name).map_or_else(|| "job".to_owned(), |name| one_line(&name, 60));
+            let attempt = value(variables.attempt).unwrap_or_else(|| "1".to_owned());
+            format!("{}-r{}-a{}", clean(&name), clean(&run), clean(&attempt))
+        });
+        Self { workspace: value(variables.workspace).map(PathBuf::from), key, limit: None }
+    }
+
+    /// Returns how long a run that begins now may last, so that the job comes to its own end; nothing when the job's
+    /// limit is not known.
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        // A limit that has passed is none: this job still runs.
+        let left = self.limit.map(|limit| limit.since(now)).filter(|left| !left.is_zero())?;
+        Some(left.saturating_sub(AFTERWARDS).max(left / 2))
+    }
+}
+
+fn clean(text: &str) -> String {
+    let kept = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.chars().map(|c| if kept(c) { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_before_its_job_does() {
+        let at = |seconds: i64| Timestamp::from_millis(1_763_682_527_000 + seconds * 1000);
+        let left = |limit: Option<i64>| Job { limit: limit.map(at), ..Job::default() }.time_left(at(0));
+        assert_eq!(left(None), None);
+        assert_eq!(left(Some(3600)), Some(Duration::from_mins(59)));
+        assert_eq!(left(Some(80)), Some(Duration::from_secs(40)));
+        assert_eq!(left(Some(0)), None);
+        assert_eq!(left(Some(-5)), None);
+    }
+}
