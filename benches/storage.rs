@@ -87,8 +87,7 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
         let events = engine.handle(input, Duration::ZERO);
         let written =
             journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&machine.name)).unwrap();
-        let mut content = snapshot::snapshot(&engine, &around, at, journal.last_seq());
-        journal.redact(&mut content);
+        let content = snapshot::snapshot(&engine, &around, at, journal.last_seq(), journal.redactor());
         snapshot::write(&files, &content).unwrap();
         took.push(began.elapsed());
         assert!(!written.is_empty());

@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod diagnostic;
+pub mod escape;
 pub mod name;
 pub mod node;
 pub mod path;

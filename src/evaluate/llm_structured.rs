@@ -199,7 +199,7 @@ fn fenced(text: &str) -> String {
 
 fn kept(answer: &Value) -> Value {
     let text = answer.to_string();
-    if text.len() <= KEPT { answer.clone() } else { tail(&text, KEPT).into() }
+    if text.len() <= KEPT { answer.clone() } else { format!("…{}", tail(&text, KEPT)).into() }
 }
 
 /// Returns why a value does not satisfy a schema, if it does not.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::base::text::tail;
+use crate::base::redact::Redactor;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::Engine;
 use crate::engine::event::TAIL;
@@ -35,15 +35,21 @@ pub struct Surroundings {
     pub host: String,
 }
 
-/// Makes the content of the file.
-pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last_seq: u64) -> Value {
+/// Makes the content of the file, without secrets.
+pub fn snapshot(
+    engine: &Engine<'_>,
+    around: &Surroundings,
+    now: Timestamp,
+    last_seq: u64,
+    redactor: &Redactor,
+) -> Value {
     let (run, start) = (engine.run(), engine.start());
     let complete = match run.phase() {
         Phase::Done(complete) => Some(complete),
         Phase::Waiting(_) | Phase::Deciding(_) => None,
     };
     let current = run.current().unwrap_or_else(|| engine.machine().name_of(engine.machine().initial));
-    json!({
+    let mut content = json!({
         "schema": SCHEMA,
         "loop": start.event.r#loop,
         "instance": start.event.run_id,
@@ -54,8 +60,8 @@ pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last
         "step": run.step(),
         "cycle": run.cycle(),
         "attempt": run.attempt(),
-        "captured": captured(run),
-        "prev": run.prev().map(result),
+        "captured": captured(run, redactor),
+        "prev": run.prev().map(|prev| result(prev, redactor)),
         "last_result": run.evaluation().map(|seen| json!({ "verdict": seen.verdict, "details": seen.details })),
         "context": start.context,
         "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
@@ -73,7 +79,9 @@ pub fn snapshot(engine: &Engine<'_>, around: &Surroundings, now: Timestamp, last
         "pid": around.pid,
         "host": around.host,
         "last_seq": last_seq,
-    })
+    });
+    redactor.json(&mut content);
+    content
 }
 
 /// Replaces the file. Half a file is never seen: the new one takes the place of the old one in one step.
@@ -129,18 +137,19 @@ pub fn status(outcome: Option<Outcome>) -> &'static str {
     }
 }
 
-fn captured(run: &Run) -> Value {
-    Value::Object(run.captured().iter().map(|(name, seen)| (name.clone(), result(seen))).collect())
+fn captured(run: &Run, redactor: &Redactor) -> Value {
+    let captured = run.captured().iter().map(|(name, seen)| (name.clone(), result(seen, redactor)));
+    Value::Object(captured.collect())
 }
 
 /// Streams are cut to their ends: the cost of a step must not grow with what earlier steps printed.
-fn result(result: &StateResult) -> Value {
+fn result(result: &StateResult, redactor: &Redactor) -> Value {
     let seen = &result.seen;
     let output = seen.stdout.without_line_end();
     json!({
         "state": result.state,
-        "output": tail(output, TAIL),
-        "stderr": tail(seen.stderr.without_line_end(), TAIL),
+        "output": redactor.tail(output, TAIL),
+        "stderr": redactor.tail(seen.stderr.without_line_end(), TAIL),
         "exit_code": seen.exit_code,
         "duration_ms": millis(seen.duration),
         "verdict": result.verdict,

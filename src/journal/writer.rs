@@ -5,8 +5,6 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::time::Timestamp;
@@ -101,9 +99,9 @@ impl Journal {
         self.seq
     }
 
-    /// Hides secrets in a value before it is written elsewhere.
-    pub fn redact(&self, value: &mut Value) {
-        self.redactor.json(value);
+    /// Returns what hides secrets in what is written elsewhere.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Hides secrets in whole streams, before anything is cut: the end of a cut secret would be none any more.
@@ -111,7 +109,13 @@ impl Journal {
         if self.redactor.is_empty() {
             return complete;
         }
-        let clean = |text: &Text| text.with(self.redactor.text(text.as_str()).into_owned());
+        let clean = |text: &Text| {
+            let clean = self.redactor.text(text.as_str());
+            // What came before is lost, and with it perhaps the beginning of a secret.
+            let is_cut = text.is_truncated() && text.elsewhere().is_none();
+            let kept = if is_cut { self.redactor.whole_end(&clean, usize::MAX) } else { &clean };
+            text.with(kept.to_owned())
+        };
         let ActionComplete { step, seen, usage } = complete;
         let (stdout, stderr) = (clean(&seen.stdout), clean(&seen.stderr));
         ActionComplete { step, seen: Observation { stdout, stderr, ..seen }, usage }
@@ -123,6 +127,12 @@ impl Journal {
         }
         let mut value = serde_json::to_value(&stamped)?;
         self.redactor.json(&mut value);
+        if let Ok(clean) = serde_json::from_value(value) {
+            return Ok(clean);
+        }
+        // Someone's password is a word of the format, such as `success`.
+        let mut value = serde_json::to_value(&stamped)?;
+        self.redactor.json_but_words(&mut value);
         Ok(serde_json::from_value(value)?)
     }
 

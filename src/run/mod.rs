@@ -153,8 +153,8 @@ impl World {
         let written = self.journal.append(events, (now, self.elapsed()), &self.path)?;
         if self.path.len() == 1 {
             // A sub-loop is work of a state of the run; where the run stands does not change with it.
-            let mut content = snapshot::snapshot(engine, &self.surroundings, now, self.journal.last_seq());
-            self.journal.redact(&mut content);
+            let (redactor, last) = (self.journal.redactor(), self.journal.last_seq());
+            let content = snapshot::snapshot(engine, &self.surroundings, now, last, redactor);
             snapshot::write(&self.files, &content)?;
         }
         for event in &written {
