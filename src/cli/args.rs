@@ -259,9 +259,12 @@ pub(super) struct ResumeArgs {
     /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
     #[arg(value_name = "LOOP|RUN", required_unless_present = "from")]
     pub(super) name: Option<String>,
-    /// Take the run over from a bundle: a file, or a directory with one in it
+    /// Take the run over from elsewhere: the path of a bundle, `run:ID`, `run:latest` or `artifact:NAME` on GitHub
     #[arg(long, value_name = "BUNDLE")]
     pub(super) from: Option<String>,
+    /// With `--from`: the repository on GitHub, when it is not that of the job
+    #[arg(long, value_name = "OWNER/NAME", requires = "from")]
+    pub(super) repo: Option<String>,
     #[command(flatten)]
     pub(super) manner: Manner,
     /// Go on although the loop file is not what it was

@@ -28,7 +28,7 @@ pub struct Point<'p> {
 /// A job that takes a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The id of its workflow run.
+    /// The id of its workflow run; empty when it is no job.
     pub run: String,
     /// The attempt.
     pub attempt: u32,
@@ -121,6 +121,10 @@ pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError
 
 /// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
 fn is_over(api: &Api, repository: &str, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
+    if holder.run.is_empty() {
+        // Somebody at a desk: nobody knows when they are done.
+        return Ok(false);
+    }
     if holder.run == us.run {
         return Ok(holder.attempt < us.attempt);
     }

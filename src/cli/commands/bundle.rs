@@ -179,7 +179,8 @@ pub(super) fn here(git: &Git, env: &Env) -> Option<String> {
     of_github().or_else(|| git.line(&["remote", "get-url", "origin"]).ok()).and_then(|url| repository(&url))
 }
 
-fn job(env: &Env) -> Option<String> {
+/// Returns where people look the job up.
+pub(super) fn job(env: &Env) -> Option<String> {
     let of_github = || {
         let (server, repository) = (env.get("GITHUB_SERVER_URL")?, env.get("GITHUB_REPOSITORY")?);
         let (run, attempt) = (env.get("GITHUB_RUN_ID")?, env.get("GITHUB_RUN_ATTEMPT").unwrap_or("1"));

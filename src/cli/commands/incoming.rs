@@ -5,10 +5,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::base::name::LoopName;
+use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::bundle::place::{Standing, compare, place};
 use crate::bundle::tree::{self, RestoreError};
+use crate::ci::github::api::Api;
+use crate::ci::github::artifacts::PREFIX;
+use crate::ci::github::lease::{Holder, Point, Taken, take};
+use crate::cli::args::ResumeArgs;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
@@ -19,8 +25,10 @@ use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::process::git::Git;
 
-use super::bundle::here;
+use super::bundle::{here, job};
+use super::fetch::Asked;
 use super::prepare::Prepared;
+use super::run::host;
 
 /// A run that was unpacked and is not yet here.
 pub(super) struct Incoming {
@@ -34,9 +42,38 @@ pub(super) struct Incoming {
     pub(super) files: RunFiles,
     /// How it began.
     pub(super) began: LoopStart,
+    /// The repository on GitHub that it comes from: other jobs could go on with it as well.
+    remote: Option<(Api, String)>,
 }
 
 impl Incoming {
+    /// Gets a run from wherever it is: a path, or an artifact on GitHub.
+    pub(super) fn get(from: &str, args: &ResumeArgs, env: &Env, output: &Output) -> Result<Self, CliError> {
+        let artifact = from.strip_prefix("artifact:").filter(|name| !name.is_empty());
+        let Some(what) = artifact.or(Some(from).filter(|from| from.starts_with("run:"))) else {
+            return Self::open(Path::new(from), from);
+        };
+        let loop_name = args.name.as_ref().and_then(|name| LoopName::parse(name).ok());
+        let prefix =
+            loop_name.map_or_else(|| PREFIX.to_owned(), |name| format!("{PREFIX}{}-", name.file_stem()));
+        let asked = Asked {
+            what,
+            run: None,
+            repository: args.repo.as_deref(),
+            prefix: &prefix,
+            allow_untrusted: args.manner.allow_untrusted,
+            env,
+            output,
+        };
+        let mut zip = tempfile::NamedTempFile::new()
+            .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
+        let (name, _) = asked.fetch(zip.as_file_mut())?;
+        let incoming = Self::open(zip.path(), &format!("the artifact {name}"))?;
+        // Without a token nobody can be kept from it.
+        let remote = env.token().map(|_| asked.remote()).transpose()?;
+        Ok(Self { remote, ..incoming })
+    }
+
     /// Checks a bundle and unpacks it. Nothing of the checkout is changed yet.
     pub(super) fn open(path: &Path, shown: &str) -> Result<Self, CliError> {
         let cwd =
@@ -68,7 +105,7 @@ impl Incoming {
         let began = ends.start.map(|(_, start)| start).filter(|start| start.run_id == instance);
         let began =
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
-        Ok(Self { manifest, unpacked, shown: shown.to_owned(), root, files, began })
+        Ok(Self { manifest, unpacked, shown: shown.to_owned(), root, files, began, remote: None })
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.
@@ -124,6 +161,7 @@ impl Incoming {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }
+        self.lease(env, output)?;
         if let Some(saved) = &self.manifest.tree {
             let objects = self.unpacked.path().join("tree.bundle");
             let objects = objects.exists().then_some(objects.as_path());
@@ -155,6 +193,38 @@ pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
         OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
         OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
             refused.help("fetch it again from the job that wrote it; nothing was changed here")
+        }
+    }
+}
+
+impl Incoming {
+    /// Takes the run for this job alone, where other jobs can get it as well.
+    fn lease(&self, env: &Env, output: &Output) -> Result<(), CliError> {
+        let Some((api, repository)) = &self.remote else { return Ok(()) };
+        let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
+        let Some(commit) = base.or_else(|| env.get("GITHUB_SHA")) else { return Ok(()) };
+        let instance = self.files.instance();
+        let point = Point { repository, instance, seq: self.manifest.last_seq, commit };
+        let us = Holder::new(
+            env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
+            env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
+            job(env).unwrap_or_else(host),
+        );
+        match take(api, &point, &us) {
+            Ok(Taken::Ours) => Ok(()),
+            Ok(Taken::Theirs(holder)) => Err(CliError::invalid(format!(
+                "another job has taken the run {instance}: {}",
+                one_line(&holder.url, 300)
+            ))
+            .code(exit::LOCKED)
+            .help("follow it there; when it is over and left the run unfinished, take the run from it")),
+            Err(error) => {
+                let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+                output.warning(&format!(
+                    "nothing keeps another job from going on with this run: {error}{help}"
+                ));
+                Ok(())
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) mod version;
 mod background;
 mod changes;
 mod claim;
+mod fetch;
 mod git;
 mod incoming;
 mod prepare;

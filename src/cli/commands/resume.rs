@@ -41,7 +41,7 @@ use super::worktree::Worktree;
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let face = run::face(&args.manner, env)?;
-    let incoming = args.from.as_ref().map(|from| Incoming::open(Path::new(from), from)).transpose()?;
+    let incoming = args.from.as_ref().map(|from| Incoming::get(from, args, env, output)).transpose()?;
     let (root, files, began) = match &incoming {
         Some(incoming) => (incoming.root.clone(), incoming.files.clone(), incoming.began.clone()),
         None => left_here(args.name.as_deref().unwrap_or_default(), output)?,

@@ -1,0 +1,231 @@
+//! Artifacts of loops are fetched: from the runner's own service where they are of this run, from GitHub's REST API
+//! otherwise, and only what the repository's own code made.
+
+use std::fs::File;
+
+use crate::ci::Provider;
+use crate::ci::github::api::Api;
+use crate::ci::github::artifacts::{
+    self, Found, Origin, Repository, latest, named, newest, of_run, origin, repository_id,
+};
+use crate::ci::github::fault::ArtifactError;
+use crate::ci::github::results::{Downloaded, Results, check_name};
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::cli::output::Output;
+
+/// The most bytes of a zip file that is fetched.
+const MAX_ZIP: u64 = 4 << 30;
+
+/// What is to be fetched, and who asks.
+pub(super) struct Asked<'a> {
+    /// The name of an artifact, `run:ID`, or `run:latest`.
+    pub(super) what: &'a str,
+    /// The run that an artifact with that name is of.
+    pub(super) run: Option<u64>,
+    /// Another repository than that of the job.
+    pub(super) repository: Option<&'a str>,
+    /// How the name of an artifact begins that a run is meant to have.
+    pub(super) prefix: &'a str,
+    /// Whether it may be made by the code of strangers.
+    pub(super) allow_untrusted: bool,
+    pub(super) env: &'a Env,
+    pub(super) output: &'a Output,
+}
+
+/// What is asked for.
+enum Wanted<'a> {
+    Name(&'a str),
+    Run(u64),
+    Latest,
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(text: &'a str) -> Result<Self, CliError> {
+        match text.strip_prefix("run:") {
+            Some("latest") => Ok(Self::Latest),
+            Some(run) => run.parse().map(Self::Run).map_err(|_| {
+                CliError::invalid(format!("`{text}` names no run"))
+                    .help("write `run:` and the number of a run, or `run:latest`")
+            }),
+            None => check_name(text)
+                .map(|()| Self::Name(text))
+                .map_err(|error| fault("nothing is fetched".to_owned(), &error)),
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Fetches the zip file, and returns the name of the artifact.
+    pub(super) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), CliError> {
+        let wanted = Wanted::parse(self.what)?;
+        if self.run.is_some() && !matches!(wanted, Wanted::Name(_)) {
+            let message = format!("`{}` and `--run` both name a run", self.what);
+            return Err(CliError::invalid(message).help("give the name of an artifact with `--run`"));
+        }
+        let (name, fetched) = match self.of_this_run(&wanted, zip).map_err(|error| self.failed(&error))? {
+            Some(fetched) => fetched,
+            None => self.elsewhere(&wanted, zip)?,
+        };
+        mask(&fetched.secrets, self.env, self.output);
+        if !fetched.verified {
+            self.output.warning(&format!("`{name}` has no digest that it could be compared with"));
+        }
+        Ok((name, fetched))
+    }
+
+    /// Returns the repository that is asked, and a client for it.
+    pub(super) fn remote(&self) -> Result<(Api, String), CliError> {
+        let repository = self.repository.or_else(|| self.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
+            CliError::invalid("no repository is named")
+                .help("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
+        })?;
+        let api = Api::from_env(&self.env.lookup(), self.env.token().map(str::to_owned));
+        Ok((api.map_err(|error| self.failed(&error.into()))?, repository.to_owned()))
+    }
+
+    fn failed(&self, error: &ArtifactError) -> CliError {
+        fault(format!("`{}` is not fetched", self.what), error)
+    }
+
+    /// Fetches an artifact of the run that is going on from the runner's service, where it is there.
+    fn of_this_run(
+        &self,
+        wanted: &Wanted<'_>,
+        zip: &mut File,
+    ) -> Result<Option<(String, Downloaded)>, ArtifactError> {
+        let env = self.env;
+        let is_this_run = |run: u64| env.get("GITHUB_RUN_ID") == Some(run.to_string().as_str());
+        let is_here = self.repository.is_none_or(|repo| env.get("GITHUB_REPOSITORY") == Some(repo));
+        let run = match wanted {
+            Wanted::Name(_) => self.run,
+            Wanted::Run(run) => Some(*run),
+            Wanted::Latest => return Ok(None),
+        };
+        if !is_here || !run.is_none_or(is_this_run) {
+            return Ok(None);
+        }
+        let Some(results) = Results::from_env(&env.lookup())? else { return Ok(None) };
+        let name = match wanted {
+            Wanted::Name(name) => (*name).to_owned(),
+            Wanted::Run(_) | Wanted::Latest => {
+                let found: Vec<Found> = results.list(None)?.into_iter().map(Found::from).collect();
+                self.latest(found)?.name
+            }
+        };
+        match results.download(&name, zip, MAX_ZIP) {
+            Ok(fetched) => Ok(Some((name, fetched))),
+            // Without `--run`, another run may have it.
+            Err(ArtifactError::Absent(_)) if run.is_none() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches an artifact through the REST API.
+    fn elsewhere(&self, wanted: &Wanted<'_>, zip: &mut File) -> Result<(String, Downloaded), CliError> {
+        let (api, repository) = self.remote()?;
+        let parsed = Repository::parse(&repository).ok_or_else(|| {
+            CliError::invalid(format!("`{repository}` is no repository")).help("write `OWNER/NAME`")
+        })?;
+        let here = self.env.get("GITHUB_REPOSITORY");
+        let own = self.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository));
+        let own = match own.and_then(|id| id.parse().ok()) {
+            Some(id) => id,
+            None => repository_id(&api, &parsed).map_err(|error| self.failed(&error))?,
+        };
+        let found = self.find(wanted, &api, &parsed, own).map_err(|error| self.failed(&error))?;
+        // What this run itself made is as good as the rest of it.
+        let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
+        match origin(&found, Some(own)) {
+            Origin::Own => {}
+            Origin::Foreign if is_of_this_run || self.allow_untrusted => {}
+            Origin::Unknown => {
+                self.output.warning(&format!("the server does not say whose code made `{}`", found.name));
+            }
+            Origin::Foreign => {
+                let message = format!("`{}` was made by code that is not that of `{repository}`", found.name);
+                let help = "a pull request from a fork stores its artifacts here too; look at the run before you use them";
+                return Err(CliError::invalid(message).help(help));
+            }
+        }
+        let fetched = artifacts::download(&api, &parsed, &found, zip, MAX_ZIP);
+        Ok((found.name, fetched.map_err(|error| self.failed(&error))?))
+    }
+
+    /// Finds the artifact that is meant. Own ones that are still there come first, whatever else there is.
+    fn find(
+        &self,
+        wanted: &Wanted<'_>,
+        api: &Api,
+        repository: &Repository,
+        own: u64,
+    ) -> Result<Found, ArtifactError> {
+        let run = match wanted {
+            Wanted::Name(name) => {
+                let mut found = match self.run {
+                    Some(run) => of_run(api, repository, run)?,
+                    None => named(api, repository, name)?,
+                };
+                found.retain(|found| found.name == *name);
+                let this = self.this_run();
+                let rank = |found: &Found| {
+                    let is_own = origin(found, Some(own)) != Origin::Foreign;
+                    (is_own, !found.expired, this.is_some() && found.run_id == this, found.id)
+                };
+                let place = self.run.map_or_else(String::new, |run| format!(" in run {run}"));
+                return found
+                    .into_iter()
+                    .max_by_key(rank)
+                    .ok_or_else(|| ArtifactError::Absent(format!("`{name}`{place}")));
+            }
+            Wanted::Run(run) => *run,
+            Wanted::Latest => {
+                let newest = newest(api, repository, self.prefix, Some(own))?;
+                let newest = newest.ok_or_else(|| self.nothing_of_a_loop())?;
+                let Some(run) = newest.run_id else { return Ok(newest) };
+                run
+            }
+        };
+        self.latest(of_run(api, repository, run)?)
+    }
+
+    fn latest(&self, mut found: Vec<Found>) -> Result<Found, ArtifactError> {
+        found.retain(|found| found.name.starts_with(self.prefix));
+        latest(&found).cloned().ok_or_else(|| self.nothing_of_a_loop())
+    }
+
+    fn this_run(&self) -> Option<u64> {
+        self.env.get("GITHUB_RUN_ID")?.parse().ok()
+    }
+
+    fn nothing_of_a_loop(&self) -> ArtifactError {
+        ArtifactError::Absent(format!("that begins with `{}` and has not expired", self.prefix))
+    }
+}
+
+/// Has the CI system hide signatures of addresses, should anything ever show them.
+pub(super) fn mask(secrets: &[String], env: &Env, output: &Output) {
+    let dialect = Provider::detect(&env.lookup()).dialect();
+    for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
+        output.data(&format!("{line}\n"));
+    }
+}
+
+/// Says what came of a wish for artifacts.
+pub(super) fn fault(what: String, error: &ArtifactError) -> CliError {
+    let code = if matches!(error, ArtifactError::Name { .. }) {
+        exit::INVALID
+    } else if error.is_unavailable() {
+        exit::UNAVAILABLE
+    } else if error.is_absent() {
+        exit::ABSENT
+    } else {
+        exit::ERROR
+    };
+    let failed = CliError::failed(what, error).code(code);
+    match error.help() {
+        Some(help) => failed.help(help),
+        None => failed,
+    }
+}
