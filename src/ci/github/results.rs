@@ -30,7 +30,7 @@ const SERVICE: &str = "twirp/github.actions.results.api.v1.ArtifactService";
 const VERSION: u32 = 4;
 
 /// What is read, hashed and sent at once. Blocks go one after the other, because act appends them as they come.
-const BLOCK: u64 = 8 << 20;
+const BLOCK: usize = 8 << 20;
 
 const PATIENCE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 
@@ -194,10 +194,11 @@ impl Results {
         let mut ids: Vec<String> = Vec::new();
         let mut hash = Sha256::new();
         let mut size = 0;
-        let mut block = Vec::new();
+        // As large as it gets: one that grew would be there twice for a moment.
+        let mut block = Vec::with_capacity(BLOCK);
         loop {
             block.clear();
-            file.by_ref().take(BLOCK).read_to_end(&mut block)?;
+            file.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
             if block.is_empty() {
                 break;
             }
