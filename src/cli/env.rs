@@ -62,7 +62,7 @@ impl Env {
 
     /// Returns the token for GitHub: the one that is meant for us, or that of the job.
     pub(super) fn token(&self) -> Option<&str> {
-        self.token.as_deref().or_else(|| TOKENS.iter().find_map(|name| self.get(name)))
+        self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
     }
 
     /// Sets the point at which a test wants this process to die.

@@ -7,6 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::common::{Project, Ran, signal};
+use crate::reported::Github;
 
 /// Changes the tree in every way there is, waits in the middle, and goes on.
 const LOOP: &str = r#"
@@ -36,7 +37,7 @@ states:
 "#;
 
 /// Two checkouts of one commit, below one directory.
-struct Checkouts(Project);
+pub(crate) struct Checkouts(Project);
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -331,4 +332,111 @@ fn a_report_is_made_again_from_a_bundle_or_a_run() {
     assert!(commands.starts_with("::error file=.loops/main.yaml"), "{commands}");
     both.run("two", &["report", "main"]).code(1).says("there was no run of `main`");
     both.run("two", &["report", "."]).code(2).says("it is not a bundle");
+}
+
+/// GitHub with one artifact of run 7: the bundle.
+fn github(bundle: &Path, head: u64) -> Github {
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    let github = Github::silent();
+    let address = github.address();
+    let row = serde_json::json!({
+        "id": 5, "name": "ll-loop-main-fix-r7-a1", "expired": false,
+        "workflow_run": {"id": 7, "repository_id": 1, "head_repository_id": head},
+    });
+    let answer = |status: u16, body: serde_json::Value| ResponseTemplate::new(status).set_body_json(body);
+    let get = |at: &str| Mock::given(method("GET")).and(path(format!("/repos/o/r{at}")));
+    github.mount(
+        get("/actions/runs/7/artifacts").respond_with(answer(200, serde_json::json!({"artifacts": [row]}))),
+    );
+    github
+        .mount(get("/actions/artifacts").respond_with(answer(200, serde_json::json!({"artifacts": [row]}))));
+    let location =
+        ResponseTemplate::new(302).insert_header("location", format!("{address}/blob?sig=geheim%2b"));
+    github.mount(get("/actions/artifacts/5/zip").respond_with(location));
+    let blob = ResponseTemplate::new(200).set_body_bytes(fs::read(bundle).unwrap());
+    github.mount(Mock::given(method("GET")).and(path("/blob")).respond_with(blob));
+    let post = |at: &str| Mock::given(method("POST")).and(path(format!("/repos/o/r{at}")));
+    github.mount(post("/git/tags").respond_with(answer(201, serde_json::json!({"sha": "70"}))));
+    github
+}
+
+impl Checkouts {
+    /// Resumes in the second checkout as a job of run 8 does.
+    fn resume_in_job(&self, github: &Github, from: &[&str]) -> Ran {
+        let mut command = self.command("two", &[&["resume", "--ci", "--no-status"], from].concat());
+        command.env("GITHUB_API_URL", github.address()).env("GITHUB_REPOSITORY", "o/r");
+        command.env("GITHUB_SERVER_URL", "https://github.com").env("GITHUB_REPOSITORY_ID", "1");
+        command
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_RUN_ID", "8")
+            .env("GITHUB_TOKEN", "ghs_geheim")
+            .env("LL_RETRY_WAIT", "1ms");
+        Ran::of(&command.output().unwrap())
+    }
+}
+
+#[test]
+fn a_run_is_taken_over_from_github_by_one_job() {
+    use wiremock::matchers::{method, path, path_regex};
+    use wiremock::{Mock, ResponseTemplate};
+
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let taken = Mock::given(method("POST")).and(path("/repos/o/r/git/refs"));
+    let refs = Mock::given(method("GET")).and(path_regex("/repos/o/r/git/ref/ll-loop/main-.*"));
+    let first = github(&both.bundle(), 1);
+    first
+        .mount(taken.respond_with(
+            ResponseTemplate::new(422).set_body_json(serde_json::json!({"message": "exists"})),
+        ));
+    let answer = |body| ResponseTemplate::new(200).set_body_json(body);
+    first.mount(refs.respond_with(answer(serde_json::json!({"object": {"sha": "71"}}))));
+    let holder = serde_json::json!({"run": "9", "attempt": 1, "url": "https://github.com/o/r/actions/runs/9", "mark": "x"});
+    let tag = Mock::given(method("GET")).and(path("/repos/o/r/git/tags/71"));
+    first.mount(tag.respond_with(answer(serde_json::json!({"message": holder.to_string()}))));
+    let run = Mock::given(method("GET")).and(path("/repos/o/r/actions/runs/9"));
+    first.mount(run.respond_with(answer(serde_json::json!({"status": "in_progress", "run_attempt": 1}))));
+    let before = both.status("two");
+    let ran = both.resume_in_job(&first, &["--from", "run:7"]).code(73);
+    assert!(
+        ran.stderr.contains("has taken the run main-") && ran.stderr.contains("actions/runs/9"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(both.status("two"), before);
+
+    let second = github(&both.bundle(), 1);
+    let taken = Mock::given(method("POST")).and(path("/repos/o/r/git/refs"));
+    second.mount(taken.respond_with(ResponseTemplate::new(201).set_body_json(serde_json::json!({}))));
+    let ran = both.resume_in_job(&second, &["main", "--from", "run:latest"]).code(0);
+    assert!(ran.stderr.contains("took over main-"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("::add-mask::geheim"), "{}", ran.stdout);
+    assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n");
+}
+
+#[test]
+fn a_token_that_may_take_nothing_costs_a_warning() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    // There is nobody who makes refs.
+    let ran = both
+        .resume_in_job(&github(&both.bundle(), 1), &["--from", "artifact:ll-loop-main-fix-r7-a1"])
+        .code(0);
+    assert!(ran.stderr.contains("nothing keeps another job from going on with this run"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_stranger_made_is_not_gone_on_with() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let before = both.status("two");
+    let github = github(&both.bundle(), 666);
+    let ran = both.resume_in_job(&github, &["--from", "run:7"]).code(2);
+    assert!(ran.stderr.contains("made by code that is not that of `o/r`"), "{}", ran.stderr);
+    both.resume_in_job(&github, &["other", "--from", "run:7"]).code(1).says("begins with `ll-loop-other-`");
+    assert_eq!(both.status("two"), before);
+    let ran = both.resume_in_job(&github, &["--from", "run:7", "--allow-untrusted"]).code(0);
+    assert!(ran.stderr.contains("took over main-"), "{}", ran.stderr);
 }

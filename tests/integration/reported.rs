@@ -33,6 +33,10 @@ impl Github {
         Self { runtime, server }
     }
 
+    pub(crate) fn address(&self) -> String {
+        self.server.uri()
+    }
+
     pub(crate) fn mount(&self, mock: Mock) {
         self.runtime.block_on(mock.mount(&self.server));
     }
