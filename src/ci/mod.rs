@@ -24,6 +24,7 @@ use azure::Azure;
 use buildkite::Buildkite;
 use circleci::Circleci;
 use github::Github;
+use github::dispatch::{Link, Next};
 use github::reporter::Reporter;
 use gitlab::Gitlab;
 use jenkins::Jenkins;
@@ -197,6 +198,17 @@ trait Service {
         let nobody = "there is no GitHub here that could be told about the run";
         (None, wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
     }
+
+    fn go_on(
+        &self,
+        _env: Lookup<'_>,
+        _token: Option<&str>,
+        _wanted: &Wanted,
+        _subject: &Subject,
+        _link: Option<Link>,
+    ) -> (Next, Option<String>) {
+        (Next::Not("there is no GitHub here whose workflow could be dispatched".to_owned()), None)
+    }
 }
 
 impl Provider {
@@ -263,6 +275,20 @@ impl Provider {
         subject: &Subject,
     ) -> (Option<Reporter>, Vec<String>) {
         self.service().report(env, token, wanted, subject)
+    }
+
+    /// Starts the run that goes on with one that was handed off, and says so where people look at its commit. Without
+    /// a link, its files are where no other run finds them, and nothing is started. A warning comes with it, where the
+    /// status could not be set.
+    pub fn go_on(
+        &self,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+        link: Option<Link>,
+    ) -> (Next, Option<String>) {
+        self.service().go_on(env, token, wanted, subject, link)
     }
 
     fn service(&self) -> &dyn Service {

@@ -30,6 +30,23 @@ Exit codes:
   5  a person is needed        143  interrupted (SIGTERM)
   6  a budget was met";
 
+/// Which step of the action this is.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ActionArgs {
+    /// Run the loop, or go on elsewhere with the run that was handed off
+    #[arg(value_enum, default_value_t = ActionStep::Run)]
+    pub(super) step: ActionStep,
+}
+
+/// A step of the action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ActionStep {
+    /// Run the loop
+    Run,
+    /// Go on elsewhere
+    Continue,
+}
+
 /// What every command takes.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Global {
@@ -84,9 +101,12 @@ pub(super) enum Command {
     Schema,
     /// Print the version
     Version,
+    /// Start the run of the workflow that goes on with a run that was handed off
+    #[command(hide = true)]
+    Continue(ContinueArgs),
     /// Run the loop that the inputs of the GitHub Action name
     #[command(hide = true)]
-    Action,
+    Action(ActionArgs),
 }
 
 /// How a loop is run.
@@ -171,39 +191,92 @@ pub(super) struct Manner {
     pub(super) quiet: bool,
 }
 
-/// Where a run is reported beside its log and its files.
+/// Where a run is reported beside its log and its files, and what becomes of it.
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "On GitHub")]
-#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct ReportArgs {
-    /// Set the status of the commit. On by default in CI on GitHub where there is a token
-    #[arg(long, overrides_with = "no_status")]
-    pub(super) status: bool,
-    /// Set no status
-    #[arg(long)]
-    pub(super) no_status: bool,
-    /// The name of the status and the check run; `ll-loop/LOOP` when absent
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub(super) status_context: Option<String>,
+    #[command(flatten)]
+    pub(super) commit: CommitArgs,
     /// Make a check run, with the summary and annotations
     #[arg(long)]
     pub(super) check: bool,
     /// Keep a comment on the pull request up to date
     #[arg(long)]
     pub(super) comment: bool,
+    /// What to do after a hand-off, when the files of the run are where the next one finds them
+    #[arg(long = "continue", value_name = "HOW", value_enum, default_value_t = GoOn::None)]
+    pub(super) go_on: GoOn,
+    #[command(flatten)]
+    pub(super) chain: ChainArgs,
+}
+
+/// How a run is shown at its commit.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct CommitArgs {
+    /// Set the status of the commit. On by default in CI on GitHub where there is a token
+    #[arg(long, overrides_with = "no_status")]
+    pub(super) status: bool,
+    /// Set no status
+    #[arg(long, overrides_with = "status")]
+    pub(super) no_status: bool,
+    /// The name of the status and the check run; `ll-loop/LOOP` when absent
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) status_context: Option<String>,
     /// The commit that is reported on, in place of that of the event
     #[arg(long, value_name = "SHA", value_parser = sha)]
     pub(super) sha: Option<String>,
 }
 
+/// Where in a chain of runs that continue each other this one stands.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct ChainArgs {
+    /// How many runs this one continues
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) chain_depth: u32,
+    /// How many runs may continue the first one
+    #[arg(long, value_name = "N", default_value_t = Self::MAX)]
+    pub(super) max_chain: u32,
+}
+
+impl ChainArgs {
+    /// How many runs may continue the first one, where nothing is said.
+    pub(super) const MAX: u32 = 10;
+}
+
+/// What is done after a hand-off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoOn {
+    /// Start another run of the workflow, which goes on
+    Dispatch,
+    /// Nothing
+    #[default]
+    None,
+}
+
+/// Which run goes on elsewhere.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct ContinueArgs {
+    /// A loop, whose last run is taken, or a run
+    #[arg(value_name = "LOOP|RUN")]
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) commit: CommitArgs,
+    #[command(flatten)]
+    pub(super) chain: ChainArgs,
+    /// How the step ended that uploaded the files of the run
+    #[arg(long, value_name = "OUTCOME", default_value = "success")]
+    pub(super) upload: String,
+}
+
 impl ReportArgs {
     /// Tells whether a report was asked for in words.
     pub(super) fn is_asked(&self) -> bool {
-        self.status || self.check || self.comment
+        self.commit.status || self.check || self.comment
     }
 }
 
-fn sha(text: &str) -> Result<String, String> {
+/// Reads the name of a commit.
+pub(super) fn sha(text: &str) -> Result<String, String> {
     let text = text.trim();
     is_sha(text)
         .then(|| text.to_ascii_lowercase())

@@ -32,8 +32,9 @@ pub(super) const DETACHED: &str = "LL_LOOP_DETACHED";
 /// Tells a run that an action of another run started it.
 pub(super) const PARENT: &str = "LL_LOOP_PARENT";
 
-/// The token with which we report and continue runs. It is ours alone: no action and no template sees it.
-const OWN_TOKEN: &str = "LL_TOKEN";
+/// The token with which we report and continue runs, and the input of the action that holds it where the runner passes
+/// inputs itself. It is ours alone: no action and no template sees it.
+const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 
 /// A copy of the environment.
 #[derive(Clone)]
@@ -51,8 +52,9 @@ impl Env {
     }
 
     fn of(mut variables: BTreeMap<String, String>) -> Self {
-        let token = variables.remove(OWN_TOKEN).map(|token| token.trim().to_owned());
-        Self { variables, token: token.filter(|token| !token.is_empty()) }
+        let tokens = OWN_TOKEN.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
+        let token = tokens.into_iter().flatten().find(|token| !token.is_empty());
+        Self { variables, token }
     }
 
     /// Returns a variable that is set and not empty.
@@ -154,11 +156,12 @@ mod tests {
 
     #[test]
     fn the_token_for_us_is_seen_by_nobody_else() {
-        let full = env(&[("LL_TOKEN", " ours "), ("GITHUB_TOKEN", "job's")]);
+        let full = env(&[("LL_TOKEN", " ours "), ("GITHUB_TOKEN", "job's"), ("INPUT_TOKEN", "other")]);
         assert_eq!(full.token(), Some("ours"));
         assert_eq!(full.secrets().collect::<Vec<_>>(), ["ours", "job's"]);
         assert_eq!(full.get("LL_TOKEN"), None);
-        assert!(!full.all().contains_key("LL_TOKEN") && !full.for_actions(true).contains_key("LL_TOKEN"));
+        assert_eq!(full.all().keys().collect::<Vec<_>>(), ["GITHUB_TOKEN"]);
+        assert_eq!(env(&[("INPUT_TOKEN", "other")]).token(), Some("other"));
         assert_eq!(env(&[("LL_TOKEN", " "), ("GITHUB_TOKEN", "job's")]).token(), Some("job's"));
         assert_eq!(env(&[]).token(), None);
     }

@@ -14,6 +14,9 @@ pub(super) const LOCKED: u8 = 73;
 /// Something went wrong that no loop is to blame for.
 pub(super) const ERROR: u8 = 4;
 
+/// A chain of runs is at its end, and the work is not done.
+pub(super) const NOT_CONTINUED: u8 = 1;
+
 /// What was asked about is not there.
 pub(super) const ABSENT: u8 = 1;
 

@@ -57,6 +57,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::Artifact(args) => commands::artifact::artifact(args, env, output),
         Command::Schema => Ok(commands::schema::schema(output)),
         Command::Version => Ok(commands::version::version(output)),
-        Command::Action => commands::action::action(env, output),
+        Command::Continue(args) => commands::go_on::go_on(args, env, output),
+        Command::Action(args) => commands::action::action(args.step, env, output),
     }
 }

@@ -11,6 +11,7 @@ mod artifact;
 mod background;
 mod bad_input;
 mod bundle;
+mod chain;
 mod changes;
 mod ci_mode;
 mod compile;

@@ -140,7 +140,7 @@ fn without_a_token_or_a_word_nobody_is_told() {
     let github = Github::willing();
     let ran = github.job(Project::with_loop(CHECK_FIX)).run(&["run", "main"]).code(0);
     assert_eq!(ran.stderr, "");
-    github.project(CHECK_FIX).run(&["run", "main", "--no-status"]).code(0);
+    github.project(CHECK_FIX).run(&["run", "main", "--status", "--no-status"]).code(0);
     github.project(CHECK_FIX).run(&["run", "main", "--no-ci"]).code(0);
     assert_eq!(github.received(), []);
 }

@@ -18,7 +18,10 @@ pub struct Job {
     sha: String,
     is_told_its_commit: bool,
     pull_request: Option<u64>,
+    run: String,
     url: String,
+    workflow: Option<String>,
+    dispatch_ref: Option<String>,
     name: String,
     subject: Subject,
     context: String,
@@ -65,7 +68,10 @@ impl Job {
         Ok(Self {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoJob::Network)?,
             flavour,
+            run: env("GITHUB_RUN_ID").unwrap_or_default(),
             url: format!("{server}/{repository}/actions/runs/{}", run.unwrap_or_default()),
+            workflow: env("GITHUB_WORKFLOW_REF").and_then(|name| workflow(&name, &repository)),
+            dispatch_ref: event.dispatch_ref,
             repository,
             sha,
             is_told_its_commit: wanted.sha.is_some(),
@@ -101,9 +107,31 @@ impl Job {
         self.pull_request
     }
 
+    /// Returns the number of the workflow run.
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns the name of the workflow's file.
+    pub(super) fn workflow(&self) -> Option<&str> {
+        self.workflow.as_deref()
+    }
+
+    /// Returns the branch or tag on which the workflow can be dispatched.
+    pub(super) fn dispatch_ref(&self) -> Option<&str> {
+        self.dispatch_ref.as_deref()
+    }
+
     /// Returns the page of the workflow run.
     pub(super) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the page of another workflow run of the repository, where its address is that of this one but for the
+    /// number.
+    pub(super) fn url_of(&self, run: u64) -> String {
+        let site = self.url.rsplit_once('/').map_or(self.url.as_str(), |(site, _)| site);
+        format!("{site}/{run}")
     }
 
     pub(super) fn name(&self) -> &str {
@@ -141,6 +169,16 @@ impl Job {
     }
 }
 
+/// Returns the file in `octo/project/.github/workflows/fix.yml@refs/heads/main`. A workflow of another repository
+/// cannot be dispatched here.
+fn workflow(name: &str, repository: &str) -> Option<String> {
+    let (file, _) = name.split_once('@')?;
+    let (place, file) = file.rsplit_once('/')?;
+    let is_ours =
+        place.strip_suffix("/.github/workflows").is_some_and(|of| of.eq_ignore_ascii_case(repository));
+    (is_ours && !file.is_empty()).then(|| file.to_owned())
+}
+
 /// It becomes part of addresses.
 fn is_repository(name: &str) -> bool {
     let is_part = |part: &str| {
@@ -162,7 +200,10 @@ impl Job {
             sha: "2".repeat(40),
             is_told_its_commit: false,
             pull_request: Some(7),
+            run: "77".to_owned(),
             url: "https://github.com/octo/project/actions/runs/77".to_owned(),
+            workflow: Some("fix.yml".to_owned()),
+            dispatch_ref: Some("refs/heads/fix".to_owned()),
             name: "check".to_owned(),
             subject: Subject {
                 loop_name: "fix-types".to_owned(),
@@ -219,6 +260,7 @@ mod tests {
     fn check(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted, expected: (&str, &str, &str)) {
         let job = job(flavour, more, wanted).unwrap();
         assert_eq!((job.sha(), job.context(), job.url()), expected);
+        assert_eq!(job.url_of(99), "https://github.com/octo/project/actions/runs/99");
     }
 
     #[test]
@@ -234,6 +276,15 @@ mod tests {
             ..Wanted::default()
         };
         check(Flavour::Github, &[], &wanted, (&other, "quality/types…", page));
+    }
+
+    #[test]
+    fn the_workflow_is_one_of_this_repository() {
+        let of = |name| workflow(name, "octo/project");
+        assert_eq!(of("Octo/project/.github/workflows/a b.yml@refs/heads/main").as_deref(), Some("a b.yml"));
+        assert_eq!(of("other/project/.github/workflows/a.yml@refs/heads/main"), None);
+        assert_eq!(of("octo/project/.github/workflows/@refs/heads/main"), None);
+        assert_eq!(of("a.yml"), None);
     }
 
     #[test]

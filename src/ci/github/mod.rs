@@ -7,6 +7,7 @@ mod check;
 pub mod commands;
 mod comment;
 mod cut;
+pub mod dispatch;
 pub mod event;
 #[cfg(test)]
 mod fake;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use check::Check;
 use commands::Commands;
 use comment::Comment;
+use dispatch::{Link, Next};
 use job::{Job, NoJob};
 use reporter::{Channel, Reporter};
 use status::Status;
@@ -192,6 +194,26 @@ impl Service for Github {
                 (None, warnings)
             }
         }
+    }
+
+    fn go_on(
+        &self,
+        env: Lookup<'_>,
+        token: Option<&str>,
+        wanted: &Wanted,
+        subject: &Subject,
+        link: Option<Link>,
+    ) -> (Next, Option<String>) {
+        let job = match Job::new(self.flavour, env, token, wanted, subject) {
+            Ok(job) => job,
+            Err(error) => return (Next::Not(error.to_string()), None),
+        };
+        let next = match link {
+            Some(link) => dispatch::go_on(&job, link),
+            None => Next::Not("its files were not uploaded".to_owned()),
+        };
+        let told = if wanted.status.unwrap_or(true) { dispatch::tell(&job, &next) } else { Ok(()) };
+        (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }
 }
 

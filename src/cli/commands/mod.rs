@@ -6,6 +6,7 @@ pub(super) mod artifact;
 pub(super) mod bundle;
 pub(super) mod compile;
 pub(super) mod explain;
+pub(super) mod go_on;
 pub(super) mod history;
 pub(super) mod init;
 pub(super) mod list;

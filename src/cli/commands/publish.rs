@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
 use crate::ci::{Provider, Subject, Wanted};
-use crate::cli::args::{Manner, ReportArgs};
+use crate::cli::args::{CommitArgs, Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
 use crate::engine::outcome::Outcome;
@@ -79,8 +79,8 @@ impl Publication {
             instance: self.running.instance().to_owned(),
             directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
         };
-        let (reporter, warnings) =
-            self.provider.report(&env.lookup(), env.token(), &wanted(args, env), &subject);
+        let wanted = Wanted { check: args.check, comment: args.comment, ..wanted(&args.commit, env) };
+        let (reporter, warnings) = self.provider.report(&env.lookup(), env.token(), &wanted, &subject);
         for warning in warnings {
             output.warning(&warning);
         }
@@ -168,19 +168,13 @@ impl Publication {
 
 /// Returns what the command line asks for. A run that an action of another run starts is a part of that one, and
 /// reported only when asked for.
-fn wanted(args: &ReportArgs, env: &Env) -> Wanted {
+pub(super) fn wanted(args: &CommitArgs, env: &Env) -> Wanted {
     let status = match (args.status, args.no_status) {
         (true, _) => Some(true),
         (false, true) => Some(false),
         (false, false) => env.get(PARENT).map(|_| false),
     };
-    Wanted {
-        status,
-        context: args.status_context.clone(),
-        check: args.check,
-        comment: args.comment,
-        sha: args.sha.clone(),
-    }
+    Wanted { status, context: args.status_context.clone(), sha: args.sha.clone(), ..Wanted::default() }
 }
 
 fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<()> {

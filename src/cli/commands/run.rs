@@ -15,7 +15,7 @@ use crate::base::template::{Fallback, Namespace, walk};
 use crate::base::territory::Territory;
 use crate::base::text::plural;
 use crate::ci::Provider;
-use crate::cli::args::{Manner, RunArgs};
+use crate::cli::args::{GoOn, Manner, RunArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
@@ -47,8 +47,9 @@ use super::background;
 use super::bundle::{self, Bundler};
 use super::changes;
 use super::claim;
+use super::go_on;
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
-use super::publish::Publication;
+use super::publish::{self, Publication};
 use super::session;
 use super::trust;
 use super::worktree::Worktree;
@@ -388,6 +389,12 @@ impl Launch<'_> {
         // Not before the last file is written: until then the run is not for others to continue.
         drop(claim);
         if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
+            if let (Face::Ci(provider), GoOn::Dispatch) = (&face, manner.report.go_on) {
+                let wanted = publish::wanted(&manner.report.commit, env);
+                let subject = go_on::subject(prepared.machine.name.as_str(), files.instance());
+                let link = Some(go_on::link(&manner.report.chain));
+                go_on::start(provider, env, &wanted, &subject, link, output);
+            }
             session::spawn(handoff.as_ref(), host, &files, env, output);
         }
         ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))

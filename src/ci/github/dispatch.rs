@@ -1,0 +1,231 @@
+//! A run that was handed off goes on in another run of the same workflow, which is told where to find its files. The
+//! chain of such runs has an end, for a loop that is never done would otherwise cost for ever.
+
+use serde_json::{Value, json};
+
+use super::api::ApiError;
+use super::job::Job;
+use super::status;
+use crate::base::text::{one_line, percent_encoded};
+
+/// Where in a chain of runs this one stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// How many runs came before it.
+    pub depth: u32,
+    /// How many may come after the first one.
+    pub max: u32,
+}
+
+/// What becomes of a run that was handed off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another run goes on with it.
+    Run {
+        /// Its number, where GitHub says it.
+        number: Option<u64>,
+        /// Its page, where GitHub says it.
+        page: Option<String>,
+    },
+    /// The chain is as long as it may be.
+    End {
+        /// How many runs may come after the first one.
+        max: u32,
+    },
+    /// Nothing goes on, and why.
+    Not(String),
+}
+
+impl Next {
+    /// Says it in a sentence without its end.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Run { number: Some(number), .. } => format!("handed off: goes on in run {number}"),
+            Self::Run { number: None, .. } => "handed off: goes on in another run".to_owned(),
+            Self::End { max } => {
+                format!(
+                    "handed off, and nothing goes on: the chain had its {max} further runs (`--max-chain`)"
+                )
+            }
+            Self::Not(why) => format!("handed off, and nothing goes on: {why}"),
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match self {
+            Self::Run { .. } => "pending",
+            Self::End { .. } => "failure",
+            Self::Not(_) => "error",
+        }
+    }
+}
+
+/// Starts the next run of the chain.
+pub(super) fn go_on(job: &Job, link: Link) -> Next {
+    if link.depth >= link.max {
+        return Next::End { max: link.max };
+    }
+    let Some(workflow) = job.workflow() else {
+        return Next::Not("`GITHUB_WORKFLOW_REF` names no workflow of this repository".to_owned());
+    };
+    let Some(git_ref) = job.dispatch_ref() else {
+        return Next::Not("this job is on no branch or tag of the repository".to_owned());
+    };
+    let path = job.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(workflow)));
+    let inputs = json!({
+        "resume-from": format!("run:{}", job.run()),
+        "chain-depth": (link.depth + 1).to_string(),
+        "sha": job.sha(),
+    });
+    let plain = json!({"ref": git_ref, "inputs": inputs});
+    let mut detailed = plain.clone();
+    detailed["return_run_details"] = json!(true);
+    let answer = match job.api().post::<Value>(&path, &detailed) {
+        // Older servers do not know the last field. What else they refuse, they refuse again.
+        Err(ApiError::Refused { status: 400 | 422, .. }) => job.api().post::<Value>(&path, &plain),
+        answer => answer,
+    };
+    match answer.map_err(|error| error.needing("actions: write")) {
+        Ok(answer) => {
+            let number = answer.get("workflow_run_id").and_then(Value::as_u64);
+            let page = answer.get("html_url").and_then(Value::as_str).map(str::to_owned);
+            Next::Run { number, page: page.or_else(|| Some(job.url_of(number?))) }
+        }
+        Err(error) => {
+            let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+            Next::Not(one_line(&format!("{error}{help}"), 500))
+        }
+    }
+}
+
+/// Sets the status of the commit to what became of the run.
+pub(super) fn tell(job: &Job, next: &Next) -> Result<(), ApiError> {
+    let page = match next {
+        Next::Run { page: Some(page), .. } => page,
+        Next::Run { page: None, .. } | Next::End { .. } | Next::Not(_) => job.url(),
+    };
+    status::set(job, next.state(), &next.sentence(), page)
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::http::Transport;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+
+    const DISPATCHES: &str = "/repos/octo/project/actions/workflows/fix.yml/dispatches";
+    const FIRST: Link = Link { depth: 0, max: 10 };
+
+    fn job(server: &Server) -> Job {
+        let transport = Transport::default().pause(Pauses::none().pause());
+        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+    }
+
+    fn github(answers: Vec<ResponseTemplate>) -> Server {
+        let server = Server::start();
+        for answer in answers {
+            let asked = Mock::given(method("POST")).and(path(DISPATCHES));
+            server.mount(asked.respond_with(answer).up_to_n_times(1));
+        }
+        server
+    }
+
+    fn body(depth: &str) -> Value {
+        json!({
+            "ref": "refs/heads/fix",
+            "inputs": {"resume-from": "run:77", "chain-depth": depth, "sha": "2".repeat(40)},
+        })
+    }
+
+    fn with_details(mut body: Value) -> Value {
+        body["return_run_details"] = json!(true);
+        body
+    }
+
+    #[test]
+    fn the_next_run_is_told_where_to_go_on() {
+        let details = json!({
+            "workflow_run_id": 99,
+            "run_url": "https://api.github.com/repos/octo/project/actions/runs/99",
+            "html_url": "https://github.com/octo/project/actions/runs/99",
+        });
+        let server = github(vec![ResponseTemplate::new(200).set_body_json(details)]);
+        let next = go_on(&job(&server), Link { depth: 3, max: 10 });
+        let page = Some("https://github.com/octo/project/actions/runs/99".to_owned());
+        assert_eq!(next, Next::Run { number: Some(99), page });
+        assert_eq!(next.sentence(), "handed off: goes on in run 99");
+        assert_eq!(server.received(), [(format!("POST {DISPATCHES}"), with_details(body("4")))]);
+    }
+
+    #[test]
+    fn an_older_server_is_asked_without_details() {
+        for status in [400, 422] {
+            let refused = json!({"message": "\"return_run_details\" is not a permitted key."});
+            let refused = ResponseTemplate::new(status).set_body_json(refused);
+            let server = github(vec![refused, ResponseTemplate::new(204)]);
+            let next = go_on(&job(&server), FIRST);
+            assert_eq!(next, Next::Run { number: None, page: None });
+            let bodies: Vec<Value> = server.received().into_iter().map(|(_, body)| body).collect();
+            assert_eq!(bodies, [with_details(body("1")), body("1")]);
+        }
+    }
+
+    #[track_caller]
+    fn check_not(answers: Vec<ResponseTemplate>, why: &str, requests: usize) {
+        let server = github(answers);
+        let next = go_on(&job(&server), FIRST);
+        assert!(next.sentence().contains(why), "{}", next.sentence());
+        assert_eq!(server.requests(), requests);
+    }
+
+    #[test]
+    fn what_keeps_it_from_going_on_is_said() {
+        let said = |status: u16, message: &str| {
+            ResponseTemplate::new(status).set_body_json(json!({"message": message}))
+        };
+        let inputs = "Unexpected inputs provided: [\"sha\"]";
+        check_not(vec![said(422, inputs), said(422, inputs)], "Unexpected inputs provided", 2);
+        let denied = said(403, "Resource not accessible by integration");
+        check_not(vec![denied], "permissions: { actions: write }", 1);
+        check_not(vec![said(404, "Not Found")], "GitHub finds nothing", 1);
+        // It may have been started; a second one would do the work twice.
+        check_not(vec![said(502, "Bad Gateway")], "status 502", 1);
+    }
+
+    #[test]
+    fn a_chain_has_an_end() {
+        let server = github(vec![]);
+        let next = go_on(&job(&server), Link { depth: 10, max: 10 });
+        assert_eq!(next, Next::End { max: 10 });
+        assert_eq!(go_on(&job(&server), Link { depth: 0, max: 0 }), Next::End { max: 0 });
+        assert_eq!(server.requests(), 0);
+    }
+
+    #[track_caller]
+    fn check_status(next: &Next, state: &str, description: &str, page: &str) {
+        let server = Server::start();
+        server.mount(Mock::given(method("POST")).respond_with(ResponseTemplate::new(201)));
+        tell(&job(&server), next).unwrap();
+        let body = &server.received()[0].1;
+        let found = ["state", "description", "target_url"].map(|name| body[name].as_str().unwrap());
+        assert_eq!(found, [state, description, page]);
+    }
+
+    #[test]
+    fn the_status_of_the_commit_follows_the_work() {
+        let (ours, theirs) =
+            ["77", "99"].map(|n| format!("https://github.com/octo/project/actions/runs/{n}")).into();
+        let next = Next::Run { number: Some(99), page: Some(theirs.clone()) };
+        check_status(&next, "pending", "handed off: goes on in run 99", &theirs);
+        let next = Next::Run { number: None, page: None };
+        check_status(&next, "pending", "handed off: goes on in another run", &ours);
+        let end = "handed off, and nothing goes on: the chain had its 10 further runs (`--max-chain`)";
+        check_status(&Next::End { max: 10 }, "failure", end, &ours);
+        let not = "handed off, and nothing goes on: no";
+        check_status(&Next::Not("no".to_owned()), "error", not, &ours);
+    }
+}
