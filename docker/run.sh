@@ -3,14 +3,15 @@
 #
 # What the container gets is listed here and is all it gets: ll-loop itself, the workspace, a home and
 # a temporary directory of its own, the event, and two files of the runner (outputs and step summary).
-# No docker socket, no token, none of the files by which a step changes the environment or the PATH of
-# the steps after it.
+# No docker socket, no token but the one with which ll-loop reports the run and which it keeps from the
+# actions, none of the files by which a step changes the environment or the PATH of the steps after it.
 #
 # Paths are the same inside and outside, so that what the loop prints and puts out is true in both.
 #
 # Read from the environment:
 #   LL_BIN                      the program, a static one
 #   LL_IMAGE LL_NETWORK LL_ENV  the inputs `image`, `network`, `env`
+#   LL_TOKEN                    the input `token`
 #   INPUT_…                     the other inputs, passed on as they are
 set -euo pipefail
 
@@ -27,7 +28,8 @@ readonly FACTS=(
   GITHUB_TRIGGERING_ACTOR GITHUB_WORKFLOW GITHUB_WORKFLOW_REF GITHUB_WORKFLOW_SHA GITHUB_WORKSPACE
   RUNNER_ARCH RUNNER_DEBUG RUNNER_ENVIRONMENT RUNNER_NAME RUNNER_OS
   INPUT_LOOP INPUT_INPUT INPUT_PARAMS INPUT_CONTEXT INPUT_ARGS INPUT_WORKING_DIRECTORY INPUT_STRICT
-  INPUT_DEADLINE INPUT_REPORT_DIR
+  INPUT_DEADLINE INPUT_REPORT_DIR INPUT_CHANGED_SINCE INPUT_STATUS INPUT_STATUS_CONTEXT INPUT_CHECK
+  INPUT_COMMENT INPUT_SHA INPUT_ALLOW_UNTRUSTED INPUT_ON_HANDOFF INPUT_CHAIN_DEPTH INPUT_MAX_CHAIN
 )
 
 main() {
@@ -66,6 +68,10 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
   fi
   if [[ -n ${LL_NETWORK:-} ]]; then
     options+=(--network "$LL_NETWORK")
+  fi
+  # Without a network nobody can be told, and it would only be tried for a while.
+  if [[ ${LL_NETWORK:-} != none ]]; then
+    options+=(--env LL_TOKEN)
   fi
 
   # Names only: the values go through docker's own environment and stay out of the process list.

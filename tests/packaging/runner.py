@@ -40,6 +40,10 @@ FACTS = {
 }
 
 
+# The runner gives the token to an action only where the action asks for it in an expression.
+TOKEN = "ghs_of_the_job"
+
+
 class Step:
     """What became of a step."""
 
@@ -55,6 +59,7 @@ class Result:
 
     def __init__(self):
         self.steps = {}
+        self.outcomes = {}
         self.uses = []
         self.outputs = {}
         self.code = 0
@@ -75,6 +80,7 @@ class Runner:
         self.commands = self.temp / "_runner_file_commands"
         self.event = self.temp / "_github_workflow" / "event.json"
         self.owner = owner
+        self.outcome_of_uses = "success"
         for path in (self.workspace, self.tools, self.commands, self.event.parent):
             path.mkdir(parents=True)
         self.event.write_text("{}")
@@ -94,19 +100,22 @@ class Runner:
         result = Result()
         for number, step in enumerate(definition["runs"]["steps"]):
             step_id = step.get("id", f"__{number}")
-            known = {"inputs": given, "steps": result.steps}
+            known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
             failed = result.code != 0
             if not condition(step.get("if", "success()"), known, failed):
+                result.outcomes[step_id] = "skipped"
                 continue
             if "uses" in step:
                 arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
                 result.uses.append((step["uses"], arguments))
+                result.outcomes[step_id] = self.outcome_of_uses
                 continue
             done = self.execute(action, step_id, step, known, env or {}, during)
             result.steps[step_id] = done
+            result.outcomes[step_id] = "success" if done.code == 0 else "failure"
             if done.code != 0 and not step.get("continue-on-error") and not failed:
                 result.code = done.code
-        known = {"inputs": given, "steps": result.steps}
+        known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
         result.outputs = {
             name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
         }
@@ -167,7 +176,8 @@ def with_defaults(definition, inputs):
     declared = definition.get("inputs", {})
     unknown = set(inputs) - set(declared)
     assert not unknown, f"inputs that are not declared: {unknown}"
-    return {name: inputs.get(name, spec.get("default", "")) for name, spec in declared.items()}
+    defaults = {name: expand(spec.get("default", ""), {}) for name, spec in declared.items()}
+    return {**defaults, **inputs}
 
 
 def expand(text, known):
@@ -177,6 +187,10 @@ def expand(text, known):
 
 def value(expression, known):
     parts = expression.split(".")
+    if expression == "github.token":
+        return TOKEN
+    if parts[0] == "steps" and len(parts) == 3 and parts[2] == "outcome":
+        return known["outcomes"].get(parts[1], "")
     if parts[0] == "inputs" and len(parts) == 2:
         return known["inputs"][parts[1]]
     if parts[0] == "steps" and len(parts) == 4 and parts[2] == "outputs":
@@ -190,7 +204,7 @@ def condition(text, known, failed):
     text = re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip()).strip()
     terms = [term.strip() for term in text.split("&&")]
     status = [term for term in terms if term.endswith("()")]
-    met = all({"always()": True, "success()": not failed, "failure()": failed}[term] for term in status)
+    met = all({"always()": True, "!cancelled()": True, "success()": not failed, "failure()": failed}[term] for term in status)
     # Without a status function a condition means success() too.
     met = met and (bool(status) or not failed)
     for term in set(terms) - set(status):

@@ -15,12 +15,12 @@ import time
 import unittest
 from pathlib import Path
 
-from runner import ROOT, Runner, wait_for
+from runner import ROOT, TOKEN, Runner, wait_for
 
 # Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
 STAND_IN = """#!PYTHON
 import json, os, signal, sys, time
-record = RECORD + ("-rm" if sys.argv[1] == "rm" else "")
+record = RECORD + {"rm": "-rm", "continue": "-continue"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
 seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
 def save():
     with open(record + ".new", "w") as file:
@@ -32,8 +32,9 @@ def stop(number, _):
     sys.exit(128 + number)
 signal.signal(signal.SIGINT, stop)
 signal.signal(signal.SIGTERM, stop)
-if os.environ.get("GITHUB_OUTPUT") and sys.argv[1] == "action":
+if os.environ.get("GITHUB_OUTPUT") and sys.argv[1:] == ["action"]:
     with open(os.environ["GITHUB_OUTPUT"], "a") as file:
+        file.write("run-id=x-1\\nhandoff=" + os.environ.get("STAND_IN_HANDOFF", "false") + "\\n")
         file.write("report-dir=.loops/.running/x.report\\nartifact-name=ll-loop-x\\noutcome=failure\\n")
 save()
 if sys.argv[1] != "rm":
@@ -97,7 +98,11 @@ class OnTheRunner(RunStep):
         self.assertEqual(self.seen()["argv"], ["action"])
 
     def test_inputs_arrive_byte_for_byte(self):
-        names = ["loop", "input", "params", "context", "args", "working-directory", "strict", "deadline", "report-dir"]
+        names = [
+            "loop", "input", "params", "context", "args", "working-directory", "strict", "deadline", "report-dir",
+            "changed-since", "status", "status-context", "check", "comment", "sha", "allow-untrusted", "on-handoff",
+            "chain-depth", "max-chain",
+        ]  # fmt: skip
         for value in HOSTILE:
             with self.subTest(value=value):
                 self.run_action({name: value for name in names})
@@ -145,6 +150,40 @@ class OnTheRunner(RunStep):
     def test_nothing_is_uploaded_where_it_is_not_wanted_or_there_is_nothing(self):
         self.assertEqual(self.run_action({"upload": "false"}).uses, [])
         self.assertEqual(self.run_action(LL_LOOP_BINARY="/nowhere").uses, [])
+
+    def test_the_token_is_that_of_the_job_or_the_one_that_is_given(self):
+        self.run_action()
+        self.assertEqual(self.seen()["env"]["LL_TOKEN"], TOKEN)
+        self.run_action({"token": "another"})
+        self.assertEqual(self.seen()["env"]["LL_TOKEN"], "another")
+
+    def test_a_handoff_goes_on_in_another_run_after_the_upload(self):
+        inputs = {
+            "on-handoff": "dispatch", "chain-depth": "2", "max-chain": "5", "sha": "$(touch pwned)",
+            "working-directory": "sub dir", "status": "true", "status-context": "a b", "token": "another",
+        }  # fmt: skip
+        for outcome in ("success", "failure"):
+            self.runner.outcome_of_uses = outcome
+            result = self.run_action(inputs, STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+            self.assertEqual(result.code, 75)
+            self.assertEqual(len(result.uses), 1)
+            seen = self.seen("ll-loop-continue")
+            self.assertEqual(seen["argv"], ["action", "continue"])
+            self.assertEqual(seen["env"]["LL_TOKEN"], "another")
+            self.assertEqual(seen["env"]["INPUT_RUN"], "x-1")
+            self.assertEqual(seen["env"]["INPUT_UPLOAD_OUTCOME"], outcome)
+            for name in ("chain-depth", "max-chain", "sha", "working-directory", "status", "status-context"):
+                self.assertEqual(seen["env"]["INPUT_" + name.upper().replace("-", "_")], inputs[name])
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
+
+    def test_a_handoff_whose_files_are_not_uploaded_is_said_to_go_nowhere(self):
+        self.run_action({"on-handoff": "dispatch", "upload": "false"}, STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+        self.assertEqual(self.seen("ll-loop-continue")["env"]["INPUT_UPLOAD_OUTCOME"], "skipped")
+
+    def test_nothing_goes_on_without_a_handoff_or_a_word(self):
+        self.run_action({"on-handoff": "dispatch"}, STAND_IN_EXIT="1")
+        self.run_action(STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+        self.assertFalse((self.directory / "seen-ll-loop-continue").exists())
 
     def test_the_loop_keeps_the_environment_but_our_shell_does_not_run_it(self):
         trap = self.directory / "trap.sh"
@@ -227,6 +266,13 @@ class InAContainer(RunStep):
             self.assertIn(name, passed)
         self.assertEqual([entry.split("=")[0] for entry in passed if "=" in entry], ["HOME", "RUNNER_TEMP"])
         self.assertNotIn("the input", " ".join(argv))
+
+    def test_the_token_for_ll_loop_goes_in_where_there_is_a_network(self):
+        call = self.call()
+        self.assertIn("LL_TOKEN", call["argv"])
+        self.assertEqual(call["env"]["LL_TOKEN"], TOKEN)
+        self.assertNotIn(TOKEN, " ".join(call["argv"]))
+        self.assertNotIn("LL_TOKEN", self.call({"network": "none"})["argv"])
 
     def test_variables_that_are_named_go_in(self):
         call = self.call({"env": "DATABASE_URL\n  GITHUB_TOKEN\tA_1"}, DATABASE_URL="postgres://", GITHUB_TOKEN="t")
@@ -332,7 +378,9 @@ class TheRealProgram(unittest.TestCase):
         )
 
     def run_action(self, inputs=None, during=None, **env):
-        return self.runner.run(ROOT, {"loop": "sample", **(inputs or {})}, {"LL_LOOP_BINARY": self.program, **env}, during)
+        # Nobody listens there, and nobody is asked: without a token nothing is reported.
+        inputs = {"loop": "sample", "token": "", **(inputs or {})}
+        return self.runner.run(ROOT, inputs, {"LL_LOOP_BINARY": self.program, **env}, during)
 
     def test_a_loop_that_succeeds(self):
         self.loop("touch made")
@@ -394,10 +442,12 @@ class TheRealProgram(unittest.TestCase):
 
     def test_the_actions_of_the_loop_see_no_token_and_no_file_of_the_runner(self):
         self.loop("env > seen")
-        self.run_action(GITHUB_TOKEN="ghs_secret", ACTIONS_ID_TOKEN_REQUEST_TOKEN="jwt", TOOL_HOME="/opt/tool")
+        inputs = {"token": TOKEN, "status": "false"}
+        self.run_action(inputs, GITHUB_TOKEN="ghs_secret", ACTIONS_ID_TOKEN_REQUEST_TOKEN="jwt", TOOL_HOME="/opt/tool")
         seen = (self.runner.workspace / "seen").read_text()
         self.assertIn("TOOL_HOME=/opt/tool\n", seen)
-        for name in ("GITHUB_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT",
+        self.assertNotIn(TOKEN, seen)
+        for name in ("GITHUB_TOKEN", "LL_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT",
                      "GITHUB_STEP_SUMMARY", "GITHUB_STATE", "INPUT_LOOP"):  # fmt: skip
             self.assertNotIn(f"\n{name}=", f"\n{seen}")
 
