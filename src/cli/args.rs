@@ -117,8 +117,6 @@ pub(super) struct RunArgs {
     pub(super) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,
-    #[command(flatten)]
-    pub(super) manner: Manner,
     /// Come back when the run has begun, and let it go on in the background
     #[arg(long, short)]
     pub(super) background: bool,
@@ -143,6 +141,8 @@ pub(super) struct RunArgs {
     /// Set a declared parameter
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) param: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(super) manner: Manner,
 }
 
 /// How a run behaves and shows itself, whether it begins or goes on.
@@ -167,10 +167,6 @@ pub(super) struct Manner {
     /// Write the bundle this often, for the case that the machine is lost
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) checkpoint_every: Option<Duration>,
-    #[command(flatten)]
-    pub(super) llm: LlmArgs,
-    #[command(flatten)]
-    pub(super) report: ReportArgs,
     /// Wait for the runs that have the scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
@@ -189,6 +185,11 @@ pub(super) struct Manner {
     /// Show the last words only
     #[arg(long, short)]
     pub(super) quiet: bool,
+    // Last, because their headings hold for everything that follows.
+    #[command(flatten)]
+    pub(super) llm: LlmArgs,
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
 }
 
 /// Where a run is reported beside its log and its files, and what becomes of it.
@@ -338,8 +339,6 @@ pub(super) struct ResumeArgs {
     /// With `--from`: the repository on GitHub, when it is not that of the job
     #[arg(long, value_name = "OWNER/NAME", requires = "from")]
     pub(super) repo: Option<String>,
-    #[command(flatten)]
-    pub(super) manner: Manner,
     /// Go on although the loop file is not what it was
     #[arg(long)]
     pub(super) accept_changes: bool,
@@ -352,6 +351,8 @@ pub(super) struct ResumeArgs {
     /// Set a context value, such as a secret, which is not kept
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(super) manner: Manner,
 }
 
 /// Which run is put into a file, and where to.
