@@ -1,98 +1,154 @@
-//! Escapes as JSON and C, URLs, XML and shells write them: for finding what was escaped, not for understanding it.
+//! Texts without their escapes, whoever wrote them: JSON, C, URLs, XML, shells, and one within the other. For finding
+//! what was escaped, not for understanding it.
+//!
+//! Backslashes and quotes say how to read what stands between them, and how many there are depends on how often a text
+//! was quoted. So they are left out, in what is searched for as in what is searched.
 
 use std::ops::Range;
 
-/// A text of which the escapes were read, with where each part of it came from.
+/// A text without escapes, with where each part of it stands in the text as written.
 #[derive(Debug)]
-pub struct Unescaped {
+pub struct Bare {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    length: usize,
 }
 
-/// A part that came from one escape, or from a text without escapes.
+/// A part that stands so in the text, or that one code stands for.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// Where it begins.
     at: usize,
-    /// Where it began in the text as written.
+    /// Where it stands in the text as written.
     from: usize,
-    is_escape: bool,
+    /// The length of the code; 0 for what stands so.
+    code: usize,
 }
 
-/// The signs that escapes begin with: those of JSON, C and `$'…'`, of URLs, of XML, and of a quote between single
-/// quotes. Each belongs to another notation, in which the others are signs like any.
-pub const SIGNS: [u8; 4] = [b'\\', b'%', b'&', b'\''];
-
-/// Tells whether there may be an escape in a text.
+/// Tells whether there may be something to leave out or to read.
 pub fn is_in(text: &[u8]) -> bool {
-    text.iter().any(|byte| SIGNS.contains(byte))
+    text.iter().any(|byte| is_quoting(*byte) || matches!(byte, b'%' | b'&'))
 }
 
-impl Unescaped {
-    /// Reads the escapes that begin with one of [`SIGNS`]; returns nothing where there are none.
-    pub fn of(text: &[u8], sign: u8) -> Option<Self> {
-        let mut all = Self { bytes: Vec::new(), pieces: Vec::new(), length: text.len() };
+fn is_quoting(byte: u8) -> bool {
+    matches!(byte, b'\\' | b'\'' | b'"')
+}
+
+/// Whose codes of characters are read. In a text of one notation, those of the others are signs like any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codes {
+    /// Nobody's.
+    None,
+    /// `\u0048`, `\u{48}`, `\U00000048`, `\x48` and `\110`, as in JSON, C and `$'…'`.
+    Backslash,
+    /// `%48`, as in URLs.
+    Percent,
+    /// `&lt;`, `&#72;` and `&#x48;`, as in XML and HTML.
+    Entity,
+}
+
+impl Codes {
+    /// Those that there are.
+    pub const ALL: [Self; 3] = [Self::Backslash, Self::Percent, Self::Entity];
+
+    fn sign(self) -> Option<u8> {
+        match self {
+            Self::None => None,
+            Self::Backslash => Some(b'\\'),
+            Self::Percent => Some(b'%'),
+            Self::Entity => Some(b'&'),
+        }
+    }
+
+    /// Tells whether there is such a code in a text.
+    pub fn are_in(self, text: &[u8]) -> bool {
+        let Some(sign) = self.sign() else { return false };
+        let mut signs = text.iter().enumerate().filter(|(_, byte)| **byte == sign);
+        signs.any(|(at, _)| self.first(&text[at..]).is_some())
+    }
+
+    /// Reads the code that a text begins with: its length, and what it means.
+    fn first(self, text: &[u8]) -> Option<(usize, Meant)> {
+        match self {
+            Self::None => None,
+            Self::Backslash => backslash(text),
+            Self::Percent => Some((3, Meant::byte(digits(text, 1..3, 16)?)?)),
+            Self::Entity => entity(text),
+        }
+    }
+}
+
+/// Leaves out what quotes.
+pub fn bare(text: &str) -> String {
+    text.replace(['\\', '\'', '"'], "")
+}
+
+impl Bare {
+    /// Leaves out what quotes in a text, and reads these codes.
+    pub fn of(text: &[u8], codes: Codes) -> Self {
+        let mut all = Self { bytes: Vec::with_capacity(text.len()), pieces: Vec::new() };
+        let sign = codes.sign();
         let (mut plain, mut at) = (0, 0);
-        while let Some(next) = text[at..].iter().position(|byte| *byte == sign) {
+        let is_special = |byte: &u8| is_quoting(*byte) || Some(*byte) == sign;
+        while let Some(next) = text[at..].iter().position(is_special) {
             at += next;
-            let Some((length, meant)) = escape(&text[at..]) else {
-                at += 1;
-                continue;
+            let code = if Some(text[at]) == sign { codes.first(&text[at..]) } else { None };
+            let length = match code {
+                Some((length, _)) => length,
+                None if is_quoting(text[at]) => 1,
+                None => {
+                    at += 1;
+                    continue;
+                }
             };
-            all.push(plain, false, &text[plain..at]);
-            all.push(at, true, meant.bytes());
+            all.push(plain, 0, &text[plain..at]);
+            if let Some((length, meant)) = code {
+                all.push(at, length, meant.bytes());
+            }
             at += length;
             plain = at;
         }
-        if all.pieces.is_empty() {
-            return None;
-        }
-        all.push(plain, false, &text[plain..]);
-        Some(all)
+        all.push(plain, 0, &text[plain..]);
+        all
     }
 
-    fn push(&mut self, from: usize, is_escape: bool, bytes: &[u8]) {
+    fn push(&mut self, from: usize, code: usize, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.pieces.push(Piece { at: self.bytes.len(), from, is_escape });
+            self.pieces.push(Piece { at: self.bytes.len(), from, code });
             self.bytes.extend_from_slice(bytes);
         }
     }
 
-    /// Returns the text as it is meant.
+    /// Returns the text without escapes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Returns where a part of it, which is not empty, stands in the text as written.
     pub fn origin(&self, range: Range<usize>) -> Range<usize> {
-        let piece = |at: usize| self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1);
-        let from = |at: usize, piece: &Piece| if piece.is_escape { 0 } else { at - piece.at };
-        let (first, last) = (piece(range.start), piece(range.end.saturating_sub(1)));
-        let start = &self.pieces[first];
-        let end = match &self.pieces[last] {
-            Piece { is_escape: true, .. } => {
-                self.pieces.get(last + 1).map_or(self.length, |piece| piece.from)
-            }
-            piece => piece.from + (range.end - piece.at),
+        let piece = |at: usize| {
+            let next = self.pieces.partition_point(|piece| piece.at <= at);
+            self.pieces.get(next.saturating_sub(1)).copied().unwrap_or(Piece { at: 0, from: 0, code: 0 })
         };
-        start.from + from(range.start, start)..end
+        let last = range.end.saturating_sub(1);
+        let (first, end) = (piece(range.start), piece(last));
+        let within = |piece: Piece, at: usize| if piece.code > 0 { 0 } else { at - piece.at };
+        first.from + within(first, range.start)..end.from + end.code.max(within(end, last) + 1)
     }
 }
 
-/// What an escape means: up to a character.
+/// What a code means: up to a character.
 #[derive(Clone, Copy)]
 struct Meant([u8; 4], usize);
 
 impl Meant {
-    fn byte(byte: u8) -> Self {
-        Self([byte, 0, 0, 0], 1)
+    fn byte(number: u32) -> Option<Self> {
+        Some(Self([u8::try_from(number).ok()?, 0, 0, 0], 1))
     }
 
-    fn character(c: char) -> Self {
+    fn character(number: u32) -> Option<Self> {
         let mut bytes = [0; 4];
-        let length = c.encode_utf8(&mut bytes).len();
-        Self(bytes, length)
+        let length = char::from_u32(number)?.encode_utf8(&mut bytes).len();
+        Some(Self(bytes, length))
     }
 
     fn bytes(&self) -> &[u8] {
@@ -100,76 +156,60 @@ impl Meant {
     }
 }
 
-/// Reads the escape that a text begins with: its length, and what it means.
-fn escape(text: &[u8]) -> Option<(usize, Meant)> {
-    match text[0] {
-        b'%' => Some((3, Meant::byte(u8::try_from(number(text.get(1..3)?, 16)?).ok()?))),
-        b'\\' => backslash(text),
-        b'&' => entity(text),
-        // Between single quotes a shell has no escape: they end, the quote is written, and they begin again.
-        _ => ["'\\''", "'\"'\"'"]
-            .iter()
-            .find(|quote| text.starts_with(quote.as_bytes()))
-            .map(|quote| (quote.len(), Meant::byte(b'\''))),
-    }
-}
-
+/// Reads `\u0048`, `\u{48}`, `\U00000048`, `\x48` or `\110`, with as many backslashes as there are.
 fn backslash(text: &[u8]) -> Option<(usize, Meant)> {
-    let simple = |byte| Some((2, Meant::byte(byte)));
-    match *text.get(1)? {
-        b'u' => unicode(text),
-        b'U' => Some((10, Meant::character(char::from_u32(number(text.get(2..10)?, 16)?)?))),
-        b'x' => Some((4, Meant::byte(u8::try_from(number(text.get(2..4)?, 16)?).ok()?))),
-        b'0'..=b'7' => {
-            let digits = text[1..].iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7')).count();
-            Some((1 + digits, Meant::byte(u8::try_from(number(&text[1..=digits], 8)?).ok()?)))
+    let at = text.iter().take_while(|byte| **byte == b'\\').count();
+    match (*text.get(at)?, text.get(at + 1)) {
+        (b'u', Some(b'{')) => {
+            let length = text[at + 2..].iter().take(7).position(|byte| *byte == b'}')?;
+            Some((at + 3 + length, Meant::character(digits(text, at + 2..at + 2 + length, 16)?)?))
         }
-        b'n' => simple(b'\n'),
-        b'r' => simple(b'\r'),
-        b't' => simple(b'\t'),
-        byte if byte.is_ascii() => simple(byte),
+        (b'u', _) => {
+            let unit = digits(text, at + 1..at + 5, 16)?;
+            match Meant::character(unit) {
+                Some(meant) => Some((at + 5, meant)),
+                None => pair(text, at, unit),
+            }
+        }
+        (b'U', _) => Some((at + 9, Meant::character(digits(text, at + 1..at + 9, 16)?)?)),
+        (b'x', _) => Some((at + 3, Meant::byte(digits(text, at + 1..at + 3, 16)?)?)),
+        (b'0'..=b'7', _) => Some((at + 3, Meant::byte(digits(text, at..at + 3, 8)?)?)),
         _ => None,
     }
 }
 
-/// Reads `\u0048`, two of them for a character that is beyond them, or `\u{48}`.
-fn unicode(text: &[u8]) -> Option<(usize, Meant)> {
-    if text.get(2) == Some(&b'{') {
-        let digits = text[3..].iter().take(7).position(|byte| *byte == b'}')?;
-        let c = char::from_u32(number(&text[3..3 + digits], 16)?)?;
-        return Some((4 + digits, Meant::character(c)));
-    }
-    let unit = |at: usize| number(text.get(at..at + 4)?, 16);
-    let first = unit(2)?;
-    if let Some(c) = char::from_u32(first) {
-        return Some((6, Meant::character(c)));
-    }
-    let second = unit(8).filter(|_| text[6..].starts_with(b"\\u"))?;
-    let units = [u16::try_from(first).ok()?, u16::try_from(second).ok()?];
+/// Reads a character of two units of UTF-16, of which the first stands at the beginning.
+fn pair(text: &[u8], backslashes: usize, first: u32) -> Option<(usize, Meant)> {
+    let second = backslashes + 5;
+    let u = second + backslashes;
+    let is_next = text.get(second..u)?.iter().all(|byte| *byte == b'\\') && text.get(u) == Some(&b'u');
+    let unit = is_next.then(|| digits(text, u + 1..u + 5, 16)).flatten()?;
+    let units = [u16::try_from(first).ok()?, u16::try_from(unit).ok()?];
     let c = char::decode_utf16(units).next()?.ok()?;
-    Some((12, Meant::character(c)))
+    Some((u + 5, Meant::character(u32::from(c))?))
 }
 
 /// Reads `&amp;`, `&#43;` or `&#x2B;`.
 fn entity(text: &[u8]) -> Option<(usize, Meant)> {
     let end = text.iter().take(10).position(|byte| *byte == b';')?;
-    let c = match &text[1..end] {
-        b"amp" => '&',
-        b"lt" => '<',
-        b"gt" => '>',
-        b"quot" => '"',
-        b"apos" => '\'',
-        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?)?,
-        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
+    let number = match &text[1..end] {
+        b"amp" => u32::from('&'),
+        b"lt" => u32::from('<'),
+        b"gt" => u32::from('>'),
+        b"quot" => u32::from('"'),
+        b"apos" => u32::from('\''),
+        [b'#', b'x' | b'X', ..] => digits(text, 3..end, 16)?,
+        [b'#', ..] => digits(text, 2..end, 10)?,
         _ => return None,
     };
-    Some((end + 1, Meant::character(c)))
+    Some((end + 1, Meant::character(number)?))
 }
 
 /// Reads digits, and nothing but digits.
-fn number(digits: &[u8], radix: u32) -> Option<u32> {
+fn digits(text: &[u8], range: Range<usize>, radix: u32) -> Option<u32> {
     let add = |sum: u32, byte: &u8| sum.checked_mul(radix)?.checked_add(char::from(*byte).to_digit(radix)?);
-    if digits.is_empty() { None } else { digits.iter().try_fold(0, add) }
+    let digits = text.get(range).filter(|digits| !digits.is_empty())?;
+    digits.iter().try_fold(0, add)
 }
 
 #[cfg(test)]
@@ -179,37 +219,56 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(sign: u8, text: &str, expect: &str) {
-        let unescaped = Unescaped::of(text.as_bytes(), sign);
-        let bytes = unescaped.as_ref().map_or(text.as_bytes(), Unescaped::bytes);
-        assert_eq!(String::from_utf8_lossy(bytes), expect, "{text}");
+    fn check(codes: Codes, text: &str, expect: &str) {
+        let bare = Bare::of(text.as_bytes(), codes);
+        assert_eq!(String::from_utf8_lossy(bare.bytes()), expect, "{text}");
+        assert_eq!(codes.are_in(text.as_bytes()), bare.pieces.iter().any(|piece| piece.code > 0));
     }
 
     #[test]
-    fn every_kind_of_escape_is_read() {
-        check(b'%', "a%2Fb%2fc%zz%2&lt;", "a/b/c%zz%2&lt;");
-        check(b'\\', r#"\"\\\/\n\u00e9\u003C\uD83D\uDE00\ud83d%20"#, "\"\\/\n\u{e9}<\u{1f600}\\ud83d%20");
-        check(b'\\', r"\u{48}\u{1F600}\u{}\U0001F600\x2b\053\7\400", "H\u{1f600}\\u{}\u{1f600}++\u{7}\\400");
-        check(b'\\', r"$'a\'b' a\ b\é", "$'a'b' a b\\é");
-        check(b'\\', "\\", "\\");
-        check(b'&', "&amp;&lt;&gt;&quot;&apos;&#39;&#x2B;&#X2b;&nope;&amp", "&<>\"'\'++&nope;&amp");
-        check(b'\'', r#"it'\''s it'"'"'s 'x'"#, "it's it's 'x'");
-        check(b'\'', "plain", "plain");
+    fn every_kind_of_code_is_read() {
+        check(Codes::Percent, "a%2Fb%2fc%zz%2&lt;", "a/b/c%zz%2&lt;");
+        check(
+            Codes::Backslash,
+            r"\u00e9\\u003C\uD83D\uDE00\\ud83d\\ude00\ud83d\u0041",
+            "\u{e9}<\u{1f600}\u{1f600}ud83dA",
+        );
+        check(
+            Codes::Backslash,
+            r"\u{48}\u{1F600}\u{}\U0001F600\x2b\053\\\053\40\400",
+            "H\u{1f600}u{}\u{1f600}+++40400",
+        );
+        check(Codes::Entity, "&amp;&lt;&gt;&quot;&apos;&#39;&#x2B;&#X2b;&nope;&amp", "&<>\"'\'++&nope;&amp");
+    }
+
+    #[test]
+    fn what_quotes_is_left_out() {
+        check(Codes::None, r#"it'\''s "a'"'$b"c' \"d\\\"e\/f\ g"#, "its a$bc de/f g");
+        check(Codes::Backslash, "\\", "");
+        check(Codes::None, "a'b%41&lt;\\u0041", "ab%41&lt;u0041");
+        assert_eq!(bare(r#"it's \"a\""#), "its a");
     }
 
     proptest! {
         #[test]
-        fn what_is_found_is_found_where_it_stands(text in r#"([a-c\\%&'";#xu{}0-9é]|\\"|%2[bB]|&lt;|\\u00e9){0,40}"#) {
-            for unescaped in SIGNS.iter().filter_map(|sign| Unescaped::of(text.as_bytes(), *sign)) {
-                let length = unescaped.bytes().len();
-                let mut last = 0;
-                for at in 0..length {
-                    let origin = unescaped.origin(at..at + 1);
-                    prop_assert!(origin.start < origin.end && origin.end <= text.len());
-                    prop_assert!(origin.start >= last);
-                    last = origin.start;
-                }
-                prop_assert_eq!(unescaped.origin(0..length), 0..text.len());
+        fn what_is_found_is_found_where_it_stands(
+            text in r#"([a-c\\%&'";#xu{}0-9é]|\\\\"|%2[bB]|&lt;|\\u00e9){0,40}"#,
+            codes in proptest::sample::select(vec![Codes::None, Codes::Backslash, Codes::Percent, Codes::Entity]),
+        ) {
+            let bare = Bare::of(text.as_bytes(), codes);
+            let mut end = 0;
+            for (at, byte) in bare.bytes().iter().enumerate() {
+                let origin = bare.origin(at..at + 1);
+                prop_assert!(origin.start < origin.end && origin.end <= text.len());
+                // The same code, or what comes behind it.
+                prop_assert!(origin.start >= end || origin.end == end);
+                prop_assert!(origin.len() > 1 || text.as_bytes()[origin.start] == *byte);
+                end = origin.end;
+            }
+            let length = bare.bytes().len();
+            if length > 0 {
+                let whole = bare.origin(0..length);
+                prop_assert_eq!(whole, bare.origin(0..1).start..end);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The one place where secrets become `***`: in logs, the journal, state files and reports alike.
 //!
-//! A text is searched as it stands, for each secret as it is, in base64 and in hexadecimal. Lines with escapes are
-//! searched once more with the escapes read, so that it does not matter which characters of a secret a program escaped.
+//! A text is searched as it stands, for each secret as it is, in base64 and in hexadecimal. A text with escapes is
+//! searched once more without them, so that it does not matter which characters of a secret a program escaped, and how.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
-use super::escape::{self, Unescaped};
+use super::escape::{self, Bare, Codes};
 use super::text::{hex, is_direction, plain, tail};
 
 /// What stands in a text where a secret stood.
@@ -24,8 +24,11 @@ const MIN_PART: usize = 8;
 /// The longest way to write a byte that is searched for: `\\u0048`.
 const LONGEST_ESCAPE: usize = 7;
 
-/// How often something is escaped: a text in JSON in JSON.
+/// How often codes are read: those of a URL in a URL.
 const DEPTH: usize = 2;
+
+/// Escapes are read in parts of about this size, so that long texts take no more memory than they have.
+const PART: usize = 64 * 1024;
 
 /// The sign that something was cut off.
 const CUT: char = '…';
@@ -106,7 +109,7 @@ impl Redactor {
         tail(clean, limit.min(clean.len().saturating_sub(self.longest)))
     }
 
-    /// Hides every secret in the texts of a JSON value; keys and structure stay as they are.
+    /// Hides every secret in the texts of a JSON value, and in keys that are more than a lower-case word.
     pub fn json(&self, value: &mut Value) {
         self.json_if(value, &|_| true);
     }
@@ -114,7 +117,6 @@ impl Redactor {
     /// Hides every secret in the texts of a JSON value, but for texts that are one lower-case word: the words of a
     /// format are such, and someone's password may be one of them.
     pub fn json_but_words(&self, value: &mut Value) {
-        let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         self.json_if(value, &|text| !is_word(text));
     }
 
@@ -131,9 +133,19 @@ impl Redactor {
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.json_if(item, wanted)),
-            Value::Object(map) => map.values_mut().for_each(|item| self.json_if(item, wanted)),
+            Value::Object(map) => {
+                map.values_mut().for_each(|item| self.json_if(item, wanted));
+                let is_secret = |key: &String| !is_word(key) && matches!(self.text(key), Cow::Owned(_));
+                if map.keys().any(is_secret) {
+                    *map = std::mem::take(map).into_iter().map(|(key, item)| (self.key(key), item)).collect();
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    fn key(&self, key: String) -> String {
+        if is_word(&key) { key } else { self.text(&key).into_owned() }
     }
 
     /// Returns the text with every line plain that shows a secret only when it is.
@@ -142,7 +154,8 @@ impl Redactor {
         let lines = text.split_inclusive('\n').map(|line| {
             let shown: String = plain(line).chars().filter(|c| !is_direction(*c)).collect();
             let count = |text: &str| self.found(matcher, text).len();
-            if shown != line && count(&shown) > count(line) {
+            let more = if shown == line { 0 } else { count(&shown) };
+            if more > 0 && more > count(line) {
                 changed = true;
                 Cow::Owned(shown)
             } else {
@@ -175,10 +188,10 @@ impl Redactor {
         search(matcher, text.as_bytes(), &mut found);
         if escape::is_in(text.as_bytes()) {
             let mut start = 0;
-            for line in text.split_inclusive('\n') {
-                let in_line = search_escaped(matcher, line.as_bytes(), DEPTH);
-                found.extend(in_line.into_iter().map(|range| range.start + start..range.end + start));
-                start += line.len();
+            for part in parts(text) {
+                let in_part = search_bare(matcher, part.as_bytes(), DEPTH);
+                found.extend(in_part.into_iter().map(|range| range.start + start..range.end + start));
+                start += part.len();
             }
         }
         if text.contains(CUT) {
@@ -220,6 +233,11 @@ impl Redactor {
     }
 }
 
+/// Tells whether a text is one lower-case word, as the words of our formats are.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
 /// Tells whether a character is taken out of everything that is shown.
 fn is_hidden(c: char) -> bool {
     is_direction(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'))
@@ -231,18 +249,35 @@ fn search(matcher: &AhoCorasick, bytes: &[u8], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds secrets in a text of which escapes are read, as often as `depth` says.
-fn search_escaped(matcher: &AhoCorasick, bytes: &[u8], depth: usize) -> Vec<Range<usize>> {
+/// Finds secrets in a text without its escapes, where a notation has codes with these read.
+fn search_bare(matcher: &AhoCorasick, bytes: &[u8], depth: usize) -> Vec<Range<usize>> {
     let mut all = Vec::new();
-    for unescaped in escape::SIGNS.iter().filter_map(|sign| Unescaped::of(bytes, *sign)) {
+    let mut search_in = |codes, depth| {
+        let bare = Bare::of(bytes, codes);
         let mut found = Vec::new();
-        search(matcher, unescaped.bytes(), &mut found);
-        if depth > 1 {
-            found.extend(search_escaped(matcher, unescaped.bytes(), depth - 1));
+        search(matcher, bare.bytes(), &mut found);
+        if depth > 0 {
+            found.extend(search_bare(matcher, bare.bytes(), depth));
         }
-        all.extend(found.into_iter().map(|range| unescaped.origin(range)));
+        all.extend(found.into_iter().map(|range| bare.origin(range)));
+    };
+    search_in(Codes::None, 0);
+    for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(bytes)) {
+        search_in(codes, depth - 1);
     }
     all
+}
+
+/// Splits a text behind line ends.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let least = rest.ceil_char_boundary(PART);
+        let end = rest[least..].find('\n').map_or(rest.len(), |end| least + end + 1);
+        let part;
+        (part, rest) = rest.split_at(end);
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// Tells whether something in a value was hidden.
@@ -264,15 +299,15 @@ pub fn filled(written: &Map<String, Value>, now: &Map<String, Value>) -> Map<Str
     written.iter().map(known).collect()
 }
 
-/// Returns the text itself and the ways to write it that change every byte: base64, hexadecimal digits, and `+` for
-/// blanks in a form.
+/// Returns the text itself, as it is without escapes, and the ways to write it that change every byte: base64 and
+/// hexadecimal digits.
 fn encodings(secret: &str) -> Vec<String> {
-    let mut all = vec![secret.to_owned(), secret.replace(' ', "+"), hex(secret.as_bytes())];
-    all.push(hex(secret.as_bytes()).to_uppercase());
+    let mut all = vec![secret.to_owned(), escape::bare(secret), escape::bare(secret).replace(' ', "+")];
+    all.extend([hex(secret.as_bytes()), hex(secret.as_bytes()).to_uppercase()]);
     all.extend((0..3).map(|skip| base64_core(secret.as_bytes(), skip)));
     all.extend(base64_lines(secret));
     let for_urls: Vec<String> =
-        all[4..].iter().map(|text| text.replace('+', "-").replace('/', "_")).collect();
+        all[5..].iter().map(|text| text.replace('+', "-").replace('/', "_")).collect();
     all.extend(for_urls);
     all.retain(|text| text.len() >= MIN_SECRET);
     all
@@ -339,6 +374,7 @@ mod tests {
         // Shells: single quotes in two ways, `$'…'`, and a backslash before each sign.
         check(r#"+ curl 'hunter2+/=&"\<'\''é'"#, "+ curl '***'");
         check(r#"'hunter2+/=&"\<'"'"'é'"#, "'***'");
+        check(r#"don't "hunter2+/=&\"\\<'"é x"#, "don't \"*** x");
         check(r#"$'hunter2+/=&"\\<\'\303\251'"#, "$'***'");
         check(r#"hunter2+/=\&\"\\\<\'é"#, "***");
         check("68756e746572322b2f3d26225c3c27c3a9", "***");
@@ -409,10 +445,10 @@ mod tests {
     }
 
     #[test]
-    fn json_keys_and_structure_stay() {
-        let mut value = json!({"secret1": ["a secret1 b", 1, null]});
-        Redactor::new(["secret1"]).json(&mut value);
-        assert_eq!(value, json!({"secret1": ["a *** b", 1, null]}));
+    fn in_json_the_structure_and_the_words_of_a_format_stay() {
+        let mut value = json!({"secret": ["a secret b", 1, null], "n1": {"token-9": {"my token-9": 2}}});
+        Redactor::new(["secret", "token-9"]).json(&mut value);
+        assert_eq!(value, json!({"secret": ["a *** b", 1, null], "n1": {"***": {"my ***": 2}}}));
     }
 
     proptest! {

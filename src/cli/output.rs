@@ -4,10 +4,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use super::args::Color;
 use super::env::Env;
+use crate::base::redact::Redactor;
 use crate::ci::Provider;
 
 /// The terminal, or what stands in its place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Output {
     /// Whether standard output may use colour.
     pub(super) color: bool,
@@ -17,6 +18,8 @@ pub(super) struct Output {
     pub(super) is_terminal: bool,
     /// The columns of the window.
     pub(super) width: usize,
+    /// Hides the secrets of the environment.
+    pub(super) redactor: Redactor,
 }
 
 /// The width of a log that is no window.
@@ -40,6 +43,7 @@ impl Output {
             color_errors: allowed(io::stderr().is_terminal()),
             is_terminal: is_terminal && !dumb,
             width: columns.filter(|_| is_terminal).unwrap_or(LOG_WIDTH),
+            redactor: Redactor::new(env.secrets()),
         }
     }
 
@@ -63,11 +67,10 @@ impl Output {
         self.color_errors
     }
 
-    /// Writes talk to standard error.
-    #[expect(clippy::unused_self, reason = "who writes has an output")]
+    /// Writes talk to standard error, without secrets: a message quotes what it is about.
     pub(super) fn talk(&self, text: &str) {
         let mut stderr = io::stderr().lock();
-        let _closed = stderr.write_all(text.as_bytes());
+        let _closed = stderr.write_all(self.redactor.text(text).as_bytes());
     }
 
     /// Says what went wrong.

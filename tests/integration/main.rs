@@ -31,6 +31,7 @@ mod reported;
 mod reports;
 mod resume;
 mod run;
+mod secrets;
 mod seeds;
 mod show_and_schema;
 mod stall;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::diagnostic::nearest;
 use crate::base::name::StateName;
-use crate::base::redact::{self, Redactor};
+use crate::base::redact;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human, millis};
 use crate::cli::args::{LlmArgs, ResumeArgs};
@@ -65,7 +65,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         let clock = Clock::start();
         let mut context = began.context;
         context.extend(args.context.iter().map(|(name, value)| (name.clone(), json!(value))));
-        let redactor = Redactor::new(env.secrets());
+        let redactor = output.redactor.clone();
         let territory = claim::territory(&prepared, &context, env, &redactor)?;
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
         // From here on nobody else can go on with it, nor see it as left.

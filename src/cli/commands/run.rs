@@ -74,7 +74,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     let mut prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
     let context = resolve(&prepared, args, env, output)?;
     if args.dry_run {
-        output.data(&plan(&prepared, &context));
+        output.data(&output.redactor.text(&plan(&prepared, &context)));
         return Ok(0);
     }
     trust::check(args.manner.allow_untrusted, env, &prepared, &cwd()?)?;
@@ -99,7 +99,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         let loops = prepared.located.root.join(DIRECTORY);
         let random = uuid::Uuid::new_v4().as_fields().0;
         let files = RunFiles::new(&loops, &prepared.machine.name, clock.now(), random);
-        let redactor = Redactor::new(env.secrets());
+        let redactor = output.redactor.clone();
         let worktree = if args.worktree {
             let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
             worktree.root().clone_into(&mut prepared.located.root);
