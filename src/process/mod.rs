@@ -4,6 +4,7 @@ pub mod capture;
 pub mod git;
 pub mod init;
 pub mod owner;
+pub mod private;
 pub mod service;
 pub mod signal;
 pub mod spawn;

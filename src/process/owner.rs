@@ -76,6 +76,10 @@ fn has_open(pid: Pid, file: &Path) -> io::Result<bool> {
     let entries = match fs_err::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        // A run keeps what it has open to itself, but not that it has the lock.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return has_locked(pid, wanted.ino());
+        }
         Err(error) => return Err(error),
     };
     let open = entries.filter_map(|entry| std::fs::metadata(entry.ok()?.path()).ok());
@@ -83,11 +87,49 @@ fn has_open(pid: Pid, file: &Path) -> io::Result<bool> {
     Ok(same.next().is_some())
 }
 
+/// Tells whether a process has the lock of a file. The kernel says it to everybody, with the ids of processes as they are
+/// here: one in another container is not in its list. The device is not compared, because the list has another
+/// number for it than the file where file systems lie upon each other.
+#[cfg(target_os = "linux")]
+fn has_locked(pid: Pid, inode: u64) -> io::Result<bool> {
+    let locks = fs_err::read_to_string("/proc/locks")?;
+    Ok(locks.lines().any(|line| is_lock(line, pid, inode)))
+}
+
+/// Reads a line such as `1: FLOCK  ADVISORY  WRITE 708 00:13:1093 0 EOF`.
+#[cfg(target_os = "linux")]
+fn is_lock(line: &str, pid: Pid, inode: u64) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, "WRITE", owner, file, ..] = words.as_slice() else { return false };
+    let is_file = file.rsplit(':').next().and_then(|inode| inode.parse().ok()) == Some(inode);
+    is_file && owner.parse() == Ok(pid.as_raw_nonzero().get())
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn who_has_a_lock_is_known() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let inode = {
+            use std::os::unix::fs::MetadataExt as _;
+            file.as_file().metadata().unwrap().ino()
+        };
+        let me = rustix::process::getpid();
+        assert!(!has_locked(me, inode).unwrap());
+        file.as_file().lock().unwrap();
+        assert!(has_locked(me, inode).unwrap());
+        assert!(!has_locked(me, inode + 1).unwrap());
+        assert!(!has_locked(Pid::INIT, inode).unwrap());
+        let line = |kind: &str| format!("7: {kind}  ADVISORY  WRITE 708 00:13:1093 0 EOF");
+        let pid = Pid::from_raw(708).unwrap();
+        assert!(is_lock(&line("FLOCK"), pid, 1093));
+        assert!(!is_lock(&line("POSIX"), pid, 1093));
+        assert!(!is_lock(&line("FLOCK").replace("7: ", "7: -> "), pid, 1093));
+    }
 
     #[test]
     fn only_the_process_that_has_the_file_open_is_signalled() {

@@ -80,7 +80,11 @@ fn nothing_that_happens_to_the_caller_reaches_the_run() {
     assert_eq!((fields[2], fields[3]), (pid.as_str(), pid.as_str()), "group and session are its own");
     assert_eq!(fields[4], "0", "it has no terminal");
     for fd in ["0", "1", "2"] {
-        let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap();
+        // A run lets only root look at what it has open.
+        let Ok(target) = fs::read_link(format!("/proc/{pid}/fd/{fd}")) else {
+            assert!(!rustix::process::getuid().is_root());
+            continue;
+        };
         let expected = if fd == "0" { "/dev/null" } else { ".log" };
         assert!(target.to_string_lossy().ends_with(expected), "{fd}: {target:?}");
     }

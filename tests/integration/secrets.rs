@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{Project, Ran};
+use crate::common::{Project, Ran, wait_for};
 use crate::fake_host;
 
 /// Long, random, and with every character that some encoding changes.
@@ -392,4 +392,41 @@ fn a_password_that_is_a_word_of_the_journal_ends_no_run() {
         project.run(&["run", "main"]).code(0);
         assert_eq!(project.end()["event"], "loop_complete", "{password}");
     }
+}
+
+/// A run shows its environment to no other process, but can still be stopped by the user who started it.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_environment_of_a_run_is_its_own() {
+    use std::os::unix::process::CommandExt as _;
+
+    let text = "name: main\ndescription: x\ninitial: a\nstates:\n  a: {action: 'cat /proc/$PPID/environ /proc/self/environ > seen 2>&1; touch begun; sleep 60', next: done}\n  done: {terminal: true}\n";
+    let project = Project::with_loop(text).env("CI_JOB_TOKEN", "glcbt-0123456789").env("ORDINARY", "1");
+    // Root may look everywhere; another user is who a run belongs to in most systems.
+    let nobody = 65_534;
+    let is_root = rustix::process::getuid().is_root();
+    let as_user = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        if is_root {
+            command.uid(nobody).gid(nobody);
+        }
+        command
+    };
+    if is_root {
+        for path in ["", ".loops", ".loops/main.yaml"] {
+            std::os::unix::fs::chown(project.at(path), Some(nobody), Some(nobody)).unwrap();
+        }
+    }
+    let mut child = as_user(&["run", "main"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(|| project.exists("begun"));
+    let stopped = Ran::of(&as_user(&["stop", "main"]).output().unwrap()).code(0);
+    child.wait().unwrap();
+    assert_eq!(project.end()["outcome"], "interrupted", "{}", stopped.all());
+    let seen = project.read("seen");
+    assert!(seen.contains("/environ: Permission denied") && seen.contains("ORDINARY=1"), "{seen}");
+    assert!(!seen.contains("glcbt-0123456789"), "{seen}");
 }
