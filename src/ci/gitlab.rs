@@ -21,7 +21,8 @@ pub(super) const NAMES: &[&str] = &["gitlab"];
 /// Tokens that identify the job elsewhere.
 pub(super) const WITHHELD: &[&str] = &["CI_JOB_JWT"];
 
-/// The token of the job, and what it is part of: the passwords are the token, and the URL holds it.
+/// The token of the job, and what it is part of: the passwords of the registry and the proxy are the token, and the URL
+/// holds it. A deploy token, where the project has one, is as good.
 pub(super) const TOKENS: &[&str] = &[
     "CI_JOB_TOKEN",
     "CI_REGISTRY_PASSWORD",

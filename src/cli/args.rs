@@ -161,7 +161,7 @@ pub(super) struct Manner {
     /// Accept a success that was not verified, with a warning
     #[arg(long)]
     pub(super) no_strict: bool,
-    /// Save and hand off (exit 75) when the run would last longer
+    /// Save and hand off (exit 75) when the run would last longer. On GitLab, the time of the job when absent
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) deadline: Option<Duration>,
     /// Write the bundle this often, for the case that the machine is lost
@@ -176,7 +176,7 @@ pub(super) struct Manner {
     /// Run a loop although the event of the job lets strangers choose what is checked out
     #[arg(long)]
     pub(super) allow_untrusted: bool,
-    /// Let actions see `GITHUB_TOKEN` and `GH_TOKEN`
+    /// Let actions see the token of the job, such as `GITHUB_TOKEN` or `CI_JOB_TOKEN`
     #[arg(long)]
     pub(super) pass_token: bool,
     /// Show what actions print
