@@ -41,8 +41,10 @@ pub(super) struct ActionArgs {
 /// A step of the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ActionStep {
-    /// Run the loop
+    /// Run the loop; later steps upload its files and go on elsewhere
     Run,
+    /// Run the loop, upload its files, and go on elsewhere
+    All,
     /// Go on elsewhere
     Continue,
 }
@@ -209,6 +211,19 @@ pub(super) struct ReportArgs {
     pub(super) go_on: GoOn,
     #[command(flatten)]
     pub(super) chain: ChainArgs,
+    #[command(flatten)]
+    pub(super) uploading: UploadingArgs,
+}
+
+/// Whether and for how long the files of a run are stored with the run of the workflow.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct UploadingArgs {
+    /// Do not upload the files of the run, even where the runner lets us
+    #[arg(long)]
+    pub(super) no_upload: bool,
+    /// Keep what is uploaded so long; the setting of the repository when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) retention_days: Option<u32>,
 }
 
 /// How a run is shown at its commit.

@@ -35,6 +35,8 @@ const PASSING_TAIL: usize = 1024;
 /// Where the reports of this run are written, as far as that is known; read by the formats that name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
+    /// The id of the run.
+    pub run_id: String,
     /// The directory of the reports.
     pub report_dir: String,
     /// The JUnit file.

@@ -139,8 +139,11 @@ impl Service for Github {
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
     fn announce(&self, places: &Places) -> io::Result<()> {
         let Some(path) = &self.output else { return Ok(()) };
-        let early =
-            [("report-dir", places.report_dir.clone()), ("artifact-name", places.artifact_name.clone())];
+        let early = [
+            ("run-id", places.run_id.clone()),
+            ("report-dir", places.report_dir.clone()),
+            ("artifact-name", places.artifact_name.clone()),
+        ];
         files::append_outputs(path, &early)
     }
 

@@ -1,30 +1,53 @@
 //! `ll-loop action`: the inputs of the GitHub Action as a run. The runner gives them as `INPUT_*` variables.
 
+use std::time::Duration;
+
 use clap::{Parser, ValueEnum as _};
 
-use crate::cli::args::{ActionStep, Args, ChainArgs, Command, CommitArgs, ContinueArgs, GoOn, RunArgs};
+use crate::base::time::parse_duration;
+use crate::cli::args::{ActionStep, Args, ChainArgs, Command, CommitArgs, ContinueArgs, GoOn, Manner};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 
 pub(in crate::cli) fn action(step: ActionStep, env: &Env, output: &Output) -> Result<u8, CliError> {
     match step {
-        ActionStep::Run => run(env, output),
+        ActionStep::Run => run(Part::Loop, env, output),
+        ActionStep::All => run(Part::All, env, output),
         ActionStep::Continue => go_on(env, output),
     }
 }
 
-fn run(env: &Env, output: &Output) -> Result<u8, CliError> {
-    let words = words(env)?;
-    let parsed = Args::try_parse_from(words).map_err(|error| {
+/// How much of the action this step is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The run: later steps upload its files and go on elsewhere.
+    Loop,
+    /// Everything.
+    All,
+}
+
+fn run(part: Part, env: &Env, output: &Output) -> Result<u8, CliError> {
+    let from = input(env, "resume-from");
+    let parsed = Args::try_parse_from(words(env, from.as_deref())?).map_err(|error| {
         CliError::invalid(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
             .help("check the inputs of the action")
     })?;
+    if let Command::Resume(mut args) = parsed.command {
+        move_there(env)?;
+        // What the first run was given still holds; only secrets have to come again.
+        args.context.extend(pairs(env, "context")?);
+        inputs(part, env, &mut args.manner)?;
+        return super::resume::resume(&args, env, output);
+    }
     let Command::Run(mut args) = parsed.command else {
-        return Err(CliError::invalid("the input `args` holds another command than `run`"));
+        return Err(CliError::invalid("the input `args` holds another command"));
     };
     move_there(env)?;
-    inputs(env, &mut args)?;
+    args.param.extend(pairs(env, "params")?);
+    args.context.extend(pairs(env, "context")?);
+    args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
+    inputs(part, env, &mut args.manner)?;
     super::run::run(&args, env, output)
 }
 
@@ -50,9 +73,11 @@ fn move_there(env: &Env) -> Result<(), CliError> {
     })
 }
 
-/// The command line that `loop`, `input` and `args` stand for. Everything but `args` is one word, whatever is in it.
-fn words(env: &Env) -> Result<Vec<String>, CliError> {
-    let mut words: Vec<String> = ["ll-loop", "run", "--ci"].map(str::to_owned).into();
+/// The command line that `loop`, `input`, `resume-from` and `args` stand for. Everything but `args` is one word, whatever
+/// is in it.
+fn words(env: &Env, from: Option<&str>) -> Result<Vec<String>, CliError> {
+    let command = if from.is_some() { "resume" } else { "run" };
+    let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
     if let Some(extra) = input(env, "args") {
         let extra = shlex::split(&extra).ok_or_else(|| {
             CliError::invalid("the input `args` has an open quote").help("close it, or escape it")
@@ -63,50 +88,68 @@ fn words(env: &Env) -> Result<Vec<String>, CliError> {
         CliError::invalid("the input `loop` is missing")
             .help("name a loop of `.loops/`, or the path of a loop file")
     })?;
+    words.extend(from.map(|from| format!("--from={from}")));
     words.extend(["--".to_owned(), name]);
-    words.extend(input(env, "input"));
+    if from.is_none() {
+        words.extend(input(env, "input"));
+    }
     Ok(words)
 }
 
 /// The inputs that are not words of the command line.
-fn inputs(env: &Env, args: &mut RunArgs) -> Result<(), CliError> {
-    args.param.extend(pairs(env, "params")?);
-    args.context.extend(pairs(env, "context")?);
-    if let Some(strict) = input(env, "strict") {
-        let strict = boolean("strict", &strict)?;
-        (args.manner.strict, args.manner.no_strict) = (strict, !strict);
+fn inputs(part: Part, env: &Env, manner: &mut Manner) -> Result<(), CliError> {
+    let wanted = |name: &str| input(env, name).map(|value| boolean(name, &value)).transpose();
+    if let Some(strict) = wanted("strict")? {
+        (manner.strict, manner.no_strict) = (strict, !strict);
     }
-    if let Some(allowed) = input(env, "allow-untrusted") {
-        args.manner.allow_untrusted = boolean("allow-untrusted", &allowed)?;
+    if let Some(llm) = wanted("llm")? {
+        (manner.llm.llm, manner.llm.no_llm) = (llm, !llm);
     }
-    if let Some(deadline) = input(env, "deadline") {
-        let deadline = crate::base::time::parse_duration(&deadline).map_err(|error| {
-            CliError::invalid(format!("the input `deadline`: {error}"))
-                .help("write `5h45m` or a number of seconds")
-        })?;
-        args.manner.deadline = Some(deadline);
-    }
-    commit(env, &mut args.manner.report.commit)?;
-    for (name, wanted) in
-        [("check", &mut args.manner.report.check), ("comment", &mut args.manner.report.comment)]
-    {
-        if let Some(value) = input(env, name) {
-            *wanted = boolean(name, &value)?;
+    manner.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(manner.allow_untrusted);
+    manner.deadline = duration(env, "deadline")?.or(manner.deadline);
+    manner.checkpoint_every = duration(env, "checkpoint-every")?.or(manner.checkpoint_every);
+    commit(env, &mut manner.report.commit)?;
+    manner.report.check = wanted("check")?.unwrap_or(manner.report.check);
+    manner.report.comment = wanted("comment")?.unwrap_or(manner.report.comment);
+    // A later step of the action may obey these; they are read before anything is run for nothing.
+    let (chain, go_on) = (chain(env)?, on_handoff(env)?);
+    let uploading = &mut manner.report.uploading;
+    match part {
+        Part::Loop => uploading.no_upload = true,
+        Part::All => {
+            uploading.no_upload = !wanted("upload")?.unwrap_or(!uploading.no_upload);
+            uploading.retention_days = days(env)?.or(uploading.retention_days);
+            manner.report.chain = chain;
+            manner.report.go_on = go_on;
         }
     }
-    // A later step of the action obeys these; here they are only read, before anything is run for nothing.
-    chain(env)?;
-    if let Some(how) = input(env, "on-handoff")
-        && GoOn::from_str(how.trim(), false).is_err()
-    {
-        return Err(CliError::invalid(format!("the input `on-handoff` is `{how}`"))
-            .help("write `dispatch` or `none`"));
-    }
-    args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
     if let Some(directory) = input(env, "report-dir") {
-        args.manner.report_dir = Some(directory.into());
+        manner.report_dir = Some(directory.into());
     }
     Ok(())
+}
+
+fn on_handoff(env: &Env) -> Result<GoOn, CliError> {
+    let Some(how) = input(env, "on-handoff") else { return Ok(GoOn::None) };
+    GoOn::from_str(how.trim(), false).map_err(|_| {
+        CliError::invalid(format!("the input `on-handoff` is `{how}`")).help("write `dispatch` or `none`")
+    })
+}
+
+fn duration(env: &Env, name: &str) -> Result<Option<Duration>, CliError> {
+    let Some(text) = input(env, name) else { return Ok(None) };
+    parse_duration(&text).map(Some).map_err(|error| {
+        CliError::invalid(format!("the input `{name}`: {error}")).help("write `5h45m` or a number of seconds")
+    })
+}
+
+fn days(env: &Env) -> Result<Option<u32>, CliError> {
+    let Some(text) = input(env, "retention-days") else { return Ok(None) };
+    match text.trim().parse() {
+        Ok(days) if days > 0 => Ok(Some(days)),
+        _ => Err(CliError::invalid(format!("the input `retention-days` is `{text}`"))
+            .help("write a number of days")),
+    }
 }
 
 /// The inputs about the status of the commit.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
@@ -25,6 +26,7 @@ use super::claim;
 use super::prepare::{Prepared, prepare, refused};
 use super::resume::{choose, never_began};
 use super::sub_loops;
+use super::upload::Uploader;
 
 /// How many files that were left out are named.
 const NAMED: usize = 5;
@@ -132,18 +134,27 @@ pub(super) struct Saver {
     bundler: Bundler,
     files: RunFiles,
     reports: PathBuf,
+    uploader: Option<Rc<Uploader>>,
     /// Why the last checkpoint failed.
     failed: RefCell<Option<String>>,
 }
 
 impl Saver {
-    pub(super) fn new(bundler: Bundler, files: RunFiles, reports: PathBuf) -> Self {
-        Self { bundler, files, reports, failed: RefCell::default() }
+    pub(super) fn new(
+        bundler: Bundler,
+        files: RunFiles,
+        reports: PathBuf,
+        uploader: Option<Rc<Uploader>>,
+    ) -> Self {
+        Self { bundler, files, reports, uploader, failed: RefCell::default() }
     }
 
     /// Saves the run as it stands.
     pub(super) fn checkpoint(&self) {
         let saved = self.bundler.write(&self.files, &self.reports);
+        if let (Ok(_), Some(uploader)) = (&saved, &self.uploader) {
+            uploader.checkpoint(&self.reports.join(file_name(&self.files)));
+        }
         self.failed.replace(saved.err().map(|error| error.to_string()));
     }
 

@@ -33,4 +33,5 @@ mod runs;
 mod session;
 mod sub_loops;
 mod trust;
+mod upload;
 mod worktree;

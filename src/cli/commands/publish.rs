@@ -20,6 +20,7 @@ use crate::report::formats::FORMATS;
 
 use super::bundle::{Bundler, Saver};
 use super::prepare::Prepared;
+use super::upload::Uploader;
 
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,7 +39,16 @@ pub(super) struct Publication {
     running: RunFiles,
     /// Nobody has to save a run that there was no reason for.
     saver: Option<Rc<Saver>>,
+    uploader: Option<Rc<Uploader>>,
     reporter: Option<Reporter>,
+}
+
+/// What became of the publication of a run.
+pub(super) struct Published {
+    /// What could not be published.
+    pub(super) warnings: Vec<String>,
+    /// Whether the files were uploaded; nothing where that is not our business.
+    pub(super) uploaded: Option<bool>,
 }
 
 impl Publication {
@@ -48,20 +58,24 @@ impl Publication {
         prepared: &Prepared,
         files: &RunFiles,
         bundler: Option<Bundler>,
+        (env, output): (&Env, &Output),
     ) -> Self {
         let root = prepared.located.root.clone();
         let job = provider.job();
         let directory = manner.report_dir.clone();
         let reports = directory.clone().unwrap_or_else(|| files.report());
-        let saver = bundler.map(|bundler| Rc::new(Saver::new(bundler, files.clone(), reports)));
+        let artifact_name = artifact_name(&job, &prepared.machine.name.file_stem(), files);
+        let uploader = Uploader::find(&manner.report.uploading, &artifact_name, env, output).map(Rc::new);
+        let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
             directory,
-            artifact_name: artifact_name(&job, &prepared.machine.name.file_stem(), files),
+            artifact_name,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
             running: files.clone(),
-            saver,
+            saver: saver.map(Rc::new),
+            uploader,
             reporter: None,
         }
     }
@@ -100,20 +114,21 @@ impl Publication {
     }
 
     /// Writes every format and tells the CI system. Returns what could not be published.
-    pub(super) fn publish(self, files: &RunFiles) -> Vec<String> {
+    pub(super) fn publish(self, files: &RunFiles) -> Published {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
-        let incomplete = read.err().map(|error| format!("the reports are incomplete: {error}"));
-        incomplete.into_iter().chain(self.tell(digest, files)).collect()
+        let mut published = self.tell(digest, files);
+        published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
+        published
     }
 
     /// The same for a run that there was no reason for. Its reports are where those of runs are that are over.
     pub(super) fn publish_none(self, not_run: NotRun) -> Vec<String> {
         let files = self.running.archived();
-        self.tell(Digest::of_none(not_run), &files)
+        self.tell(Digest::of_none(not_run), &files).warnings
     }
 
-    fn tell(mut self, mut digest: Digest, files: &RunFiles) -> Vec<String> {
+    fn tell(mut self, mut digest: Digest, files: &RunFiles) -> Published {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
@@ -127,11 +142,20 @@ impl Publication {
         for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
             warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
         }
+        let uploaded = self.uploader.as_ref().map(|uploader| uploader.store(directory));
+        let uploaded = uploaded.map(|stored| {
+            let dialect = self.provider.dialect();
+            for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
+                let _closed = writeln!(io::stdout(), "{line}");
+            }
+            warnings.extend(stored.warnings);
+            stored.done
+        });
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, Report { digest, annotations: all }));
         }
-        warnings
+        Published { warnings, uploaded }
     }
 
     /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
@@ -158,6 +182,7 @@ impl Publication {
             format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
         };
         Places {
+            run_id: self.running.instance().to_owned(),
             report_dir: shown(directory),
             junit: file("junit"),
             summary: file("summary"),

@@ -153,7 +153,7 @@ fn skip(
     if let Err(error) = files.make_directory() {
         output.warning(&format!("there will be no reports: {error}"));
     }
-    let mut publication = Publication::new(&manner, provider, prepared, &files, None);
+    let mut publication = Publication::new(&manner, provider, prepared, &files, None, (env, output));
     publication.begin(&manner.report, env, name.as_str(), output);
     for warning in publication.publish_none(not_run) {
         output.warning(&warning);
@@ -337,7 +337,7 @@ impl Launch<'_> {
         let Scene { manner, env, output, face, prepared, redactor } = scene;
         let mut publication = publisher(&face, manner).map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Publication::new(manner, provider, &prepared, &files, Some(bundler))
+            Publication::new(manner, provider, &prepared, &files, Some(bundler), (env, output))
         });
         if let Some(publication) = &mut publication {
             publication.announce(output);
@@ -379,9 +379,11 @@ impl Launch<'_> {
             Err(_) => files,
         };
         // Also when the journal was lost: what is in it is reported, as far as the run got.
-        for warning in publication.map(|publication| publication.publish(&files)).unwrap_or_default() {
-            output.warning(&warning);
+        let published = publication.map(|publication| publication.publish(&files));
+        for warning in published.iter().flat_map(|published| &published.warnings) {
+            output.warning(warning);
         }
+        let uploaded = published.and_then(|published| published.uploaded);
         if let Some(worktree) = &worktree {
             let is_over = ended.as_ref().is_ok_and(|complete| !complete.outcome.is_resumable());
             worktree.close(is_over, output);
@@ -392,7 +394,8 @@ impl Launch<'_> {
             if let (Face::Ci(provider), GoOn::Dispatch) = (&face, manner.report.go_on) {
                 let wanted = publish::wanted(&manner.report.commit, env);
                 let subject = go_on::subject(prepared.machine.name.as_str(), files.instance());
-                let link = Some(go_on::link(&manner.report.chain));
+                // What was not uploaded is where the next run finds it without that, or nowhere.
+                let link = uploaded.unwrap_or(true).then(|| go_on::link(&manner.report.chain));
                 go_on::start(provider, env, &wanted, &subject, link, output);
             }
             session::spawn(handoff.as_ref(), host, &files, env, output);

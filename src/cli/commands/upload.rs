@@ -1,0 +1,153 @@
+//! The files of a run are stored with the run of the workflow, where the runner lets this process do it: in actions that
+//! are containers or JavaScript, not in steps that are scripts.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use tempfile::NamedTempFile;
+
+use crate::base::time::Timestamp;
+use crate::ci::archive::pack;
+use crate::ci::github::fault::ArtifactError;
+use crate::ci::github::results::{Results, Uploaded, expiry};
+use crate::cli::args::UploadingArgs;
+use crate::cli::env::Env;
+use crate::cli::output::Output;
+use crate::run::clock::Clock;
+
+/// Stores the files of one run: all of them at the end, and its bundle at checkpoints.
+pub(super) struct Uploader {
+    results: Results,
+    name: String,
+    expires: Option<Timestamp>,
+    checkpoints: RefCell<Checkpoints>,
+}
+
+#[derive(Default)]
+struct Checkpoints {
+    count: u32,
+    /// The one that is being stored.
+    running: Option<JoinHandle<Result<Uploaded, String>>>,
+    secrets: Vec<String>,
+    failed: Option<String>,
+}
+
+/// What became of the files.
+#[derive(Default)]
+pub(super) struct Stored {
+    /// Whether all of them are stored.
+    pub(super) done: bool,
+    /// What the log has to hide.
+    pub(super) secrets: Vec<String>,
+    /// What a person should know.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Uploader {
+    /// Finds the service, where there is one and nobody said no.
+    pub(super) fn find(args: &UploadingArgs, name: &str, env: &Env, output: &Output) -> Option<Self> {
+        if args.no_upload {
+            return None;
+        }
+        match Results::from_env(&env.lookup()) {
+            Ok(results) => results.map(|results| Self {
+                results,
+                name: name.to_owned(),
+                expires: args.retention_days.map(|days| expiry(days, &env.lookup(), Clock::start().now())),
+                checkpoints: RefCell::default(),
+            }),
+            Err(error) => {
+                output.warning(&format!("the files of the run will not be uploaded: {}", told(&error)));
+                None
+            }
+        }
+    }
+
+    /// Stores a bundle beside the run. While one is on its way, the next one is left out.
+    pub(super) fn checkpoint(&self, bundle: &Path) {
+        let mut checkpoints = self.checkpoints.borrow_mut();
+        if checkpoints.running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        checkpoints.settle();
+        checkpoints.count += 1;
+        let name = checkpoint_name(&self.name, checkpoints.count);
+        // The next checkpoint takes the place of the file.
+        let copy = NamedTempFile::new().and_then(|copy| fs_err::copy(bundle, copy.path()).map(|_| copy));
+        let copy = match copy {
+            Ok(copy) => copy,
+            Err(error) => {
+                checkpoints.failed = Some(error.to_string());
+                return;
+            }
+        };
+        let (results, expires) = (self.results.clone(), self.expires);
+        let store = move || results.upload(&name, copy.path(), expires).map_err(|error| told(&error));
+        checkpoints.running = Some(std::thread::spawn(store));
+    }
+
+    /// Stores everything in a directory.
+    pub(super) fn store(&self, directory: PathBuf) -> Stored {
+        let mut checkpoints = self.checkpoints.take();
+        if checkpoints.running.as_ref().is_some_and(JoinHandle::is_finished) {
+            checkpoints.settle();
+        }
+        let failed = checkpoints.failed.map(|why| format!("a checkpoint was not uploaded: {why}"));
+        let mut stored =
+            Stored { done: false, secrets: checkpoints.secrets, warnings: failed.into_iter().collect() };
+        match self.store_all(directory) {
+            Ok(uploaded) => {
+                stored.done = true;
+                stored.secrets.extend(uploaded.secrets);
+            }
+            Err(why) => stored.warnings.push(format!("the files of the run were not uploaded: {why}")),
+        }
+        stored
+    }
+
+    fn store_all(&self, directory: PathBuf) -> Result<Uploaded, String> {
+        let mut zip = NamedTempFile::new().map_err(|error| error.to_string())?;
+        pack(&[directory], zip.as_file_mut()).map_err(|error| error.to_string())?;
+        self.results.upload(&self.name, zip.path(), self.expires).map_err(|error| told(&error))
+    }
+}
+
+impl Checkpoints {
+    /// Takes note of what became of the one that is done.
+    fn settle(&mut self) {
+        let Some(thread) = self.running.take() else { return };
+        match thread.join() {
+            Ok(Ok(uploaded)) => {
+                self.secrets.extend(uploaded.secrets);
+                self.failed = None;
+            }
+            Ok(Err(why)) => self.failed = Some(why),
+            Err(_panicked) => self.failed = Some("it broke off".to_owned()),
+        }
+    }
+}
+
+fn told(error: &ArtifactError) -> String {
+    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+    format!("{error}{help}")
+}
+
+/// Names a checkpoint so that the attempt stays at the end, by which the last one is known.
+fn checkpoint_name(name: &str, count: u32) -> String {
+    match name.rsplit_once("-a") {
+        Some((before, attempt)) => format!("{before}-c{count}-a{attempt}"),
+        None => format!("{name}-c{count}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_has_a_name_of_its_own() {
+        assert_eq!(checkpoint_name("ll-loop-tidy-check-r7-a2", 3), "ll-loop-tidy-check-r7-c3-a2");
+        assert_eq!(checkpoint_name("ll-loop-x", 1), "ll-loop-x-c1");
+    }
+}
