@@ -19,7 +19,7 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
 use crate::machine::routing::{self, Ended, Reason};
 use crate::machine::{
-    self, Action, Binding, Budget, Cap, EndId, Meaning, OnHandoff, PromptAction, Routes, Step, StepId,
+    self, Action, Binding, Budget, Cap, End, EndId, Meaning, OnHandoff, PromptAction, Routes, Step, StepId,
     SubLoopAction, SubLoopInput, Target,
 };
 
@@ -52,6 +52,9 @@ impl Engine<'_> {
             return None;
         };
         let deciding = deciding.clone();
+        if let Some(message) = self.start.event.warnings.get(self.run.warned()) {
+            return Some(Event::Warning { state: None, message: message.clone() });
+        }
         if let Some(id) = self.weighed_now(&deciding) {
             let step = self.machine.step(id);
             if let Some(event) = self.ended_around(step).or_else(|| self.signal(step)) {
@@ -814,7 +817,8 @@ impl Engine<'_> {
             return self.complete(Ending { state: end.name.clone(), ..self.exhausted(cap, &end.name) });
         }
         let cycles_left = self.machine.limits.cycles.is_none_or(|cap| self.run.cycle() < cap);
-        if self.machine.maintain.is_some() && self.cancel.is_none() && cycles_left {
+        let starts_again = self.machine.maintain.is_some() && self.cancel.is_none() && cycles_left;
+        if starts_again && !self.ends_clean(end) {
             let to = end.on_maintain.unwrap_or(self.machine.initial);
             let (from, to) = (end.name.clone(), self.machine.name_of(to).clone());
             return Event::Route { from, to, verdict: None, reason: RouteReason::Maintain };
@@ -824,9 +828,7 @@ impl Engine<'_> {
         let (outcome, reason) = match (end.meaning, verified) {
             (Meaning::Failure, _) => (Outcome::Failure, format!("ended in `{name}`")),
             (Meaning::Blocked, _) => (Outcome::Blocked, format!("ended in `{name}`: a person is needed")),
-            (Meaning::Success | Meaning::DeclaredSuccess, true) => {
-                (Outcome::Success, format!("ended in `{name}`"))
-            }
+            (Meaning::Success | Meaning::DeclaredSuccess, true) => (Outcome::Success, self.succeeded(end)),
             (Meaning::DeclaredSuccess, false) => {
                 (Outcome::Success, format!("ended in `{name}`, which the loop declares a success"))
             }
@@ -845,6 +847,23 @@ impl Engine<'_> {
             reason,
             signal: None,
         })
+    }
+
+    /// Tells whether a run that wants a clean cycle has one with this end.
+    fn ends_clean(&self, end: &End) -> bool {
+        let is_success = matches!(end.meaning, Meaning::Success | Meaning::DeclaredSuccess);
+        self.start.event.until_clean && is_success && self.run.is_clean()
+    }
+
+    fn succeeded(&self, end: &End) -> String {
+        let (name, cycle) = (&end.name, self.run.cycle());
+        if self.ends_clean(end) {
+            format!("cycle {cycle} needed no fix")
+        } else if self.start.event.until_clean {
+            format!("ended in `{name}`, and cycle {cycle} needed a fix")
+        } else {
+            format!("ended in `{name}`")
+        }
     }
 
     fn hand_off(&self, state: &StateName) -> Event {

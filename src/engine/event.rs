@@ -17,6 +17,7 @@ use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{OnHandoff, SignalKind};
 
+use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::run::StateResult;
 
@@ -260,6 +261,15 @@ pub struct LoopStart {
     pub llm: Llm,
     /// Whether an unverified success is a failure.
     pub strict: bool,
+    /// Whether a maintain loop ends with the first cycle in which nothing failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub until_clean: bool,
+    /// What is to be said as soon as the run has begun, each as a warning of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
+    /// The nights before this one, the oldest first, where the run is a night of a maintain loop.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub nights: Vec<Night>,
     /// Where the loop is written down.
     pub source: Source,
     /// The commit of the checkout, where somebody wanted to know: another machine can begin there.

@@ -20,6 +20,7 @@ mod budget;
 mod decide;
 mod environment;
 pub mod event;
+pub mod night;
 pub mod outcome;
 pub mod past;
 pub mod request;

@@ -128,10 +128,14 @@ pub(super) struct Streak {
     step: u32,
 }
 
-/// Whether the last failing observation was followed by a passing one.
+/// What the observations of this cycle say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
+    /// None of them failed.
+    Clean,
+    /// The last failing one was followed by a passing one.
     Verified,
+    /// The last failing one was not.
     Doubtful,
 }
 
@@ -169,6 +173,8 @@ pub struct Run {
     noted: bool,
     retry_announced: bool,
     trust: Trust,
+    /// How many of the warnings of the start are said.
+    warned: usize,
     capped: Option<TerminatedBy>,
     restarting: bool,
     usage: Usage,
@@ -213,7 +219,8 @@ impl Run {
             messages: Vec::new(),
             noted: false,
             retry_announced: false,
-            trust: Trust::Verified,
+            trust: Trust::Clean,
+            warned: 0,
             capped: None,
             restarting: false,
             usage: Usage::default(),
@@ -363,7 +370,17 @@ impl Run {
 
     /// Tells whether there was a passing observation since the last failing one.
     pub fn is_verified(&self) -> bool {
-        self.trust == Trust::Verified
+        self.trust != Trust::Doubtful
+    }
+
+    /// Tells whether there was no failing observation in this cycle.
+    pub(super) fn is_clean(&self) -> bool {
+        self.trust == Trust::Clean
+    }
+
+    /// Returns how many of the warnings of the start are said.
+    pub(super) fn warned(&self) -> usize {
+        self.warned
     }
 
     /// Returns what the action of the current state did.
@@ -478,7 +495,8 @@ impl Run {
                     self.phase = Phase::Waiting(Waiting::Backoff { to, wait });
                 }
             }
-            Event::Warning { .. } => self.warned(),
+            Event::Warning { state: None, .. } => self.warned += 1,
+            Event::Warning { state: Some(_), .. } => self.warn_of_closing(),
             Event::Handoff(handoff) => self.hand_off(handoff),
             Event::LoopError { state, error } => self.end(Outcome::Error, TerminatedBy::Error, state, error),
             Event::LoopTimeout { state, elapsed_ms } => {
@@ -776,7 +794,11 @@ impl Run {
 
     /// Weighs an observation for or against the work.
     fn observed(&mut self, verdict: &Verdict) {
-        self.trust = if verdict.is_failing() { Trust::Doubtful } else { Trust::Verified };
+        if verdict.is_failing() {
+            self.trust = Trust::Doubtful;
+        } else if self.trust == Trust::Doubtful {
+            self.trust = Trust::Verified;
+        }
     }
 
     fn route(
@@ -813,7 +835,7 @@ impl Run {
         self.attempt = 0;
         self.streaks.clear();
         self.last_entered = None;
-        self.trust = Trust::Verified;
+        self.trust = Trust::Clean;
         self.restarting = true;
     }
 
@@ -866,7 +888,7 @@ impl Run {
     }
 
     /// A warning about a terminal's action is the last thing before the end.
-    fn warned(&mut self) {
+    fn warn_of_closing(&mut self) {
         if let Phase::Deciding(Deciding::Closed(id) | Deciding::Arrive { to: Target::End(id), .. }) =
             self.phase
         {

@@ -22,6 +22,7 @@ use crate::machine::compile::compile;
 
 mod explored;
 mod models;
+mod nights;
 mod resumed;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
@@ -45,6 +46,9 @@ fn start(strict: bool) -> Start {
             inputs: Vec::new(),
             llm: Llm::Off,
             strict,
+            until_clean: false,
+            warnings: Vec::new(),
+            nights: Vec::new(),
             source: Source::default(),
             commit: None,
             context: Map::new(),

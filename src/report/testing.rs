@@ -48,6 +48,9 @@ impl Journal {
             inputs: vec![],
             llm: Llm::Off,
             strict: true,
+            until_clean: false,
+            warnings: Vec::new(),
+            nights: Vec::new(),
             source: Source {
                 file: format!(".loops/{name}.yaml"),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),

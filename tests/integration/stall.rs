@@ -274,8 +274,9 @@ fn a_maintain_loop_ends_after_its_cycles_as_its_last_terminal_says() {
 fn the_log_says_that_a_maintain_loop_starts_again() {
     for mode in ["--ci", "--no-ci"] {
         let project = Project::with_loop(NIGHTLY);
-        let ran = project.run(&["run", "main", "--max-cycles", "2", "--context", "bad=9", mode]).code(0);
-        assert_eq!(ran.stdout.matches("✓ yes").count(), 2, "{}", ran.all());
+        // In CI a clean cycle is the last one.
+        let ran = project.run(&["run", "main", "--max-cycles", "2", "--context", "bad=1", mode]).code(0);
+        assert_eq!(ran.stdout.matches("✓ yes").count(), 1, "{}", ran.all());
         assert_eq!(ran.stdout.matches("↻ again from look").count(), 1, "{}", ran.all());
     }
 }

@@ -61,11 +61,12 @@ proptest! {
     fn a_run_does_nothing_that_was_not_explored(
         text in any_loop(),
         answers in prop::collection::vec(answer(), 1..30),
+        is_night in any::<bool>(),
     ) {
         let machine = machine(&text);
         let all = explore(&machine, BOUND);
         prop_assert!(all.is_complete());
-        let mut engine = Engine::new(&machine, start(false));
+        let mut engine = Engine::new(&machine, nights::start_of(is_night));
         engine.handle(Input::Begin, Duration::ZERO);
         let mut answers = answers.iter().cycle();
         for _ in 0..60 {

@@ -70,7 +70,7 @@ fn written(events: &[(Event, Duration)]) -> Vec<(Event, Duration)> {
     events.iter().map(line).collect()
 }
 
-fn folded(machine: &Machine, events: &[(Event, Duration)]) -> Past {
+pub(super) fn folded(machine: &Machine, events: &[(Event, Duration)]) -> Past {
     let Some(((Event::LoopStart(start), _), rest)) = events.split_first() else { panic!("no beginning") };
     let mut past = Past::new(machine, start.clone(), IndexMap::new());
     for (event, at) in rest {
@@ -97,10 +97,11 @@ proptest! {
     fn whatever_is_cut_off_is_done_and_nothing_else(
         text in any_loop_with_memories(),
         answers in prop::collection::vec(answer(), 1..30),
+        is_night in any::<bool>(),
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let (all, runs) = world.drive(&mut Engine::new(&machine, start(false)), 40);
+        let (all, runs) = world.drive(&mut Engine::new(&machine, nights::start_of(is_night)), 40);
         let all = written(&all);
         let whole = folded(&machine, &all);
         prop_assert_eq!(Some(whole.run()), runs.last().as_ref().copied(), "{}", text);
@@ -113,7 +114,7 @@ proptest! {
                 Standing::Lost(state) => panic!("lost in {state}"),
             };
             prop_assert_eq!(how.step, fold.run().step());
-            let mut engine = Engine::resume(&machine, start(false), past, Some(how), Duration::ZERO);
+            let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, Some(how), Duration::ZERO);
             prop_assert_eq!(engine.elapsed(), elapsed);
             let (again, _) = world.drive(&mut engine, 45);
             let mut again = written(&again);
@@ -138,12 +139,13 @@ proptest! {
     fn a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
         text in any_loop_with_memories(),
         answers in prop::collection::vec(answer(), 1..30),
+        is_night in any::<bool>(),
         at in 1..30_usize,
     ) {
         let machine = machine(&text);
         let world = ByStep(&answers);
-        let (all, _) = world.drive(&mut Engine::new(&machine, start(false)), 40);
-        let mut engine = Engine::new(&machine, start(false));
+        let (all, _) = world.drive(&mut Engine::new(&machine, nights::start_of(is_night)), 40);
+        let mut engine = Engine::new(&machine, nights::start_of(is_night));
         let (mut first, _) = world.drive(&mut engine, at);
         if matches!(engine.next(), Next::Done(_)) {
             return Ok(());
@@ -164,7 +166,7 @@ proptest! {
         prop_assert_eq!(past.run(), engine.run());
         let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
         prop_assert_eq!(how.reason, event::ResumeReason::Interrupted);
-        let mut engine = Engine::resume(&machine, start(false), past, Some(how), Duration::ZERO);
+        let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, Some(how), Duration::ZERO);
         let (again, _) = world.drive(&mut engine, 45);
         // Every event of the whole run, with the step that was cut off once.
         let mut both: Vec<Event> = Vec::new();
