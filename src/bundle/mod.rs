@@ -2,12 +2,14 @@
 //!
 //! A bundle (`.llz`) is a zip with a manifest that names every other file with its size and digest. It is written by
 //! [`pack`], looked at and taken apart by [`open`], and what it says about the working tree is in [`tree`]. The loop
-//! file in it is for people: a run goes on with the one of the checkout, and only if it is the same.
+//! file in it is for people: a run goes on with the one of the checkout, and only if it is the same. [`report`] reads one
+//! report of an earlier run.
 
 pub mod manifest;
 pub mod open;
 pub mod pack;
 pub mod place;
+pub mod report;
 pub mod tree;
 
 /// The ending of a bundle's file name.

@@ -14,6 +14,7 @@ use crate::base::text::{hex, one_line};
 
 use super::manifest::{Entry, Manifest, SCHEMA};
 use super::pack::Hashing;
+use super::report::whole;
 use super::{EXTENSION, names};
 
 /// What a bundle may take at most.
@@ -140,7 +141,7 @@ fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-fn archive(path: &Path) -> Result<ZipArchive<io::BufReader<fs::File>>, OpenError> {
+pub(super) fn archive(path: &Path) -> Result<ZipArchive<io::BufReader<fs::File>>, OpenError> {
     let file = io::BufReader::new(fs::File::open(path)?);
     ZipArchive::new(file).map_err(|error| refused(error, OpenError::NotABundle))
 }
@@ -235,6 +236,19 @@ impl<R: Read + Seek> Bundle<R> {
             }
         }
         Ok(self.manifest)
+    }
+
+    /// Compares one file of at most so many bytes with its digest, and returns it; nothing where there is none.
+    pub fn read(mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
+        let Some(entry) = self.manifest.files.iter().find(|entry| entry.name == name) else {
+            return Ok(None);
+        };
+        let bytes = whole(self.archive.by_name(name)?, name, most)?;
+        if bytes.len() as u64 != entry.size || hex(&Sha256::digest(&bytes)) != entry.sha256 {
+            let name = one_line(name, 200);
+            return Err(OpenError::Damaged(format!("`{name}` is not what the manifest says")));
+        }
+        Ok(Some(bytes))
     }
 }
 
@@ -376,6 +390,20 @@ mod tests {
     fn a_good_bundle_gives_what_a_run_goes_on_with() {
         let found = extract(made().zip(), &Limits::default()).unwrap();
         assert_eq!(found, ["events.jsonl", "output.log", "run-dir/a/b"]);
+    }
+
+    #[test]
+    fn one_file_is_read_by_its_name() {
+        let read = |made: &Made, name: &str, most| {
+            let archive = ZipArchive::new(Cursor::new(made.zip())).unwrap();
+            Bundle::new(archive, &Limits::default()).unwrap().read(name, most)
+        };
+        let mut bundle = made();
+        assert_eq!(read(&bundle, "report/junit.xml", 4).unwrap().unwrap(), b"<x/>");
+        assert_eq!(read(&bundle, "report/none.xml", 4).unwrap(), None);
+        assert!(matches!(read(&bundle, "report/junit.xml", 3), Err(OpenError::TooLarge(_))));
+        bundle.files[3].1 = b"<y/>".to_vec();
+        assert!(matches!(read(&bundle, "report/junit.xml", 4), Err(OpenError::Damaged(_))));
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! One report of an earlier run, wherever that was kept: as a file, in a report directory, a bundle or an artifact.
+
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use fs_err as fs;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::base::text::one_line;
+
+use super::names;
+use super::open::{Bundle, Limits, OpenError, archive, locate};
+
+/// What a zip file begins with.
+const ZIP: &[u8] = b"PK";
+
+/// Reads the report of this name, of at most so many bytes; nothing where there is none.
+pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if metadata.is_dir() {
+        let file = path.join(name);
+        return if file.is_file() {
+            whole(fs::File::open(file)?, name, most).map(Some)
+        } else {
+            of_bundle(path, name, most)
+        };
+    }
+    let mut start = Vec::new();
+    fs::File::open(path)?.take(ZIP.len() as u64).read_to_end(&mut start)?;
+    if start != ZIP {
+        return whole(fs::File::open(path)?, name, most).map(Some);
+    }
+    let mut archive = archive(path)?;
+    match of_artifact(&mut archive, name, most)? {
+        Some(bytes) => Ok(Some(bytes)),
+        None => of_bundle(path, name, most),
+    }
+}
+
+/// Reads it from the bundle that is meant, where there is one.
+fn of_bundle(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
+    let scratch = tempfile::tempdir()?;
+    let limits = Limits::default();
+    let found = match locate(path, scratch.path(), &limits) {
+        Ok(found) => found,
+        Err(OpenError::NotABundle(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Bundle::open(&found, &limits)?.read(&format!("{}{name}", names::REPORTS), most)
+}
+
+/// Reads it from an archive that is no bundle and has it beside other reports.
+fn of_artifact<R: Read + Seek>(
+    archive: &mut ZipArchive<R>,
+    name: &str,
+    most: u64,
+) -> Result<Option<Vec<u8>>, OpenError> {
+    if archive.index_for_name(names::MANIFEST).is_some() {
+        return Ok(None);
+    }
+    let all = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
+    let all: Vec<String> = all.collect::<Result<_, _>>()?;
+    let found: Vec<&String> = all.iter().filter(|entry| entry.rsplit('/').next() == Some(name)).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => whole(archive.by_name(one)?, name, most).map(Some),
+        several => Err(OpenError::Several(several.iter().map(|name| one_line(name, 200)).collect())),
+    }
+}
+
+/// Reads everything, if it is not more than it may be.
+pub(super) fn whole(reader: impl Read, name: &str, most: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    reader.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(ZipError::Io)?;
+    if bytes.len() as u64 > most {
+        return Err(OpenError::TooLarge(format!("`{}` has more than {most} bytes", one_line(name, 200))));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    fn zip(path: &Path, files: &[(&str, &str)]) {
+        let mut zip = ZipWriter::new(fs::File::create(path).unwrap());
+        for (name, text) in files {
+            zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap();
+    }
+
+    #[track_caller]
+    fn check(path: &Path, expected: Option<&str>) {
+        let found = read(path, "a.json", 10).unwrap();
+        assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{}", path.display());
+    }
+
+    #[track_caller]
+    fn refused(path: &Path, expected: &str) {
+        let error = read(path, "a.json", 10).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_report_is_found_wherever_it_was_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        check(&at("nowhere"), None);
+        check(place.path(), None);
+        fs::write(at("other.json"), "other").unwrap();
+        check(&at("other.json"), Some("other"));
+        fs::write(at("a.json"), "mine").unwrap();
+        check(place.path(), Some("mine"));
+        zip(&at("artifact.zip"), &[("b.json", "no"), ("deep/a.json", "theirs")]);
+        check(&at("artifact.zip"), Some("theirs"));
+        zip(&at("artifact.zip"), &[("b.json", "no")]);
+        check(&at("artifact.zip"), None);
+        zip(&at("artifact.zip"), &[("a.json", "no"), ("b/a.json", "no")]);
+        refused(&at("artifact.zip"), "there is more than one");
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_archive_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("a.json"), "more than ten bytes").unwrap();
+        refused(&at("a.json"), "`a.json` has more than 10 bytes");
+        zip(&at("artifact.zip"), &[("a.json", "more than ten bytes")]);
+        refused(&at("artifact.zip"), "`a.json` has more than 10 bytes");
+        fs::write(at("artifact.zip"), "PK\u{3}\u{4} and no more").unwrap();
+        refused(&at("artifact.zip"), "it is not a bundle");
+    }
+}
