@@ -1,5 +1,5 @@
-//! What is worth a mark on a line of code: the step that decided a failed run, and the places in the tree that its
-//! output names.
+//! What is worth a mark on a line of code: the step that decided a failed run, the places in the tree that its output
+//! names, and the states that come back night after night.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::digest::Digest;
+use super::nights;
 use super::step::Step;
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
@@ -104,6 +105,7 @@ pub fn all(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
         message: message(&warning.message),
         location: warning.state.as_ref().map(|state| at(digest, digest.line(state))),
     }));
+    all.extend(recurring(digest));
     let mut different: Vec<Annotation> = Vec::new();
     for annotation in all {
         if !different.contains(&annotation) {
@@ -138,6 +140,18 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
         message: message(&text),
         location: (!digest.file().is_empty()).then(|| at(digest, state.and_then(|state| digest.line(state)))),
     })
+}
+
+/// Returns a notice for each state that comes back night after night.
+fn recurring(digest: &Digest) -> Vec<Annotation> {
+    let states = nights::of(digest).map(|history| history.recurring()).unwrap_or_default();
+    let notice = |one: nights::Recurring| Annotation {
+        level: Level::Notice,
+        title: one_line(&format!("{}: recurring", digest.loop_name()), MAX_TITLE),
+        message: message(&format!("`{}` {}", one.state, one.words())),
+        location: Some(at(digest, digest.line(&one.state))),
+    };
+    states.into_iter().map(notice).collect()
 }
 
 fn at(digest: &Digest, line: Option<u32>) -> Location {
@@ -229,7 +243,9 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::base::time::Timestamp;
     use crate::engine::event::Event;
+    use crate::engine::night::Night;
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, state, succeeding};
 
@@ -268,6 +284,29 @@ mod tests {
         "#);
         assert_eq!(shown(&succeeding().digest()), "");
         assert_eq!(shown(&crate::report::testing::not_run()), "");
+    }
+
+    #[test]
+    fn what_comes_back_is_a_notice_and_a_clean_night_is_none() {
+        let night = |day: i64, fixed: &[&str]| Night {
+            run_id: day.to_string(),
+            at: Timestamp::from_millis(day),
+            outcome: Some(Outcome::Success),
+            verified: true,
+            cycles: 2,
+            fixed: fixed.iter().map(|name| state(name)).collect(),
+            flaky: Vec::new(),
+            left: Vec::new(),
+        };
+        let mut journal = succeeding();
+        journal.after(vec![night(1, &["check", "@all"]), night(2, &["@all"])]);
+        assert_snapshot!(shown(&journal.digest()), @"
+        Notice .loops/fix-types.yaml:6 [fix-types: recurring] `check` was fixed in 2 of the last 3 nights
+        Notice .loops/fix-types.yaml [fix-types: recurring] `@all` was fixed in 2 of the last 3 nights
+        ");
+        assert_eq!(shown(&succeeding().after(vec![night(1, &[])]).digest()), "");
+        // A run that is no night has none before it.
+        assert_eq!(shown(&succeeding().digest()), "");
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::mends::Mends;
 use super::step::{Standing, Step, Tracker};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
-use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped, Tree};
+use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, Tree};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 
@@ -126,6 +127,8 @@ pub struct Digest {
     continuation: Option<String>,
     usage: Usage,
     trees: IndexMap<StateName, (Tree, bool)>,
+    mends: Mends,
+    restarts: u32,
     tracker: Tracker,
     end: Option<LoopComplete>,
 }
@@ -159,6 +162,9 @@ impl Digest {
         }
         if let Some(step) = self.tracker.event(stamped) {
             self.keep(&step);
+            if self.tracker.suspended().is_none() {
+                self.mends.step(&step);
+            }
         }
         if stamped.depth > self.tracker.depth() {
             // What happens inside of a sub-loop is the business of the step that runs it.
@@ -171,7 +177,8 @@ impl Digest {
                     start.change(resume);
                 }
             }
-            Event::Route { from, to, verdict, .. } => {
+            Event::Route { from, to, verdict, reason } => {
+                self.restarts += u32::from(*reason == RouteReason::Maintain);
                 let edge = self.edges.entry((from.clone(), to.clone())).or_default();
                 edge.count += 1;
                 count(&mut edge.verdicts, verdict.as_ref().map_or("next", |verdict| verdict.as_str()));
@@ -205,6 +212,16 @@ impl Digest {
     /// Returns what agents and models cost.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// Returns which states failed, and what came of them.
+    pub fn mends(&self) -> &Mends {
+        &self.mends
+    }
+
+    /// Returns how many cycles of a maintain loop began.
+    pub fn cycles(&self) -> u32 {
+        self.restarts + 1
     }
 
     /// Returns how deep the loop is that this is about, 0 for the run itself.
@@ -367,6 +384,9 @@ impl Digest {
 
     fn explain(&self, end: &LoopComplete, sentence: &mut Sentence) {
         match end.outcome {
+            Outcome::Success if end.verified && self.is_until_clean() => {
+                sentence.words(&text::one_line(&end.reason, 300))
+            }
             Outcome::Success if end.verified => match self.tracker.passing() {
                 Some(step) => sentence.name(&step.state).words(" ").words(&step.said()),
                 None => sentence.words("ended at ").name(&end.final_state),
@@ -428,6 +448,11 @@ impl Digest {
     /// Tells whether the last two visits of the state that decided saw the same working tree.
     fn changed_nothing(&self) -> bool {
         self.deciding_step().and_then(|step| self.trees.get(&step.state)).is_some_and(|(_, is_same)| *is_same)
+    }
+
+    /// Tells whether the run was to end with its first clean cycle.
+    fn is_until_clean(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.until_clean)
     }
 
     fn explain_unverified<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {

@@ -9,6 +9,8 @@ pub mod digest;
 pub mod formats;
 mod level;
 pub mod log_file;
+pub mod mends;
+pub mod nights;
 mod recent;
 pub mod step;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::engine::event::{
     ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, Overrides, RouteReason, SCHEMA, Source,
     Stamped,
 };
+use crate::engine::night::Night;
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::Verdict;
@@ -61,6 +62,13 @@ impl Journal {
             schema: SCHEMA,
         }));
         journal
+    }
+
+    /// Makes it a night after these.
+    pub(crate) fn after(&mut self, nights: Vec<Night>) -> &mut Self {
+        let Some(Stamped { event: Event::LoopStart(start), .. }) = self.events.first_mut() else { panic!() };
+        (start.until_clean, start.nights) = (true, nights);
+        self
     }
 
     pub(crate) fn push(&mut self, event: Event) -> &mut Self {
@@ -160,6 +168,13 @@ impl Journal {
             reason: String::new(),
         };
         self.push(Event::LoopComplete(complete))
+    }
+
+    /// Gives the end a reason.
+    pub(crate) fn because(&mut self, reason: &str) -> &mut Self {
+        let Some(Stamped { event: Event::LoopComplete(end), .. }) = self.events.last_mut() else { panic!() };
+        reason.clone_into(&mut end.reason);
+        self
     }
 
     pub(crate) fn digest(&self) -> Digest {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::outputs::outputs;
 use crate::base::time::millis;
 use crate::report::digest::Digest;
+use crate::report::nights;
 use crate::report::step::{ActionResult, Step};
 
 /// The version of this format; it grows when a reader has to know.
@@ -29,6 +30,7 @@ pub fn render(digest: &Digest) -> String {
         "strict": digest.start().map(|start| start.strict),
         "usage": digest.usage(),
         "max_iterations": digest.start().map(|start| start.max_iterations),
+        "nights": over_the_nights(digest),
         "outputs": outputs,
         "deciding_step": digest.deciding_step().map(|step| step.number),
         "states": states(digest),
@@ -42,6 +44,17 @@ pub fn render(digest: &Digest) -> String {
     // An object of plain values always has a text.
     let text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text + "\n"
+}
+
+/// Writes what this night came to, and what it has in common with those before; nothing where the run is no night.
+fn over_the_nights(digest: &Digest) -> Value {
+    let Some(history) = nights::of(digest) else { return Value::Null };
+    json!({
+        "tonight": history.nights().last(),
+        "known": history.nights().len(),
+        "clean_in_a_row": history.clean_in_a_row(),
+        "recurring": history.recurring(),
+    })
 }
 
 fn states(digest: &Digest) -> Value {
@@ -117,6 +130,7 @@ mod tests {
             "output_tokens": 0
           },
           "max_iterations": 20,
+          "nights": null,
           "outputs": {
             "outcome": "incomplete",
             "exit-code": "",

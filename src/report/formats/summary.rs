@@ -4,11 +4,14 @@
 use std::fmt::Write as _;
 
 use super::markdown::{code, fenced, words};
+use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
 use crate::base::time::human;
+use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::report::closing::advice;
 use crate::report::digest::{Digest, EdgeCount, Part};
+use crate::report::nights::{self, History};
 use crate::report::step::Step;
 
 const FIRST_ROWS: usize = 20;
@@ -16,6 +19,9 @@ const LAST_ROWS: usize = 80;
 const MAX_WARNINGS: usize = 20;
 const MAX_OUTPUT: usize = 16 * 1024;
 const MAX_OUTPUT_LINES: usize = 60;
+
+/// How many states of a night are named.
+const MAX_NAMED: usize = 8;
 
 /// A larger graph is no picture any more.
 const MAX_STATES: usize = 60;
@@ -25,6 +31,14 @@ const MAX_EDGES: usize = 200;
 pub fn render(digest: &Digest) -> String {
     let mut out = String::new();
     headline(digest, &mut out);
+    let history = nights::of(digest);
+    if let Some(history) = history.as_ref().filter(|history| is_quiet(digest, history)) {
+        let nights = history.clean_in_a_row() as u64;
+        let in_a_row = if nights > 1 { " in a row" } else { "" };
+        let _ = writeln!(out, "{}{in_a_row}.", plural(nights, "clean night"));
+        return out;
+    }
+    over_the_nights(history.as_ref(), &mut out);
     path(digest, &mut out);
     steps(digest, &mut out);
     last_output(digest, &mut out);
@@ -62,6 +76,41 @@ fn headline(digest: &Digest, out: &mut String) {
     if let Some(advice) = advice(digest) {
         let _ = writeln!(out, "> {}\n", words(&advice));
     }
+}
+
+/// Tells whether a night needed nothing and has nothing to say: it is not to be looked at.
+fn is_quiet(digest: &Digest, history: &History) -> bool {
+    history.nights().last().is_some_and(nights::is_clean)
+        && history.recurring().is_empty()
+        && digest.warnings().is_empty()
+}
+
+fn over_the_nights(history: Option<&History>, out: &mut String) {
+    let Some(history) = history else { return };
+    out.push_str("### Over the nights\n\n| night | outcome | cycles | fixed | flaky | left |\n|---|---|--:|---|---|---|\n");
+    for night in history.last().iter().rev() {
+        let Night { at, outcome, verified, cycles, fixed, flaky, left, .. } = night;
+        let outcome = outcome.map_or("incomplete", Outcome::word);
+        let doubt = if outcome == Outcome::Success.word() && !verified { " (unverified)" } else { "" };
+        let [fixed, flaky, left] = [fixed, flaky, left].map(|states| named(states));
+        let _ = writeln!(out, "| {at} | {outcome}{doubt} | {cycles} | {fixed} | {flaky} | {left} |");
+    }
+    let recurring = history.recurring();
+    for (index, one) in recurring.iter().enumerate() {
+        let before = if index == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{before}- {} {}", code(one.state.as_str(), 120), one.words());
+    }
+    out.push('\n');
+}
+
+fn named(states: &[StateName]) -> String {
+    let mut names: Vec<String> =
+        states.iter().take(MAX_NAMED).map(|state| code(state.as_str(), 120)).collect();
+    let more = states.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
 }
 
 fn icon(digest: &Digest) -> &'static str {
@@ -270,6 +319,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::base::time::Timestamp;
     use crate::engine::event::Event;
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, state, succeeding};
@@ -360,6 +410,78 @@ mod tests {
         ll-loop run .loops/fix-types.yaml
         ```
         "#);
+    }
+
+    fn night(day: i64, outcome: Option<Outcome>, cycles: u32, fixed: &[&str]) -> Night {
+        Night {
+            run_id: day.to_string(),
+            at: Timestamp::from_millis(day * 24 * 3600 * 1000),
+            outcome,
+            verified: cycles == 1,
+            cycles,
+            fixed: fixed.iter().map(|name| state(name)).collect(),
+            flaky: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_night_is_shown_with_those_before_it() {
+        let mut journal = succeeding();
+        let many: Vec<String> = (0..12).map(|index| format!("s{index}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        journal.after(vec![
+            night(1, None, 1, &["a|b"]),
+            night(2, Some(Outcome::Success), 3, &["check", "a|b"]),
+            night(3, Some(Outcome::Handoff), 2, &many),
+        ]);
+        let summary = render(&journal.digest());
+        let from = summary.find("### Over").unwrap();
+        let to = summary.find("### The way").unwrap();
+        assert_snapshot!(summary[from..to].trim_end(), @r"
+        ### Over the nights
+
+        | night | outcome | cycles | fixed | flaky | left |
+        |---|---|--:|---|---|---|
+        | 2025-11-20T23:48:47.005Z | success | 1 | `check` |  |  |
+        | 1970-01-04T00:00:00.000Z | handoff | 2 | `s0`, `s1`, `s2`, `s3`, `s4`, `s5`, `s6`, `s7`, and 4 more |  |  |
+        | 1970-01-03T00:00:00.000Z | success (unverified) | 3 | `check`, <code>a&#124;b</code> |  |  |
+        | 1970-01-02T00:00:00.000Z | incomplete | 1 | <code>a&#124;b</code> |  |  |
+
+        - `check` was fixed in 2 of the last 4 nights
+        - <code>a&#124;b</code> was fixed in 2 of the last 4 nights
+        ");
+    }
+
+    #[test]
+    fn a_clean_night_is_a_few_lines() {
+        let clean = |warning: Option<&str>, before: Vec<Night>| {
+            let mut journal = Journal::start();
+            journal.after(before);
+            if let Some(message) = warning {
+                journal.push(Event::Warning { state: None, message: message.to_owned() });
+            }
+            journal.step(("check", 1), "mypy src/", (0, ""), "yes", "done");
+            journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+            render(&journal.because("cycle 1 needed no fix").digest())
+        };
+        let success = Some(Outcome::Success);
+        assert_snapshot!(clean(None, vec![night(1, success, 2, &["a"]), night(2, success, 1, &[])]), @r"
+        ## ✅ `fix-types`
+
+        success: cycle 1 needed no fix
+
+        1 iteration · 1 step · 2.3s · ended at `done` · exit code 0 · run `fix-types-20251120T234847-1f2e`
+
+        2 clean nights in a row.
+        ");
+        // What there is to say is said in full.
+        let recurring = vec![night(1, success, 2, &["a"]), night(2, success, 2, &["a"])];
+        for summary in [clean(Some("1 night did not happen"), vec![]), clean(None, recurring)] {
+            assert!(summary.contains("### Over the nights") && summary.contains("### Steps"), "{summary}");
+        }
+        // Also a night that ends well and had something to do.
+        assert!(render(&succeeding().after(vec![]).digest()).contains("### Over the nights"));
     }
 
     #[test]

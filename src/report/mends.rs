@@ -1,0 +1,176 @@
+//! Which states failed and passed later, and what stood between: the work of another state, or nothing at all.
+
+use indexmap::IndexMap;
+
+use super::step::{Standing, Step};
+use crate::base::name::StateName;
+
+/// How many states that failed are followed; the first ones.
+pub const MAX_STATES: usize = 32;
+
+/// The states that failed, and what came of them.
+#[derive(Clone, Debug, Default)]
+pub struct Mends {
+    states: IndexMap<StateName, Mend>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mend {
+    fixed: bool,
+    flaky: bool,
+    failed: Option<Since>,
+}
+
+/// What was done since a state failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    Nothing,
+    AnotherActed,
+}
+
+impl Mends {
+    /// Takes the next finished step. A step that the end of the run cut off is none.
+    pub fn step(&mut self, step: &Step) {
+        if step.closing {
+            return;
+        }
+        if step.action.is_some() {
+            let others = self.states.iter_mut().filter(|(state, _)| **state != step.state);
+            others
+                .filter_map(|(_, mend)| mend.failed.as_mut())
+                .for_each(|since| *since = Since::AnotherActed);
+        }
+        match step.standing() {
+            Standing::Failing => {
+                if self.states.len() < MAX_STATES || self.states.contains_key(&step.state) {
+                    self.states.entry(step.state.clone()).or_default().failed = Some(Since::Nothing);
+                }
+            }
+            Standing::Passing => {
+                let Some(mend) = self.states.get_mut(&step.state) else { return };
+                match mend.failed.take() {
+                    Some(Since::AnotherActed) => mend.fixed = true,
+                    Some(Since::Nothing) => mend.flaky = true,
+                    None => {}
+                }
+            }
+            Standing::Open => {}
+        }
+    }
+
+    /// Tells whether nothing failed.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// Returns the states that failed, and passed after another state had acted.
+    pub fn fixed(&self) -> Vec<StateName> {
+        self.those(|mend| mend.fixed)
+    }
+
+    /// Returns the states that failed, and passed although no other state had acted.
+    pub fn flaky(&self) -> Vec<StateName> {
+        self.those(|mend| mend.flaky)
+    }
+
+    /// Returns the states that failed last.
+    pub fn left(&self) -> Vec<StateName> {
+        self.those(|mend| mend.failed.is_some())
+    }
+
+    fn those(&self, is_meant: impl Fn(&Mend) -> bool) -> Vec<StateName> {
+        self.states.iter().filter(|(_, mend)| is_meant(mend)).map(|(state, _)| state.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::event::{ActionKind, Event, LoopResume, ResumeReason};
+    use crate::engine::outcome::{Outcome, TerminatedBy};
+    use crate::evaluate::observation::{Observation, Stop};
+    use crate::report::testing::{Journal, state};
+
+    fn names(states: &[StateName]) -> String {
+        states.iter().map(StateName::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    fn told(journal: &Journal) -> String {
+        let digest = journal.digest();
+        let mends = digest.mends();
+        format!("{} | {} | {}", names(&mends.fixed()), names(&mends.flaky()), names(&mends.left()))
+    }
+
+    /// Each word is a step: `a+` is judged to pass, `a-` to fail, `a` acts and is left by `next`.
+    #[track_caller]
+    fn check(steps: &str, expected: &str) {
+        let mut journal = Journal::start();
+        for word in steps.split_whitespace() {
+            match word.split_at(1) {
+                (name, "+") => journal.step((name, 1), "x", (0, ""), "yes", "b"),
+                (name, "-") => journal.step((name, 1), "x", (1, ""), "no", "b"),
+                (name, "0") => journal.enter(name, 1).route(None, "b"),
+                (name, _) => journal.next((name, 1), "x", 0, "b"),
+            };
+        }
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        assert_eq!(told(&journal), expected, "{steps}");
+    }
+
+    #[test]
+    fn what_stands_between_a_failure_and_a_pass_tells_a_fix_from_a_flake() {
+        check("a+ a+", " |  | ");
+        check("a- f a+", "a |  | ");
+        check("a- a+", " | a | ");
+        check("a-", " |  | a");
+        // A state without an action does nothing.
+        check("a- n0 a+", " | a | ");
+        // What counts is what was done since the last failure.
+        check("a- f a- a+", " | a | ");
+        check("a- f a+ a- a+ a-", "a | a | a");
+        check("a- b- f b+ a+", "a b |  | ");
+        check("a- b+ a+", "a |  | ");
+    }
+
+    #[test]
+    fn a_closing_action_mends_nothing() {
+        let mut journal = Journal::start();
+        journal.step(("a", 1), "x", (1, ""), "no", "done");
+        let closing =
+            Event::ActionStart { state: state("done"), action: "x".into(), kind: ActionKind::Shell };
+        journal.push(closing).done(0, "", "");
+        journal.step(("a", 2), "x", (0, ""), "yes", "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        assert_eq!(told(&journal), " | a | ");
+    }
+
+    #[test]
+    fn a_step_that_was_cut_off_has_not_failed() {
+        let mut journal = Journal::start();
+        let late = Observation { stop: Some(Stop::LoopTimeout), ..Observation::exited(124, "") };
+        journal.enter("a", 1).act("x").seen(late);
+        journal.end(Outcome::Timeout, TerminatedBy::Timeout, "a", true);
+        assert_eq!(told(&journal), " |  | ");
+        journal.push(Event::LoopResume(LoopResume {
+            from_state: state("a"),
+            iteration: 1,
+            step: 1,
+            reason: ResumeReason::Timeout,
+            continuation: None,
+            changes: crate::engine::event::Changes::default(),
+        }));
+        journal.push(Event::StateEnter { state: state("a"), iteration: 1, step: 1, attempt: 1 });
+        journal.act("x").done(0, "", "").judge("yes").route(Some("yes"), "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        assert_eq!(told(&journal), " |  | ");
+    }
+
+    #[test]
+    fn only_so_many_states_are_followed() {
+        let mut journal = Journal::of("long", 1000);
+        for index in 0..100 {
+            journal.step((&format!("s{index}"), 1), "x", (1, ""), "no", "b");
+        }
+        assert_eq!(journal.digest().mends().left().len(), MAX_STATES);
+    }
+}
