@@ -137,6 +137,13 @@ pub(super) struct RunArgs {
     /// Let a maintain loop do so many cycles; it then ends as its last terminal says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_cycles: Option<u32>,
+    /// Where the nights before this one are told: a `nights.json`, or a report directory, bundle or artifact with one.
+    /// For maintain loops in CI; without it, what this machine kept
+    #[arg(long, value_name = "FROM")]
+    pub(super) previous: Option<String>,
+    /// How often a night is due, so that one that did not happen is reported; 24h in a scheduled job
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) every: Option<Duration>,
     /// Set a context value
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,

@@ -124,6 +124,11 @@ impl RunFiles {
         self.with("report")
     }
 
+    /// The nights of the loop, which is no file of one run: it stays when runs are forgotten.
+    pub fn nights(&self) -> PathBuf {
+        self.history.join("nights.json")
+    }
+
     /// Streams that are too long for the journal.
     pub fn streams(&self) -> PathBuf {
         self.with("streams")

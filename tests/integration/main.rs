@@ -25,6 +25,7 @@ mod limits;
 mod locks;
 mod mcp;
 mod mutations;
+mod nightly;
 mod processes;
 mod providers;
 mod reported;

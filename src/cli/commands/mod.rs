@@ -27,6 +27,7 @@ mod claim;
 mod fetch;
 mod git;
 mod incoming;
+mod nights;
 mod prepare;
 mod publish;
 mod runs;

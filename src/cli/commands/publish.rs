@@ -11,6 +11,8 @@ use crate::ci::{Provider, Subject, Wanted};
 use crate::cli::args::{CommitArgs, Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
+use crate::engine::Start;
+use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::journal::files::RunFiles;
 use crate::journal::reader;
@@ -19,6 +21,7 @@ use crate::report::digest::{Digest, NotRun, Places};
 use crate::report::formats::FORMATS;
 
 use super::bundle::{Bundler, Saver};
+use super::nights;
 use super::prepare::Prepared;
 use super::upload::Uploader;
 
@@ -113,6 +116,12 @@ impl Publication {
         }
     }
 
+    /// Keeps what is known of the nights before anything is done, so that a run that is killed does not lose it.
+    pub(super) fn remember(&self, start: &Start) -> Vec<String> {
+        let began = Stamped::new(start.at, 1, Event::LoopStart(start.event.clone()));
+        nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.running)
+    }
+
     /// Writes every format and tells the CI system. Returns what could not be published.
     pub(super) fn publish(self, files: &RunFiles) -> Published {
         let mut digest = Digest::default();
@@ -135,6 +144,7 @@ impl Publication {
         if let Err(error) = write_all(&directory, &digest, files) {
             warnings.push(format!("not every report was written: {error}"));
         }
+        warnings.extend(nights::keep(&digest, &directory, files));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();

@@ -48,6 +48,7 @@ use super::bundle::{self, Bundler};
 use super::changes;
 use super::claim;
 use super::go_on;
+use super::nights::{self, Before};
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::{self, Publication};
 use super::session;
@@ -89,8 +90,13 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
+    let previous = args.previous.as_deref().map(|path| absolute(Path::new(path)));
     let manner = at_home(&args.manner, &face, &prepared)?;
     let in_ci = matches!(face, Face::Ci(_));
+    let is_night = in_ci && prepared.machine.maintain.is_some();
+    if !is_night {
+        nights::warn_of_no_effect(args, output);
+    }
     let Prepared { machine, library, .. } = &mut prepared;
     let decided = agents::decide(&args.manner.llm, machine, library, in_ci, env, output)?;
     let cancelling = Cancelling::listen()?;
@@ -118,9 +124,15 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
                 worktree.close(true, output);
             }
         })?;
+        let before = if is_night {
+            let (every, of) = (nights::due(args, env), (&files, &prepared.machine.name));
+            nights::before(previous.as_deref(), every, of, clock.now(), output)
+        } else {
+            Before::default()
+        };
         let scene = Scene { manner: &manner, env, output, face, prepared, redactor };
         let sinks = sinks(&scene, args.background, &files);
-        let start = start(args, &scene, &decided, &files, context, &clock);
+        let start = start(args, &scene, &decided, &files, context, (before, &clock));
         let agents = decided.agents;
         let launch = Launch { scene, files, journal, sinks, clock, agents, territory, claim, worktree };
         let driven =
@@ -366,6 +378,9 @@ impl Launch<'_> {
             },
         };
         let mut engine = engine(&prepared.machine);
+        for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
+            output.warning(&warning);
+        }
         let ended = drive(&mut engine, &mut world).await;
         for failure in world.sinks.take_failures() {
             output.warning(&failure);
@@ -493,7 +508,7 @@ fn start(
     decided: &Decided,
     files: &RunFiles,
     context: Map<String, Value>,
-    clock: &Clock,
+    (before, clock): (Before, &Clock),
 ) -> Start {
     let Scene { manner, env, face, prepared, .. } = scene;
     let machine = &prepared.machine;
@@ -509,8 +524,8 @@ fn start(
             inputs: inputs.chain(input).collect(),
             llm: decided.llm,
             until_clean: in_ci && machine.maintain.is_some(),
-            warnings: Vec::new(),
-            nights: Vec::new(),
+            warnings: before.warnings,
+            nights: before.nights,
             strict: manner.strict || (in_ci && !manner.no_strict),
             source: source(prepared),
             commit: is_published(manner, face).then(|| bundle::commit(prepared, env)).flatten(),

@@ -1,0 +1,103 @@
+//! The nights of a maintain loop in CI: those before are read at the start, and this one is kept for the next.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::base::name::LoopName;
+use crate::base::text::one_line;
+use crate::base::time::Timestamp;
+use crate::bundle::report;
+use crate::cli::args::RunArgs;
+use crate::cli::env::Env;
+use crate::cli::output::Output;
+use crate::engine::night::Night;
+use crate::journal::files::RunFiles;
+use crate::report::digest::Digest;
+use crate::report::nights::{FILE, History, MAX_FILE, of};
+
+/// How often a night is due in a scheduled job, when nobody says.
+const DAY: Duration = Duration::from_hours(24);
+
+/// What is known when a night begins.
+#[derive(Default)]
+pub(super) struct Before {
+    /// The nights before, the oldest first.
+    pub(super) nights: Vec<Night>,
+    /// What the run has to say about them.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Says that a run is no night although somebody wants to know about nights.
+pub(super) fn warn_of_no_effect(args: &RunArgs, output: &Output) {
+    for (is_given, option) in [(args.previous.is_some(), "previous"), (args.every.is_some(), "every")] {
+        if is_given {
+            output.warning(&format!("`--{option}` has no effect: only a maintain loop in CI has nights"));
+        }
+    }
+}
+
+/// Returns how often a night is due, where that is known.
+pub(super) fn due(args: &RunArgs, env: &Env) -> Option<Duration> {
+    let is_scheduled = env.get("GITHUB_EVENT_NAME") == Some("schedule");
+    args.every.or(is_scheduled.then_some(DAY))
+}
+
+/// Reads the nights before this one from where they were asked for, or else from what this machine kept. What cannot
+/// be used is no reason not to run.
+pub(super) fn before(
+    previous: Option<&Path>,
+    every: Option<Duration>,
+    (files, name): (&RunFiles, &LoopName),
+    now: Timestamp,
+    output: &Output,
+) -> Before {
+    let kept = files.nights();
+    let path = previous.unwrap_or(&kept);
+    let history = match read(path, name) {
+        Ok(Some(history)) => history,
+        Ok(None) => {
+            if previous.is_some() {
+                output.talk(&format!("there is no {FILE} in {}: this is the first night\n", path.display()));
+            }
+            return Before::default();
+        }
+        Err(why) => {
+            let why = one_line(&why, 300);
+            let warning = format!("the nights before this one are not known: {}: {why}", path.display());
+            return Before { nights: Vec::new(), warnings: vec![warning] };
+        }
+    };
+    let missed = every.and_then(|every| history.missed(every, now));
+    Before { nights: history.nights().to_vec(), warnings: missed.into_iter().collect() }
+}
+
+/// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an
+/// artifact that has it. There may be none.
+pub(super) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, String> {
+    let bytes = report::read(path, FILE, MAX_FILE).map_err(|error| error.to_string())?;
+    let history = bytes.map(|bytes| History::read(&bytes, name)).transpose();
+    history.map_err(|error| error.to_string())
+}
+
+/// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be kept.
+pub(super) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<String> {
+    let (Some(history), Some(start)) = (of(digest), digest.start()) else { return Vec::new() };
+    let (name, here) = (&start.r#loop, files.nights());
+    // What stands here may have gone on since this run began, but for this run itself.
+    let kept = read(&here, name).ok().flatten();
+    let kept = kept.iter().flat_map(History::nights);
+    let all = history.nights().iter().chain(kept).chain(history.nights().last());
+    let all = History::new(name.clone(), all.cloned());
+    let written = [write(&reports.join(FILE), &history), write(&here, &all)];
+    let failed = written.into_iter().filter_map(Result::err);
+    failed.map(|error| format!("the next night will not know of this one: {error}")).collect()
+}
+
+/// Writes the file whole or not at all.
+fn write(path: &Path, history: &History) -> io::Result<()> {
+    fs_err::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let part = path.with_extension(format!("json.{}", std::process::id()));
+    fs_err::write(&part, history.to_json())?;
+    fs_err::rename(&part, path)
+}
