@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, signal, wait_for};
+use crate::reported::Github;
 
 /// Finds the file `broken` and removes it; fails once for each file `flake`.
 const TIDY: &str = "\
@@ -313,4 +314,62 @@ fn only_a_maintain_loop_in_ci_has_nights() {
     night(&at_home, &[], &["--no-ci", "--max-cycles", "2"]).code(0);
     assert_eq!(at_home.end()["cycles"], 2);
     assert!(!at_home.exists(HISTORY));
+}
+
+#[test]
+fn the_nights_before_are_fetched_from_github() {
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    let night_of = |github: &Github| {
+        let project = on_github(TIDY).file("broken", "");
+        let project = project
+            .env("GITHUB_API_URL", github.address())
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_REPOSITORY_ID", "1")
+            .env("GITHUB_TOKEN", "ghs_geheim")
+            .env("LL_RETRY_WAIT", "1ms");
+        let ran = night(&project, &[], &["--previous", "run:latest", "--no-status"]).code(0);
+        (ran, result(&project)["nights"].clone())
+    };
+    let answer = |body: Value| ResponseTemplate::new(200).set_body_json(body);
+    let get = |at: &str| Mock::given(method("GET")).and(path(format!("/repos/o/r/actions/{at}")));
+
+    // The first night: there is an artifact, and it is of another loop.
+    let first = Github::silent();
+    let row = |name: &str| {
+        json!({
+            "id": 5, "name": name, "expired": false,
+            "workflow_run": {"id": 7, "repository_id": 1, "head_repository_id": 1},
+        })
+    };
+    first.mount(get("artifacts").respond_with(answer(json!({"artifacts": [row("ll-loop-other-x-r7-a1")]}))));
+    let (ran, _) = night_of(&first);
+    ran.says("begins with `ll-loop-main-` and has not expired: this is the first night");
+
+    // The second one: the artifact is the report directory of the first.
+    let before = on_github(TIDY).file("broken", "");
+    assert_eq!(night(&before, &[], &[]).code, Some(0));
+    let zip = before.at("artifact.zip");
+    let packed = std::process::Command::new("python3")
+        .args(["-m", "zipfile", "-c", zip.to_str().unwrap(), "nights.json"])
+        .current_dir(before.at("reports"))
+        .status();
+    assert!(packed.unwrap().success());
+    let second = Github::silent();
+    let of_main = answer(json!({"artifacts": [row("ll-loop-main-x-r7-a1")]}));
+    second.mount(get("artifacts").respond_with(of_main.clone()));
+    second.mount(get("runs/7/artifacts").respond_with(of_main));
+    let location = format!("{}/blob?sig=geheim", second.address());
+    second.mount(
+        get("artifacts/5/zip").respond_with(ResponseTemplate::new(302).insert_header("location", location)),
+    );
+    let blob = ResponseTemplate::new(200).set_body_bytes(fs::read(zip).unwrap());
+    second.mount(Mock::given(method("GET")).and(path("/blob")).respond_with(blob));
+    let (_, nights) = night_of(&second);
+    assert_eq!(nights["recurring"][0]["state"], "lint", "{nights}");
+
+    // A repository that the token does not see.
+    let (ran, _) = night_of(&Github::silent());
+    ran.says("this is the first night");
 }

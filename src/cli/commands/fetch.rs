@@ -3,10 +3,11 @@
 
 use std::fs::File;
 
+use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
-    self, Found, Origin, Repository, latest, named, newest, of_run, origin, repository_id,
+    self, Found, Origin, PREFIX, Repository, latest, named, newest, of_run, origin, repository_id,
 };
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::results::{Downloaded, Results, check_name};
@@ -32,6 +33,17 @@ pub(super) struct Asked<'a> {
     pub(super) allow_untrusted: bool,
     pub(super) env: &'a Env,
     pub(super) output: &'a Output,
+}
+
+/// Returns what an artifact is called in the place of a path: `run:ID`, `run:latest`, or the name after `artifact:`.
+pub(super) fn artifact(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("artifact:").filter(|name| !name.is_empty());
+    name.or(Some(text).filter(|text| text.starts_with("run:")))
+}
+
+/// Returns how the names of artifacts begin that hold runs of a loop.
+pub(super) fn prefix(name: &LoopName) -> String {
+    format!("{PREFIX}{}-", name.file_stem())
 }
 
 /// What is asked for.

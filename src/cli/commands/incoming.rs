@@ -26,7 +26,7 @@ use crate::journal::files::RunFiles;
 use crate::process::git::Git;
 
 use super::bundle::{here, job};
-use super::fetch::Asked;
+use super::fetch::{Asked, artifact, prefix};
 use super::prepare::Prepared;
 use super::run::host;
 
@@ -49,13 +49,9 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Gets a run from wherever it is: a path, or an artifact on GitHub.
     pub(super) fn get(from: &str, args: &ResumeArgs, env: &Env, output: &Output) -> Result<Self, CliError> {
-        let artifact = from.strip_prefix("artifact:").filter(|name| !name.is_empty());
-        let Some(what) = artifact.or(Some(from).filter(|from| from.starts_with("run:"))) else {
-            return Self::open(Path::new(from), from);
-        };
+        let Some(what) = artifact(from) else { return Self::open(Path::new(from), from) };
         let loop_name = args.name.as_ref().and_then(|name| LoopName::parse(name).ok());
-        let prefix =
-            loop_name.map_or_else(|| PREFIX.to_owned(), |name| format!("{PREFIX}{}-", name.file_stem()));
+        let prefix = loop_name.map_or_else(|| PREFIX.to_owned(), |name| prefix(&name));
         let asked = Asked {
             what,
             run: None,

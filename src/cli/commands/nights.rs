@@ -1,8 +1,10 @@
 //! The nights of a maintain loop in CI: those before are read at the start, and this one is kept for the next.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use tempfile::NamedTempFile;
 
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
@@ -10,11 +12,15 @@ use crate::base::time::Timestamp;
 use crate::bundle::report;
 use crate::cli::args::RunArgs;
 use crate::cli::env::Env;
+use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::night::Night;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
+
+use super::fetch::{Asked, artifact, prefix};
+use super::run::absolute;
 
 /// How often a night is due in a scheduled job, when nobody says.
 const DAY: Duration = Duration::from_hours(24);
@@ -37,6 +43,40 @@ pub(super) fn warn_of_no_effect(args: &RunArgs, output: &Output) {
     }
 }
 
+/// A place with the nights before this one.
+pub(super) struct Previous {
+    path: PathBuf,
+    /// What was fetched goes with it.
+    _zip: Option<NamedTempFile>,
+}
+
+impl Previous {
+    /// Finds what the command line names: a path, or an artifact on GitHub. One that is not there makes this the first
+    /// night; that and anything else that goes wrong is no reason not to run.
+    pub(super) fn find(args: &RunArgs, name: &LoopName, env: &Env, output: &Output) -> Option<Self> {
+        let text = args.previous.as_deref()?;
+        let Some(what) = artifact(text) else {
+            return Some(Self { path: absolute(Path::new(text)), _zip: None });
+        };
+        let allow_untrusted = args.manner.allow_untrusted;
+        let prefix = prefix(name);
+        let asked =
+            Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, env, output };
+        let mut zip = NamedTempFile::new().ok()?;
+        match asked.fetch(zip.as_file_mut()) {
+            Ok(_) => Some(Self { path: zip.path().to_owned(), _zip: Some(zip) }),
+            Err(error) if error.exit_code() == exit::ABSENT => {
+                output.talk(&format!("{}: this is the first night\n", error.message()));
+                None
+            }
+            Err(error) => {
+                output.warning(&format!("the nights before this one are not known: {}", error.message()));
+                None
+            }
+        }
+    }
+}
+
 /// Returns how often a night is due, where that is known.
 pub(super) fn due(args: &RunArgs, env: &Env) -> Option<Duration> {
     let is_scheduled = env.get("GITHUB_EVENT_NAME") == Some("schedule");
@@ -46,14 +86,14 @@ pub(super) fn due(args: &RunArgs, env: &Env) -> Option<Duration> {
 /// Reads the nights before this one from where they were asked for, or else from what this machine kept. What cannot
 /// be used is no reason not to run.
 pub(super) fn before(
-    previous: Option<&Path>,
+    previous: Option<&Previous>,
     every: Option<Duration>,
     (files, name): (&RunFiles, &LoopName),
     now: Timestamp,
     output: &Output,
 ) -> Before {
     let kept = files.nights();
-    let path = previous.unwrap_or(&kept);
+    let path = previous.map_or(kept.as_path(), |previous| previous.path.as_path());
     let history = match read(path, name) {
         Ok(Some(history)) => history,
         Ok(None) => {

@@ -48,7 +48,7 @@ use super::bundle::{self, Bundler};
 use super::changes;
 use super::claim;
 use super::go_on;
-use super::nights::{self, Before};
+use super::nights::{self, Before, Previous};
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::{self, Publication};
 use super::session;
@@ -90,13 +90,15 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     if args.max_cycles.is_some() && prepared.machine.maintain.is_none() {
         output.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
     }
-    let previous = args.previous.as_deref().map(|path| absolute(Path::new(path)));
-    let manner = at_home(&args.manner, &face, &prepared)?;
     let in_ci = matches!(face, Face::Ci(_));
     let is_night = in_ci && prepared.machine.maintain.is_some();
-    if !is_night {
+    let previous = if is_night {
+        Previous::find(args, &prepared.machine.name, env, output)
+    } else {
         nights::warn_of_no_effect(args, output);
-    }
+        None
+    };
+    let manner = at_home(&args.manner, &face, &prepared)?;
     let Prepared { machine, library, .. } = &mut prepared;
     let decided = agents::decide(&args.manner.llm, machine, library, in_ci, env, output)?;
     let cancelling = Cancelling::listen()?;
@@ -126,7 +128,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         })?;
         let before = if is_night {
             let (every, of) = (nights::due(args, env), (&files, &prepared.machine.name));
-            nights::before(previous.as_deref(), every, of, clock.now(), output)
+            nights::before(previous.as_ref(), every, of, clock.now(), output)
         } else {
             Before::default()
         };
