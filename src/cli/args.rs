@@ -45,6 +45,8 @@ pub(super) enum ActionStep {
     Run,
     /// Run the loop, upload its files, and go on elsewhere
     All,
+    /// Put a run that was killed into a bundle, for a later step to upload
+    Save,
     /// Go on elsewhere
     Continue,
 }

@@ -1,6 +1,8 @@
 //! `ll-loop action`: the inputs of the GitHub Action.
 
-use crate::common::Project;
+use rustix::process::Signal;
+
+use crate::common::{Project, signal};
 
 const ECHO: &str = "\
 name: main
@@ -57,4 +59,52 @@ fn wrong_inputs_name_themselves() {
     action(&[("LOOP", "main"), ("DEADLINE", "soon")]).run(&["action"]).code(2).says("`deadline`");
     action(&[("LOOP", "main"), ("PARAMS", "novalue")]).run(&["action"]).code(2).says("KEY=VALUE");
     action(&[("LOOP", "--help")]).run(&["action"]).code(2).says("no loop named `--help`");
+}
+
+#[test]
+fn a_run_that_was_killed_is_saved_by_a_later_step_and_gone_on_with() {
+    let text = "\
+name: main
+initial: a
+context: {c: ''}
+states:
+  a: {action: 'touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo ${context.c:shell} > out', next: done}
+  done: {terminal: true}
+";
+    let project = Project::with_loop(text);
+    let root = project.path().to_string_lossy().into_owned();
+    let project = project
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_WORKSPACE", root.as_str())
+        .env("GITHUB_OUTPUT", format!("{root}/outputs"))
+        .env("INPUT_LOOP", "main")
+        .env("INPUT_CONTEXT", "c=kept");
+    let mut child = project.start_until(&["action"], "begun");
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    project.write("go", "");
+    let outputs = project.read("outputs");
+    let announced = |name: &str| {
+        let mut lines = outputs.lines().skip_while(|line| !line.starts_with(&format!("{name}<<")));
+        lines.nth(1).unwrap().to_owned()
+    };
+    assert!(!outputs.contains("outcome<<"));
+    let (run, reports) = (announced("run-id"), announced("report-dir"));
+    let project = project.env("INPUT_RUN", run.as_str()).env("INPUT_REPORT-DIR", reports.as_str());
+    project.run(&["action", "save"]).code(0);
+    assert!(project.exists(&format!("{reports}/{run}.llz")));
+    let resumed = project.env("INPUT_RESUME-FROM", reports).env("INPUT_REPORT-DIR", "");
+    resumed.run(&["action"]).code(0).says("which was killed, in a");
+    assert_eq!(resumed.read("out"), "kept\n");
+}
+
+#[test]
+fn inputs_that_are_not_what_they_should_be_are_named() {
+    for (name, value) in
+        [("LLM", "maybe"), ("CHECKPOINT-EVERY", "often"), ("ON-HANDOFF", "x"), ("RETENTION-DAYS", "0")]
+    {
+        let project = action(&[("LOOP", "main"), (name, value)]);
+        project.run(&["action", "all"]).code(2).says(&format!("`{}`", name.to_lowercase()));
+        assert!(!project.exists("out"));
+    }
 }

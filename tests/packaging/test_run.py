@@ -20,7 +20,7 @@ from runner import ROOT, TOKEN, Runner, wait_for
 # Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
 STAND_IN = """#!PYTHON
 import json, os, signal, sys, time
-record = RECORD + {"rm": "-rm", "continue": "-continue"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
+record = RECORD + {"rm": "-rm", "save": "-save", "continue": "-continue"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
 seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
 def save():
     with open(record + ".new", "w") as file:
@@ -35,7 +35,9 @@ signal.signal(signal.SIGTERM, stop)
 if os.environ.get("GITHUB_OUTPUT") and sys.argv[1:] == ["action"]:
     with open(os.environ["GITHUB_OUTPUT"], "a") as file:
         file.write("run-id=x-1\\nhandoff=" + os.environ.get("STAND_IN_HANDOFF", "false") + "\\n")
-        file.write("report-dir=.loops/.running/x.report\\nartifact-name=ll-loop-x\\noutcome=failure\\n")
+        file.write("report-dir=.loops/.running/x.report\\nartifact-name=ll-loop-x\\n")
+        if "STAND_IN_KILLED" not in os.environ:
+            file.write("outcome=failure\\n")
 save()
 if sys.argv[1] != "rm":
     time.sleep(float(os.environ.get("STAND_IN_SLEEP", "0")))
@@ -146,6 +148,17 @@ class OnTheRunner(RunStep):
     def test_the_reports_are_uploaded_after_a_cancellation(self):
         result = self.run_action(during=self.interrupt("ll-loop", signal.SIGINT), STAND_IN_SLEEP="20")
         self.assertEqual(len(result.uses), 1)
+
+    def test_a_run_that_was_killed_is_saved_before_the_upload(self):
+        self.run_action(STAND_IN_EXIT="1")
+        self.assertFalse((self.directory / "seen-ll-loop-save").exists(), "a run that ended has its bundle")
+        result = self.run_action({"working-directory": "sub dir"}, STAND_IN_EXIT="137", STAND_IN_KILLED="1")
+        self.assertEqual((result.code, len(result.uses)), (137, 1))
+        seen = self.seen("ll-loop-save")
+        self.assertEqual(seen["argv"], ["action", "save"])
+        self.assertEqual(seen["env"]["INPUT_RUN"], "x-1")
+        self.assertEqual(seen["env"]["INPUT_REPORT_DIR"], ".loops/.running/x.report")
+        self.assertEqual(seen["env"]["INPUT_WORKING_DIRECTORY"], "sub dir")
 
     def test_nothing_is_uploaded_where_it_is_not_wanted_or_there_is_nothing(self):
         self.assertEqual(self.run_action({"upload": "false"}).uses, [])

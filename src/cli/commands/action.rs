@@ -1,11 +1,15 @@
 //! `ll-loop action`: the inputs of the GitHub Action as a run. The runner gives them as `INPUT_*` variables.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum as _};
 
 use crate::base::time::parse_duration;
-use crate::cli::args::{ActionStep, Args, ChainArgs, Command, CommitArgs, ContinueArgs, GoOn, Manner};
+use crate::bundle::EXTENSION;
+use crate::cli::args::{
+    ActionStep, Args, BundleArgs, ChainArgs, Command, CommitArgs, ContinueArgs, GoOn, Manner,
+};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
@@ -14,6 +18,7 @@ pub(in crate::cli) fn action(step: ActionStep, env: &Env, output: &Output) -> Re
     match step {
         ActionStep::Run => run(Part::Loop, env, output),
         ActionStep::All => run(Part::All, env, output),
+        ActionStep::Save => save(env, output),
         ActionStep::Continue => go_on(env, output),
     }
 }
@@ -49,6 +54,18 @@ fn run(part: Part, env: &Env, output: &Output) -> Result<u8, CliError> {
     args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
     inputs(part, env, &mut args.manner)?;
     super::run::run(&args, env, output)
+}
+
+/// The run of an earlier step was killed, and what it left is put among its reports.
+fn save(env: &Env, output: &Output) -> Result<u8, CliError> {
+    let needed = |name: &str| {
+        input(env, name).ok_or_else(|| CliError::invalid(format!("the input `{name}` is missing")))
+    };
+    let (name, reports) = (needed("run")?, needed("report-dir")?);
+    let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
+    move_there(env)?;
+    let target = reports.join(format!("{name}.{EXTENSION}"));
+    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, env, output)
 }
 
 /// The run that an earlier step of the action handed off goes on elsewhere.
