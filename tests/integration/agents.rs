@@ -56,6 +56,7 @@ fn an_agent_works_and_a_model_judges() {
     assert_eq!(project.end()["final_state"], "done", "{}", ran.all());
     let summary = project.read("report/summary.md");
     assert!(summary.contains("2 model calls, 120 tokens, $0.75"), "{summary}");
+    assert!(project.read("report/outputs.env").contains("\ncost-usd=0.7500\n"));
     let argv = "--dangerously-skip-permissions\n--verbose\n--output-format\nstream-json\n-p\n/fix it\n";
     assert_eq!(project.read("calls/1.argv"), argv);
     assert!(project.read("calls/1.env").contains("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1\n"));

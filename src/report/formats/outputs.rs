@@ -33,8 +33,14 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("report-dir", places.report_dir.clone()),
         ("junit", places.junit.clone()),
         ("summary", places.summary.clone()),
-        ("cost-usd", String::new()),
+        ("cost-usd", cost(digest)),
     ]
+}
+
+/// Returns the cost in US dollars; nothing where no agent was asked, or one did not say what it costs.
+fn cost(digest: &Digest) -> String {
+    let usage = digest.usage();
+    usage.cost_usd.filter(|_| usage.calls > 0).map(|cost| format!("{cost:.4}")).unwrap_or_default()
 }
 
 /// Writes the outputs, one `key=value` per line.
