@@ -267,31 +267,43 @@ pub enum RestoreError {
     Damaged(String),
 }
 
-/// Makes a checkout what it was when the run was left. Nothing that is only in the checkout is overwritten.
-pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(), RestoreError> {
+/// Tells whether a checkout can become what it was when the run was left, as far as that shows without a look at its
+/// files. Nothing is changed.
+pub fn check(git: &Git, saved: &SavedTree) -> Result<(), RestoreError> {
+    place(git, saved).map(drop)
+}
+
+/// Returns git at the top of the checkout, and the commit that it is at.
+fn place(git: &Git, saved: &SavedTree) -> Result<(Git, String), RestoreError> {
     let top = git.line(&["rev-parse", "--show-toplevel"]).map_err(|_| RestoreError::NoRepository)?;
-    let git = &git.at(Path::new(&top));
+    let git = git.at(Path::new(&top));
     let head = git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
     let head = head.map_err(|_| RestoreError::NoRepository)?;
     if head != saved.base && head != saved.head {
         return Err(RestoreError::Elsewhere { base: saved.base.clone(), found: head });
     }
-    if let Some(missing) = &saved.missing {
-        return Err(RestoreError::Missing(missing.clone()));
+    match &saved.missing {
+        Some(missing) => Err(RestoreError::Missing(missing.clone())),
+        None => Ok((git, head)),
     }
+}
+
+/// Makes a checkout what it was when the run was left. Nothing that is only in the checkout is overwritten.
+pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(), RestoreError> {
+    let (git, head) = &place(git, saved)?;
     let Some(objects) = objects else { return Ok(()) };
     let unbundle = ["-c", "transfer.fsckObjects=true", "bundle", "unbundle", &objects.to_string_lossy()]
         .map(str::to_owned);
     git.line(&unbundle.each_ref().map(String::as_str)).map_err(RestoreError::Damaged)?;
     // A kill may have come between the tree and the files of the run.
     if !is_there(git, saved).map_err(RestoreError::Damaged)? {
-        git.line(&["read-tree", "-m", "-u", &head, &saved.commit]).map_err(RestoreError::Dirty)?;
+        git.line(&["read-tree", "-m", "-u", head, &saved.commit]).map_err(RestoreError::Dirty)?;
     }
     let index = saved.index.as_ref().unwrap_or(&saved.head);
     git.line(&["read-tree", index]).map_err(RestoreError::Damaged)?;
     // Its exit code only tells that some file differs from the index.
     let _differs = git.line(&["update-index", "-q", "--refresh"]);
-    if head != saved.head {
+    if *head != saved.head {
         git.line(&["reset", "--quiet", "--soft", &saved.head]).map_err(RestoreError::Damaged)?;
     }
     match is_there(git, saved) {

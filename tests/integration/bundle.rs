@@ -218,6 +218,15 @@ fn a_checkout_that_is_not_the_one_is_refused_and_left_alone() {
 }
 
 #[test]
+fn the_run_of_another_loop_than_was_named_is_refused() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let ran = both.resume(&["other"]).code(2);
+    assert!(ran.stderr.contains("the bundle is of a run of `main`, and not of `other`"), "{}", ran.stderr);
+    assert_eq!(both.resume(&[".loops/main.yaml"]).code(0).code, Some(0));
+}
+
+#[test]
 fn a_bundle_is_taken_over_once() {
     let both = Checkouts::of(LOOP);
     both.left(Signal::TERM);

@@ -1,7 +1,7 @@
 //! A run that comes from another machine: its bundle is found, checked, and put where a run is left.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -80,6 +80,13 @@ impl Incoming {
             open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         let file = bundle.manifest.file.clone();
+        let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(&file).components().all(is_inside) {
+            return Err(CliError::invalid(format!(
+                "the loop file `{file}` of the bundle is outside of the checkout"
+            ))
+            .help("only a run of a loop in its repository goes on on another machine"));
+        }
         let mut homes = load::ancestors(&cwd).into_iter();
         let root = homes.find(|root| load::find(&file, root).is_ok()).ok_or_else(|| {
             CliError::invalid(format!("the loop file `{file}` of the bundle is not in this checkout")).help(
@@ -98,14 +105,25 @@ impl Incoming {
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
         let ends =
             ends::ends(&unpacked.path().join("events.jsonl")).map_err(|error| unusable(error.into()))?;
-        let began = ends.start.map(|(_, start)| start).filter(|start| start.run_id == instance);
+        let is_the_same = |start: &LoopStart| start.run_id == instance && start.source.file == file;
+        let began = ends.start.map(|(_, start)| start).filter(is_the_same);
         let began =
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
         Ok(Self { manifest, unpacked, shown: shown.to_owned(), root, files, began, remote: None })
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.
-    pub(super) fn check(&self, prepared: &Prepared, env: &Env, accept: bool) -> Result<(), CliError> {
+    pub(super) fn check(&self, prepared: &Prepared, env: &Env, args: &ResumeArgs) -> Result<(), CliError> {
+        let accept = args.accept_changes;
+        if let Some(name) = &args.name
+            && !self.is_of(name)
+        {
+            let found = &self.manifest.r#loop;
+            return Err(CliError::invalid(format!(
+                "the bundle is of a run of `{found}`, and not of `{name}`"
+            ))
+            .help(format!("to go on with it, name that loop: `ll-loop resume {found} --from …`")));
+        }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
         if !resumable {
             let outcome = outcome.as_deref().unwrap_or("ended");
@@ -128,6 +146,16 @@ impl Incoming {
             return Err(super::resume::changed(self.began.r#loop.as_str()));
         }
         Ok(())
+    }
+
+    /// Tells whether a user means this run by the name of a loop, its file, or a run.
+    fn is_of(&self, name: &str) -> bool {
+        let Manifest { r#loop, instance, .. } = &self.manifest;
+        let same_file = || {
+            let named = load::find(name, &Env::cwd().ok()?).ok()?.path.canonicalize().ok()?;
+            Some(named == load::find(&self.began.source.file, &self.root).ok()?.path.canonicalize().ok()?)
+        };
+        name == r#loop.as_str() || instance.starts_with(name) || same_file().unwrap_or(false)
     }
 
     /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed.
@@ -157,11 +185,18 @@ impl Incoming {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }
+        // What is refused anyhow is not taken from another job.
+        let git = Git::new(&prepared.located.root, env.all().clone());
+        if let Some(saved) = &self.manifest.tree
+            && let Err(error) = tree::check(&git, saved)
+            && !(accept && matches!(error, RestoreError::Missing(_)))
+        {
+            return Err(not_restored(&error));
+        }
         self.lease(env, output)?;
         if let Some(saved) = &self.manifest.tree {
             let objects = self.unpacked.path().join("tree.bundle");
             let objects = objects.exists().then_some(objects.as_path());
-            let git = Git::new(&prepared.located.root, env.all().clone());
             match tree::restore(&git, saved, objects) {
                 Ok(()) => {}
                 Err(error @ RestoreError::Missing(_)) if accept => output.warning(&error.to_string()),

@@ -50,7 +50,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     let mut prepared = prepare(located, |_| {}, output)?;
     trust::check(args.manner.allow_untrusted, env, &prepared, &root)?;
     if let Some(incoming) = &incoming {
-        incoming.check(&prepared, env, args.accept_changes)?;
+        incoming.check(&prepared, env, args)?;
     }
     let worktree = if files.worktree().is_dir() {
         let worktree = Worktree::plan(&prepared.located.root, &files, env)?;
