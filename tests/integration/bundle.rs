@@ -449,3 +449,39 @@ fn what_a_stranger_made_is_not_gone_on_with() {
     let ran = both.resume_in_job(&github, &["--from", "run:7", "--allow-untrusted"]).code(0);
     assert!(ran.stderr.contains("took over main-"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_kill_while_a_run_is_taken_over_loses_nothing() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let bundle = both.bundle();
+    let arguments = ["resume", "--ci=plain", "--from", bundle.to_str().unwrap()];
+    let source = both.0.at("one").display().to_string();
+    let mut killed = 0;
+    for point in 1..60 {
+        fs::remove_dir_all(both.0.at("two")).unwrap();
+        git(both.0.path(), &["clone", "-q", &source, "two"]);
+        git(&both.0.at("two"), &["remote", "set-url", "origin", "https://github.com/o/r"]);
+        let first = both.command("two", &arguments).env("LL_FAULT", point.to_string()).output().unwrap();
+        if first.status.success() {
+            break;
+        }
+        assert_eq!(first.status.code(), None, "{}", Ran::of(&first).all());
+        killed += 1;
+        // Where it was here already and went on, it is resumed as any run that was killed here.
+        let again = both.run("two", &arguments);
+        if again.code != Some(0) {
+            let again = again.code(73);
+            assert!(again.stderr.contains("since"), "{}", again.all());
+            if !again.stderr.contains("has ended here") {
+                both.run("two", &["resume", "--ci=plain", "main"]).code(0);
+            }
+        }
+        assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n", "point {point}");
+        assert_eq!(both.0.read("two/staged"), "staged\nmore\n", "point {point}");
+        let keys: std::collections::BTreeSet<_> =
+            both.0.read("two/keys").lines().map(str::to_owned).collect();
+        assert_eq!(keys.len(), 1, "point {point}: the step keeps its name");
+    }
+    assert!(killed > 20, "{killed} kills");
+}
