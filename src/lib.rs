@@ -14,16 +14,18 @@
 //!    ├────▶ machine     compiled and checked
 //!    └────▶ definition  the file as written
 //!               evaluate    what a verdict is and how output becomes one
+//!               criteria    when a piece of work is done, goes on or is stuck
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!
-//! `base`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock or
-//! network; a test in `tests/integration/architecture.rs` keeps it so.
+//! `base`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
+//! or network; a test in `tests/integration/architecture.rs` keeps it so.
 
 pub mod base;
 pub mod bundle;
 pub mod ci;
 pub mod cli;
+pub mod criteria;
 pub mod definition;
 pub mod engine;
 pub mod evaluate;

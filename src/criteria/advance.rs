@@ -1,0 +1,104 @@
+//! What the state is after a round of checks.
+
+use serde_json::{Map, Value, json};
+
+use super::State;
+
+/// Returns the state with what the checks of a round found.
+///
+/// A round that ends at the same first unmet criterion as the one before brings the breaker one step nearer; any other
+/// round begins to count anew. While something is unmet, another round begins.
+#[must_use]
+pub fn advance(state: State, results: &[(String, bool)]) -> State {
+    let State(mut map) = state;
+    let status = object(&mut map, "criteriaStatus");
+    for (name, is_met) in results {
+        status.insert(name.clone(), Value::Bool(*is_met));
+    }
+    let mut state = State(map);
+    let unmet = state.unmet().next().unwrap_or_default().to_owned();
+    let is_stuck = !unmet.is_empty() && unmet == state.last_unmet();
+    let count = if is_stuck { whole(state.stuck_count()).saturating_add(1) } else { 0 };
+    if state.unmet().next().is_some() {
+        let iteration = whole(state.iteration()).saturating_add(1);
+        state.0.insert("iteration".to_owned(), json!(iteration));
+    }
+    let breaker = object(&mut state.0, "circuitBreaker");
+    breaker.insert("stuckCount".to_owned(), json!(count));
+    breaker.insert("lastUnmet".to_owned(), json!(unmet));
+    state
+}
+
+/// Returns an object of the state, made where there was none.
+pub(super) fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String, Value> {
+    let value = map.entry(key).or_insert(Value::Null);
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("it was made one")
+}
+
+/// Returns the whole part of a count.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(text: &str) -> State {
+        State::read(text.as_bytes()).unwrap()
+    }
+
+    /// Runs rounds of the criteria `a` and `b`; a word names what is met. Returns the count after each round.
+    #[track_caller]
+    fn check(rounds: &str, expected: &str) {
+        let mut state = state(r#"{"criteriaStatus": {"a": false, "b": false}}"#);
+        let counts = rounds.split(' ').map(|met| {
+            let results = ["a", "b"].map(|name| (name.to_owned(), met.contains(name)));
+            state = advance(state.clone(), &results);
+            state.stuck_count().to_string()
+        });
+        assert_eq!(counts.collect::<Vec<_>>().join(" "), expected, "{rounds}");
+    }
+
+    #[test]
+    fn the_breaker_counts_rounds_at_the_same_criterion() {
+        check("- - - - - -", "0 1 2 3 4 5");
+        check("- b - b", "0 1 2 3");
+        check("- - a a - -", "0 1 0 1 0 1");
+        check("- - ab - -", "0 1 0 0 1");
+    }
+
+    #[test]
+    fn what_nobody_knows_stays_where_it_was() {
+        let before = state(
+            r#"{"x": [1], "circuitBreaker": {"y": 2, "stuckCount": "4", "lastUnmet": "a"}, "iteration": "7",
+                "criteriaStatus": {"z": true, "a": 0}, "status": "in_progress"}"#,
+        );
+        let after = advance(before, &[("a".to_owned(), false)]);
+        let expected = json!({"x": [1], "circuitBreaker": {"y": 2, "stuckCount": 5, "lastUnmet": "a"}, "iteration": 8,
+            "criteriaStatus": {"z": true, "a": false}, "status": "in_progress"});
+        assert_eq!(Value::Object(after.document().clone()).to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn what_is_broken_is_mended() {
+        let after = advance(
+            state(r#"{"circuitBreaker": 7, "criteriaStatus": [true], "iteration": {}}"#),
+            &[("a".to_owned(), true)],
+        );
+        let expected = json!({"circuitBreaker": {"stuckCount": 0, "lastUnmet": ""}, "criteriaStatus": {"a": true},
+            "iteration": {}});
+        assert_eq!(Value::Object(after.document().clone()), expected);
+    }
+
+    #[test]
+    fn a_criterion_without_a_name_counts_as_any_other() {
+        let once = advance(state("{}"), &[(String::new(), false)]);
+        assert_eq!(once.unmet().collect::<Vec<_>>(), [""]);
+        assert_eq!(once.iteration().to_string(), "2");
+    }
+}

@@ -1,0 +1,174 @@
+//! The state file, as lenient as a file has to be read that models and people write by hand.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::base::text::plural;
+
+/// A file that is larger is not read: nobody wrote so many criteria.
+pub const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// The mark that some editors put in front of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What the file says. Whatever has another type than it should counts as not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State(pub(super) Map<String, Value>);
+
+/// Why a file is no state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It is too large to be one.
+    #[error("it is larger than {}", plural(MAX_BYTES as u64, "byte"))]
+    Large,
+    /// It is no JSON.
+    #[error("it is not JSON: {0}")]
+    Syntax(String),
+    /// It is JSON, but no object.
+    #[error("it is not a JSON object")]
+    Type,
+}
+
+impl State {
+    /// Reads the content of a file.
+    pub fn read(bytes: &[u8]) -> Result<Self, Invalid> {
+        if bytes.len() > MAX_BYTES {
+            return Err(Invalid::Large);
+        }
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        match serde_json::from_slice(bytes).map_err(|error| Invalid::Syntax(error.to_string()))? {
+            Value::Object(map) => Ok(Self(map)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(Invalid::Type)
+            }
+        }
+    }
+
+    /// Makes a state of what it says.
+    pub fn of(map: Map<String, Value>) -> Self {
+        Self(map)
+    }
+
+    /// Returns everything it says, in the order of the file.
+    pub fn document(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Writes it as a file: for people, and with the same order each time.
+    pub fn text(&self) -> String {
+        format!("{:#}\n", Value::Object(self.0.clone()))
+    }
+
+    /// Returns the status; empty when there is none.
+    pub fn status(&self) -> &str {
+        self.word("status")
+    }
+
+    /// Returns what the work is about.
+    pub fn spec(&self) -> &str {
+        self.word("spec")
+    }
+
+    /// Returns each criterion, and whether it is met. Nothing but the boolean `true` says that.
+    pub fn criteria(&self) -> impl Iterator<Item = (&str, bool)> {
+        let status = self.0.get("criteriaStatus").and_then(Value::as_object).into_iter().flatten();
+        status.map(|(name, met)| (name.as_str(), *met == Value::Bool(true)))
+    }
+
+    /// Returns the criteria that are not met, in the order of the file.
+    pub fn unmet(&self) -> impl Iterator<Item = &str> {
+        self.criteria().filter(|(_, is_met)| !is_met).map(|(name, _)| name)
+    }
+
+    /// Tells whether whoever works says that the work is done.
+    pub fn is_signalled(&self) -> bool {
+        self.0.get("exit_signal") == Some(&Value::Bool(true))
+    }
+
+    /// Returns how many rounds in a row ended at the same criterion.
+    pub fn stuck_count(&self) -> f64 {
+        self.breaker("stuckCount").and_then(number).unwrap_or(0.0)
+    }
+
+    /// Returns the first criterion that was unmet after the last round; empty when there was none.
+    pub fn last_unmet(&self) -> &str {
+        self.breaker("lastUnmet").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the number of the round.
+    pub fn iteration(&self) -> f64 {
+        self.0.get("iteration").and_then(number).unwrap_or(1.0)
+    }
+
+    /// Returns the entries of a list, such as `steps`.
+    pub fn list(&self, key: &str) -> &[Value] {
+        self.0.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the step that comes next, if one is left.
+    pub fn next_step(&self) -> Option<Cow<'_, str>> {
+        self.list("remainingSteps").first().map(|step| match step.as_str() {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(step.to_string()),
+        })
+    }
+
+    fn breaker(&self, key: &str) -> Option<&Value> {
+        self.0.get("circuitBreaker")?.get(key)
+    }
+
+    fn word(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// Reads a number, or a string that is one.
+fn number(value: &Value) -> Option<f64> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let text = || value.as_str().map(str::trim).filter(|text| text.bytes().all(is_digit));
+    value.as_f64().or_else(|| text()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_no_state() {
+        assert_eq!(State::read(b"[]"), Err(Invalid::Type));
+        assert_eq!(State::read(&vec![b' '; MAX_BYTES + 1]), Err(Invalid::Large));
+        let error = State::read(b"{").unwrap_err().to_string();
+        assert!(error.starts_with("it is not JSON: EOF"), "{error}");
+        assert_eq!(Invalid::Large.to_string(), "it is larger than 4194304 bytes");
+    }
+
+    #[test]
+    fn what_is_written_is_what_was_read() {
+        let text = "{\n  \"z\": [],\n  \"a\": {\n    \"\\u0001\": 1.50\n  }\n}\n";
+        assert_eq!(State::read(text.as_bytes()).unwrap().text(), text.replace("1.50", "1.5"));
+    }
+
+    #[test]
+    fn a_string_of_digits_is_a_number() {
+        for (text, expected) in [
+            ("5", Some(5.0)),
+            ("\"5\"", Some(5.0)),
+            ("\" 5.5 \"", Some(5.5)),
+            ("\"-1\"", Some(-1.0)),
+            ("\"inf\"", None),
+            ("\"five\"", None),
+            ("\"\"", None),
+            ("true", None),
+            ("[5]", None),
+        ] {
+            assert_eq!(number(&serde_json::from_str(text).unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_step_need_not_be_a_text() {
+        let state = State::read(br#"{"remainingSteps": [{"n": 1}, "b"]}"#).unwrap();
+        assert_eq!(state.next_step().as_deref(), Some(r#"{"n":1}"#));
+    }
+}
