@@ -101,6 +101,9 @@ pub(super) enum Command {
     /// Store files with a run of GitHub Actions, or fetch what a run stored
     #[command(subcommand)]
     Artifact(ArtifactArgs),
+    /// Answer the hooks of an agent's session
+    #[command(subcommand)]
+    Hook(HookArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the version
@@ -577,6 +580,35 @@ pub(super) struct DownloadArgs {
     /// Look for the name in this run alone
     #[arg(long, value_name = "ID")]
     pub(super) run: Option<u64>,
+}
+
+/// What a hook asks.
+#[derive(Debug, Subcommand)]
+pub(super) enum HookArgs {
+    /// Say whether the session may stop, by the criteria in `.loop/state.json`
+    StopCheck(HookQuery),
+    /// Say how the work stands, to a session that begins
+    SessionResume(HookQuery),
+}
+
+/// About which file a hook asks, and how it is answered.
+#[derive(Debug, ClapArgs)]
+pub(super) struct HookQuery {
+    /// The state file; `.loop/state.json` of the session's directory or else of the project when absent
+    #[arg(long, value_name = "PATH")]
+    pub(super) state: Option<PathBuf>,
+    /// Whose answers to give
+    #[arg(long, value_enum, default_value_t = HookFormat::Seed)]
+    pub(super) format: HookFormat,
+}
+
+/// Whose answers a hook gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HookFormat {
+    /// `{"ok": …}`
+    Seed,
+    /// Those of Claude Code
+    Claude,
 }
 
 /// How a graph is drawn.

@@ -26,10 +26,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if env.is_container_init() {
         return commands::init::supervise(&arguments, &env);
     }
-    let parsed = match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments)) {
-        Ok(parsed) => parsed,
-        Err(message) => return exit::of_clap(&message),
-    };
+    let parsed =
+        match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments.iter().cloned())) {
+            Ok(parsed) => parsed,
+            Err(message) => {
+                let code = exit::of_clap(&message);
+                let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
+                return answer.map_or(code, |answer| {
+                    Output::new(args::Color::Auto, &env).data(&format!("{answer}\n"));
+                    ExitCode::SUCCESS
+                });
+            }
+        };
     env.arm_fault();
     let output = Output::new(parsed.global.color, &env);
     match execute(&parsed.command, &env, &output) {
@@ -57,6 +65,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::Logs(args) => commands::logs::logs(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Artifact(args) => commands::artifact::artifact(args, env, output),
+        Command::Hook(args) => Ok(commands::hook::hook(args, env, output)),
         Command::Schema => Ok(commands::schema::schema(output)),
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, env, output),

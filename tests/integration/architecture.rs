@@ -19,7 +19,10 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("bundle", &["base", "engine", "process", "journal"]),
         ("report", &["base", "evaluate", "engine"]),
         ("ci", &["base", "report"]),
-        ("run", &["base", "evaluate", "machine", "engine", "process", "host", "journal", "report"]),
+        (
+            "run",
+            &["base", "criteria", "evaluate", "machine", "engine", "process", "host", "journal", "report"],
+        ),
     ])
 }
 

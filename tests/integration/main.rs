@@ -19,6 +19,7 @@ mod composition;
 mod crash;
 mod docs;
 mod files;
+mod hooks;
 mod hosts;
 mod known_runs;
 mod limits;

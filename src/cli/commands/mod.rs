@@ -8,6 +8,7 @@ pub(super) mod compile;
 pub(super) mod explain;
 pub(super) mod go_on;
 pub(super) mod history;
+pub(super) mod hook;
 pub(super) mod init;
 pub(super) mod list;
 pub(super) mod logs;

@@ -1,0 +1,135 @@
+//! `ll-loop hook`: what the hooks of an agent's session ask. Whatever happens, they get one JSON answer and exit code 0,
+//! because a hook that fails either stops the session or is ignored by it.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cli::args::{HookArgs, HookFormat, HookQuery};
+use crate::cli::env::Env;
+use crate::cli::output::Output;
+use crate::criteria::{Decision, State, resume_message};
+use crate::run::state_file::{self, Content, PLACE};
+
+/// How long the words of the caller are waited for. It says them when it starts the hook, or not at all.
+const PATIENCE: Duration = Duration::from_millis(25);
+
+/// How much of them is read.
+const MAX_WORDS: usize = 1024 * 1024;
+
+/// Answers a hook.
+pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> u8 {
+    let text = match args {
+        HookArgs::StopCheck(query) => {
+            let decision = match found(query, env) {
+                Content::Absent => Decision::about(None),
+                Content::Bytes(bytes) => Decision::about(Some(&bytes)),
+                Content::Unreadable(_) => Decision::invalid(),
+            };
+            stop_answer(&decision, query.format)
+        }
+        HookArgs::SessionResume(query) => {
+            let state = match found(query, env) {
+                Content::Bytes(bytes) => State::read(&bytes).ok(),
+                Content::Absent | Content::Unreadable(_) => None,
+            };
+            resume_answer(state.as_ref().and_then(resume_message), query.format)
+        }
+    };
+    output.data(&format!("{text}\n"));
+    0
+}
+
+/// Answers a hook whose command line is wrong, if it was one: the session goes on as if there were none.
+pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let at = words.iter().position(|word| word == "hook")?;
+    let is_claude = words.iter().any(|word| word.ends_with("claude"));
+    let format = if is_claude { HookFormat::Claude } else { HookFormat::Seed };
+    match words.get(at + 1)?.as_ref() {
+        "stop-check" => {
+            let reason = Some("the hook is called with wrong arguments".to_owned());
+            Some(stop_answer(&Decision { reason, ..Decision::about(None) }, format))
+        }
+        "session-resume" => Some(resume_answer(None, format)),
+        _ => None,
+    }
+}
+
+fn stop_answer(decision: &Decision, format: HookFormat) -> String {
+    let reason = decision.reason.as_deref().map(|reason| Value::from(reason).to_string());
+    match (format, reason) {
+        (HookFormat::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
+        (HookFormat::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
+        (HookFormat::Claude, Some(reason)) if !decision.stop => {
+            format!(r#"{{"decision": "block", "reason": {reason}}}"#)
+        }
+        (HookFormat::Claude, _) => "{}".to_owned(),
+    }
+}
+
+fn resume_answer(message: Option<String>, format: HookFormat) -> String {
+    match (format, message) {
+        (HookFormat::Seed, message) => {
+            format!(r#"{{"ok": true, "message": {}}}"#, Value::from(message.unwrap_or_default()))
+        }
+        (HookFormat::Claude, None) => "{}".to_owned(),
+        (HookFormat::Claude, Some(message)) => json!({
+            "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": message}
+        })
+        .to_string(),
+    }
+}
+
+/// Finds the state file that a hook is about. An agent that works for a run of ours is held by that run, and by nothing
+/// else.
+fn found(query: &HookQuery, env: &Env) -> Content {
+    if env.get("LL_LOOP_RUN").is_some() {
+        return Content::Absent;
+    }
+    if let Some(path) = &query.state {
+        return state_file::read(path);
+    }
+    let here = Env::cwd().unwrap_or_default();
+    let directory = told_directory().map_or_else(|| here.clone(), |told| here.join(told));
+    match (state_file::read(&directory.join(PLACE)), env.get("CLAUDE_PROJECT_DIR")) {
+        (Content::Absent, Some(project)) => state_file::read(&Path::new(project).join(PLACE)),
+        (content, _) => content,
+    }
+}
+
+/// What the caller says about itself; there is more, which does not matter here.
+#[derive(Deserialize)]
+struct Words {
+    cwd: PathBuf,
+}
+
+/// Returns the working directory that the caller names on standard input.
+fn told_directory() -> Option<PathBuf> {
+    if io::stdin().is_terminal() {
+        return None;
+    }
+    let (sender, directory) = mpsc::channel();
+    // Reading may last forever. The thread ends with the program.
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        while let Ok(count @ 1..) = stdin.read(&mut buffer) {
+            heard.extend_from_slice(&buffer[..count]);
+            // A caller that has said everything may leave its end open.
+            if let Ok(words) = serde_json::from_slice::<Words>(&heard) {
+                let _late = sender.send(words.cwd);
+                break;
+            }
+            if heard.len() > MAX_WORDS {
+                break;
+            }
+        }
+    });
+    directory.recv_timeout(PATIENCE).ok()
+}

@@ -1,0 +1,189 @@
+//! The hooks of a session: one JSON answer and exit code 0, whatever they find.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::common::{Project, Ran};
+
+const STATE: &str = ".loop/state.json";
+
+/// A state that goes on, with one criterion unmet.
+const OPEN: &str = r#"{"spec": "add validation", "criteriaStatus": {"tests pass": false, "lint": true},
+    "steps": ["a", "b"], "completedSteps": ["a"], "remainingSteps": ["b"], "iteration": 2, "status": "in_progress"}"#;
+
+/// Runs a hook, which always ends well, and returns its one answer.
+#[track_caller]
+fn ask(project: &Project, arguments: &[&str]) -> Value {
+    answer(project.run(&[&["hook"], arguments].concat()))
+}
+
+#[track_caller]
+fn answer(ran: Ran) -> Value {
+    let ran = ran.code(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stdout))
+}
+
+/// Runs a hook that can read this on standard input.
+#[track_caller]
+fn told(project: &Project, directory: &str, arguments: &[&str], words: &str) -> Value {
+    let mut command = project.command(&[&["hook"], arguments].concat());
+    command.current_dir(project.at(directory)).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _unread = child.stdin.take().unwrap().write_all(words.as_bytes());
+    answer(Ran::of(&child.wait_with_output().unwrap()))
+}
+
+fn invalid() -> Value {
+    json!({"ok": true, "reason": "invalid state file"})
+}
+
+fn unmet() -> Value {
+    json!({"ok": false, "reason": "unmet criteria: tests pass"})
+}
+
+#[test]
+fn a_session_stops_when_the_criteria_are_met() {
+    let project = Project::new();
+    assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
+    project.write(STATE, OPEN);
+    assert_eq!(ask(&project, &["stop-check"]), unmet());
+    let reason = json!({"decision": "block", "reason": "unmet criteria: tests pass"});
+    assert_eq!(ask(&project, &["stop-check", "--format", "claude"]), reason);
+    project.write(STATE, r#"{"criteriaStatus": {"a": true}, "exit_signal": true}"#);
+    assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
+    assert_eq!(ask(&project, &["stop-check", "--format", "claude"]), json!({}));
+    project.write("other.json", OPEN);
+    assert_eq!(ask(&project, &["stop-check", "--state", "other.json"]), unmet());
+    assert_eq!(ask(&project, &["stop-check", "--state", "absent.json"]), json!({"ok": true}));
+}
+
+#[test]
+fn a_session_that_begins_is_told_how_the_work_stands() {
+    let project = Project::new().file(STATE, OPEN);
+    let message = "[LOOP RESUME] Active loop detected\nSpec: add validation\nProgress: 1/2 steps | Iteration: 2\n\
+        Unmet criteria: tests pass\nNext: b";
+    assert_eq!(ask(&project, &["session-resume"]), json!({"ok": true, "message": message}));
+    let context = json!({"hookEventName": "SessionStart", "additionalContext": message});
+    assert_eq!(
+        ask(&project, &["session-resume", "--format", "claude"]),
+        json!({"hookSpecificOutput": context})
+    );
+    for state in ["{\"status\": \"completed\"}", "[]", ""] {
+        project.write(STATE, state);
+        assert_eq!(ask(&project, &["session-resume"]), json!({"ok": true, "message": ""}), "{state}");
+        assert_eq!(ask(&project, &["session-resume", "--format", "claude"]), json!({}), "{state}");
+    }
+}
+
+#[test]
+fn a_broken_file_holds_nobody_up_and_stays_as_it_is() {
+    let deep = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
+    let huge = format!("{{\"x\": \"{}\", \"criteriaStatus\": {{\"a\": false}}}}", "x".repeat(10_000_000));
+    for text in ["", " \n", "null", "[]", "{}{}", "{\"status\": ", "\u{feff}", "{\"a\":1}\r\n]", &deep, &huge]
+    {
+        let project = Project::new().file(STATE, text);
+        assert_eq!(ask(&project, &["stop-check"]), invalid(), "{}", &text[..text.len().min(50)]);
+        assert_eq!(ask(&project, &["session-resume"]), json!({"ok": true, "message": ""}));
+        assert_eq!(project.read(STATE), text);
+    }
+    let project = Project::new().file(STATE, "");
+    fs::write(project.at(STATE), b"{\"status\": \"\xff\"}").unwrap();
+    assert_eq!(ask(&project, &["stop-check"]), invalid());
+    project.write(STATE, &format!("\u{feff}{}", OPEN.replace('\n', "\r\n")));
+    assert_eq!(ask(&project, &["stop-check"]), unmet());
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let project = Project::new();
+    fs::create_dir_all(project.at(STATE)).unwrap();
+    assert_eq!(ask(&project, &["stop-check"]), invalid());
+    let made = Command::new("mkfifo").arg(project.at("pipe")).status().unwrap();
+    assert!(made.success());
+    assert_eq!(ask(&project, &["stop-check", "--state", "pipe"]), invalid());
+    assert_eq!(ask(&project, &["session-resume", "--state", "pipe"]), json!({"ok": true, "message": ""}));
+    assert_eq!(ask(&project, &["stop-check", "--state", "/dev/zero"]), invalid());
+    std::os::unix::fs::symlink("circle", project.at("circle")).unwrap();
+    assert_eq!(ask(&project, &["stop-check", "--state", "circle"]), invalid());
+    // A file in the place of the directory: there is no state below it.
+    project.write("sub/.loop", "");
+    assert_eq!(told(&project, "sub", &["stop-check"], ""), json!({"ok": true}));
+}
+
+#[test]
+fn names_come_out_as_they_are() {
+    for name in ["say \"hi\"", "a\nb\t\u{0}\u{1b}[0m", "é 日本 🦀 \u{202e}", "\\", "a, b"] {
+        let state = json!({"status": "in_progress", "criteriaStatus": {name: "true"}});
+        let project = Project::new().file(STATE, &state.to_string());
+        let reason = format!("unmet criteria: {name}");
+        assert_eq!(ask(&project, &["stop-check"]), json!({"ok": false, "reason": reason}));
+        let message = ask(&project, &["session-resume"])["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(&format!("Unmet criteria: {name}\nNext")), "{message:?}");
+    }
+}
+
+#[test]
+fn the_directory_is_that_of_the_session_or_of_the_project() {
+    let project = Project::new().file("work/.loop/state.json", OPEN).file("other/x", "");
+    let cwd =
+        |path: &str| json!({"session_id": "1", "cwd": project.at(path), "nested": {"cwd": "/"}}).to_string();
+    assert_eq!(told(&project, "other", &["stop-check"], &cwd("work")), unmet());
+    assert_eq!(told(&project, "other", &["stop-check"], &cwd("other")), json!({"ok": true}));
+    assert_eq!(told(&project, "work", &["stop-check"], &cwd("other")), json!({"ok": true}));
+    let work = project.at("work").to_string_lossy().into_owned();
+    let project = project.env("CLAUDE_PROJECT_DIR", work);
+    let cwd = json!({"cwd": project.at("absent")}).to_string();
+    assert_eq!(told(&project, "other", &["stop-check"], &cwd), unmet());
+    assert_eq!(told(&project, "other", &["stop-check"], ""), unmet());
+    project.write("other/.loop/state.json", r#"{"status": "completed"}"#);
+    assert_eq!(told(&project, "other", &["stop-check"], ""), json!({"ok": true}));
+}
+
+#[test]
+fn what_the_caller_says_never_matters_when_it_is_bad() {
+    let project = Project::new().file(STATE, OPEN);
+    let deep = "[".repeat(200_000);
+    for words in ["", "}", "no", "[]", "{\"cwd\": 7}", "{\"cwd\": null}", "{\"cwd\": \"\"}", "{}", &deep] {
+        assert_eq!(told(&project, ".", &["stop-check"], words), unmet(), "{}", &words[..words.len().min(20)]);
+    }
+    // One that says nothing and stays, and one that never stops.
+    for words in ["sleep 60", "yes", "printf '{'; sleep 60"] {
+        let mut caller = Command::new("sh")
+            .args(["-c", &format!("exec 2>&-; {words}")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut hook = project.command(&["hook", "stop-check"]);
+        hook.stdin(caller.stdout.take().unwrap());
+        let said = answer(Ran::of(&hook.output().unwrap()));
+        assert_eq!(said, unmet(), "{words}");
+        assert!(words == "yes" || caller.try_wait().unwrap().is_none(), "the caller was waited for");
+        caller.kill().ok();
+        caller.wait().unwrap();
+    }
+}
+
+#[test]
+fn inside_of_a_run_the_run_decides() {
+    let project = Project::new().file(STATE, OPEN).env("LL_LOOP_RUN", "main-1");
+    assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
+    assert_eq!(ask(&project, &["stop-check", "--state", STATE, "--format", "claude"]), json!({}));
+    assert_eq!(ask(&project, &["session-resume"]), json!({"ok": true, "message": ""}));
+}
+
+#[test]
+fn a_wrong_command_line_holds_nobody_up_either() {
+    let project = Project::new().file(STATE, OPEN);
+    let wrong = json!({"ok": true, "reason": "the hook is called with wrong arguments"});
+    assert_eq!(ask(&project, &["stop-check", "--fromat", "seed"]), wrong);
+    assert_eq!(ask(&project, &["stop-check", "extra"]), wrong);
+    assert_eq!(ask(&project, &["stop-check", "--format", "claude", "extra"]), json!({}));
+    assert_eq!(ask(&project, &["session-resume", "--format"]), json!({"ok": true, "message": ""}));
+    project.run(&["hook", "stop-chek"]).code(2);
+    project.run(&["hook"]).code(2);
+    project.run(&["hook", "stop-check", "--help"]).code(0).says("--format");
+}
