@@ -101,7 +101,7 @@ pub(super) enum Command {
     /// Store files with a run of GitHub Actions, or fetch what a run stored
     #[command(subcommand)]
     Artifact(ArtifactArgs),
-    /// Answer the hooks of an agent's session
+    /// Answer the hooks of an agent's session, and set them up
     #[command(subcommand)]
     Hook(HookArgs),
     /// Print the JSON Schema of loop files
@@ -589,6 +589,18 @@ pub(super) enum HookArgs {
     StopCheck(HookQuery),
     /// Say how the work stands, to a session that begins
     SessionResume(HookQuery),
+    /// Add both hooks to `.claude/settings.json`
+    Install(HookSettings),
+    /// Take them out again
+    Uninstall(HookSettings),
+}
+
+/// What becomes of the settings.
+#[derive(Debug, ClapArgs)]
+pub(super) struct HookSettings {
+    /// Print the settings as they would be, and write nothing
+    #[arg(long)]
+    pub(super) print: bool,
 }
 
 /// About which file a hook asks, and how it is answered.

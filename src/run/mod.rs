@@ -30,7 +30,7 @@ mod lines;
 pub mod recording;
 pub mod replay;
 mod servers;
-pub mod state_file;
+pub mod shared_file;
 mod sub_loop;
 mod survey;
 mod tool;

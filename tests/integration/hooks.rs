@@ -187,3 +187,47 @@ fn a_wrong_command_line_holds_nobody_up_either() {
     project.run(&["hook"]).code(2);
     project.run(&["hook", "stop-check", "--help"]).code(0).says("--format");
 }
+
+const SETTINGS: &str = ".claude/settings.json";
+
+#[test]
+fn the_hooks_are_installed_once_and_taken_out_again() {
+    let before = "{\n  \"model\": \"x\",\n  \"permissions\": {\n    \"allow\": []\n  }\n}\n";
+    let project = Project::new().file(SETTINGS, before);
+    let shown = project.run(&["hook", "install", "--print"]).code(0).stdout;
+    assert_eq!(project.read(SETTINGS), before);
+    project.run(&["hook", "install"]).code(0).says("both hooks are in it");
+    let after = project.read(SETTINGS);
+    assert_eq!(after, shown);
+    assert!(after.starts_with(before.trim_end_matches("\n}\n")), "{after}");
+    project.run(&["hook", "install"]).code(0).says("has both hooks already");
+    assert_eq!(project.read(SETTINGS), after);
+    project.run(&["hook", "uninstall"]).code(0).says("taken out");
+    assert_eq!(project.read(SETTINGS), before);
+    project.run(&["hook", "uninstall"]).code(0).says("has none of the hooks already");
+}
+
+#[test]
+fn what_is_installed_is_what_answers() {
+    let project = Project::new().file(STATE, OPEN);
+    project.run(&["hook", "install"]).code(0);
+    let settings: Value = serde_json::from_str(&project.read(SETTINGS)).unwrap();
+    for (event, key) in [("Stop", "decision"), ("SessionStart", "hookSpecificOutput")] {
+        let command = settings["hooks"][event][0]["hooks"][0]["command"].as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        assert_eq!(words[0], "ll-loop");
+        assert!(answer(project.run(&words[1..])).get(key).is_some(), "{command}");
+    }
+}
+
+#[test]
+fn settings_that_are_none_are_refused_and_stay() {
+    for text in ["", "// mine\n{}", "[]", "{\"hooks\": 1}", "{\"hooks\": {\"Stop\": {}}}", "{} {}"] {
+        let project = Project::new().file(SETTINGS, text);
+        project.run(&["hook", "install"]).code(2).says("is left as it is").says("help:");
+        assert_eq!(project.read(SETTINGS), text);
+    }
+    let project = Project::new();
+    fs::create_dir_all(project.at(SETTINGS)).unwrap();
+    project.run(&["hook", "install"]).code(2).says("not a regular file");
+}

@@ -1,6 +1,8 @@
 //! `ll-loop hook`: what the hooks of an agent's session ask. Whatever happens, they get one JSON answer and exit code 0,
 //! because a hook that fails either stops the session or is ignored by it.
 
+mod settings;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,9 +14,10 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{HookArgs, HookFormat, HookQuery};
 use crate::cli::env::Env;
+use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::criteria::{Decision, State, resume_message};
-use crate::run::state_file::{self, Content, PLACE};
+use crate::run::shared_file::{self, Content, STATE};
 
 /// How long the words of the caller are waited for. It says them when it starts the hook, or not at all.
 const PATIENCE: Duration = Duration::from_millis(25);
@@ -22,8 +25,8 @@ const PATIENCE: Duration = Duration::from_millis(25);
 /// How much of them is read.
 const MAX_WORDS: usize = 1024 * 1024;
 
-/// Answers a hook.
-pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> u8 {
+/// Answers a hook, or sets the hooks up.
+pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let text = match args {
         HookArgs::StopCheck(query) => {
             let decision = match found(query, env) {
@@ -40,9 +43,11 @@ pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> u8 {
             };
             resume_answer(state.as_ref().and_then(resume_message), query.format)
         }
+        HookArgs::Install(args) => return settings::change(settings::Change::Install, args, output),
+        HookArgs::Uninstall(args) => return settings::change(settings::Change::Uninstall, args, output),
     };
     output.data(&format!("{text}\n"));
-    0
+    Ok(0)
 }
 
 /// Answers a hook whose command line is wrong, if it was one: the session goes on as if there were none.
@@ -93,12 +98,12 @@ fn found(query: &HookQuery, env: &Env) -> Content {
         return Content::Absent;
     }
     if let Some(path) = &query.state {
-        return state_file::read(path);
+        return shared_file::read(path);
     }
     let here = Env::cwd().unwrap_or_default();
     let directory = told_directory().map_or_else(|| here.clone(), |told| here.join(told));
-    match (state_file::read(&directory.join(PLACE)), env.get("CLAUDE_PROJECT_DIR")) {
-        (Content::Absent, Some(project)) => state_file::read(&Path::new(project).join(PLACE)),
+    match (shared_file::read(&directory.join(STATE)), env.get("CLAUDE_PROJECT_DIR")) {
+        (Content::Absent, Some(project)) => shared_file::read(&Path::new(project).join(STATE)),
         (content, _) => content,
     }
 }
