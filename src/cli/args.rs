@@ -7,6 +7,7 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::base::time::parse_duration;
 use crate::ci::github::event::is_sha;
+use crate::criteria::edit::Criterion;
 use crate::machine::OnHandoff;
 
 /// Runs loops: YAML finite-state machines that check, fix and verify until it is clean, a limit is met, or a person
@@ -101,6 +102,8 @@ pub(super) enum Command {
     /// Store files with a run of GitHub Actions, or fetch what a run stored
     #[command(subcommand)]
     Artifact(ArtifactArgs),
+    /// Keep the criteria of a piece of work in `.loop/state.json`
+    Criteria(CriteriaArgs),
     /// Answer the hooks of an agent's session, and set them up
     #[command(subcommand)]
     Hook(HookArgs),
@@ -580,6 +583,72 @@ pub(super) struct DownloadArgs {
     /// Look for the name in this run alone
     #[arg(long, value_name = "ID")]
     pub(super) run: Option<u64>,
+}
+
+/// What is done to a piece of work, and where its state is.
+#[derive(Debug, ClapArgs)]
+pub(super) struct CriteriaArgs {
+    /// The state file; `.loop/state.json` when absent
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) state: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(super) command: CriteriaCommand,
+}
+
+/// What is done to a piece of work.
+#[derive(Debug, Subcommand)]
+pub(super) enum CriteriaCommand {
+    /// Begin, with nothing met
+    Start(CriteriaStart),
+    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all; 3: nothing moves
+    Check {
+        /// The longest time for each command
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10m")]
+        timeout: Duration,
+    },
+    /// Say whether a criterion is met
+    Set {
+        /// The criterion
+        name: String,
+        /// Whether it is met
+        #[arg(value_name = "true|false", action = ArgAction::Set)]
+        is_met: bool,
+    },
+    /// Say that the work is done, as far as whoever works can tell
+    Signal,
+    /// End the work, when all criteria are met; with a step, end that
+    Done {
+        /// The step
+        step: Option<String>,
+    },
+    /// End the work as it is
+    Cancel,
+    /// Show how the work stands
+    Status,
+}
+
+/// The work that begins.
+#[derive(Debug, ClapArgs)]
+pub(super) struct CriteriaStart {
+    /// What is to be done
+    pub(super) spec: String,
+    /// A criterion, and the command that tells whether it is met; without one, `set` says it
+    #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required = true, value_parser = criterion)]
+    pub(super) criteria: Vec<Criterion>,
+    /// A step of the work
+    #[arg(long = "step", value_name = "STEP")]
+    pub(super) steps: Vec<String>,
+}
+
+fn criterion(text: &str) -> Result<Criterion, String> {
+    let (name, check) = match text.split_once('=') {
+        Some((name, check)) => (name.trim(), Some(check.trim().to_owned())),
+        None => (text.trim(), None),
+    };
+    if name.is_empty() || check.as_deref() == Some("") {
+        return Err("write NAME or NAME=COMMAND".to_owned());
+    }
+    Ok(Criterion { name: name.to_owned(), check })
 }
 
 /// What a hook asks.

@@ -17,6 +17,12 @@ pub(super) const ERROR: u8 = 4;
 /// A chain of runs is at its end, and the work is not done.
 pub(super) const NOT_CONTINUED: u8 = 1;
 
+/// A criterion is not met.
+pub(super) const UNMET: u8 = 1;
+
+/// Nothing moves any more.
+pub(super) const LIMIT: u8 = 3;
+
 /// What was asked about is not there.
 pub(super) const ABSENT: u8 = 1;
 

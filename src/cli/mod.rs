@@ -65,6 +65,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::Logs(args) => commands::logs::logs(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Artifact(args) => commands::artifact::artifact(args, env, output),
+        Command::Criteria(args) => commands::criteria::criteria(args, env, output),
         Command::Hook(args) => commands::hook::hook(args, env, output),
         Command::Schema => Ok(commands::schema::schema(output)),
         Command::Version => Ok(commands::version::version(output)),

@@ -6,6 +6,7 @@
 
 pub mod advance;
 pub mod decision;
+pub mod edit;
 pub mod message;
 pub mod state;
 

@@ -17,6 +17,7 @@ mod ci_mode;
 mod compile;
 mod composition;
 mod crash;
+mod criteria;
 mod docs;
 mod files;
 mod hooks;

@@ -1,0 +1,123 @@
+//! `ll-loop criteria`: the state of a piece of work, kept by commands.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::common::Project;
+
+const STATE: &str = ".loop/state.json";
+
+/// A project whose work has begun: one criterion with a command, and one that somebody says.
+fn begun() -> Project {
+    let project = Project::new();
+    let start = ["criteria", "start", "add validation", "--criterion", "tests=test -f flag"];
+    let rest = ["--criterion", "docs", "--step", "users", "--step", "orders"];
+    project.run(&[&start[..], &rest].concat()).code(0).says("✗ tests: test -f flag").says("next: users");
+    project
+}
+
+fn state(project: &Project) -> Value {
+    serde_json::from_str(&project.read(STATE)).unwrap()
+}
+
+/// Runs one command after the other, each with its exit code.
+#[track_caller]
+fn check(project: &Project, table: &[(&[&str], i32)]) {
+    for (arguments, code) in table {
+        drop(project.run(&[&["criteria"], *arguments].concat()).code(*code));
+    }
+}
+
+#[test]
+fn work_begins_goes_on_and_ends() {
+    let project = begun();
+    check(&project, &[(&["check"], 1), (&["done"], 1), (&["done", "users"], 0), (&["done", "users"], 2)]);
+    project.write("flag", "");
+    check(&project, &[(&["check"], 1), (&["set", "docs", "true"], 0), (&["check"], 0)]);
+    assert_eq!(state(&project)["exit_signal"], false);
+    check(&project, &[(&["status"], 0), (&["signal"], 0)]);
+    let ok = json!({"ok": true});
+    let answer = project.run(&["hook", "stop-check"]).code(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), ok);
+    check(&project, &[(&["done"], 0), (&["done"], 2)]);
+    assert_eq!(
+        state(&project),
+        json!({
+            "spec": "add validation", "criteria": ["tests", "docs"], "criteriaStatus": {"tests": true, "docs": true},
+            "checks": {"tests": "test -f flag"}, "exit_signal": true, "steps": ["users", "orders"],
+            "completedSteps": ["users"], "remainingSteps": ["orders"], "iteration": 3, "status": "completed",
+            "circuitBreaker": {"stuckCount": 0, "lastUnmet": ""}
+        })
+    );
+}
+
+#[test]
+fn the_sixth_round_at_the_same_criterion_trips_the_breaker() {
+    let project = begun();
+    for _ in 0..5 {
+        project.run(&["criteria", "check"]).code(1).says("unmet criteria: tests, docs");
+    }
+    let tripped = project.run(&["criteria", "check"]).code(3);
+    tripped.says("circuit breaker: 5 rounds without progress at: tests");
+    let answer = project.run(&["hook", "stop-check"]).code(0);
+    assert!(answer.stdout.starts_with(r#"{"ok": true, "reason": "circuit breaker"#), "{}", answer.stdout);
+}
+
+#[test]
+fn what_a_failing_command_printed_is_shown_without_secrets() {
+    let project = Project::new().env("MY_TOKEN", "geheimnis");
+    let noisy = "noisy=for i in $(seq 30); do echo line $i $MY_TOKEN; done; exit 4";
+    let start = ["criteria", "start", "x", "--criterion", noisy, "--criterion", "slow=sleep 60"];
+    assert_eq!(project.run(&start).code(0).stderr, "");
+    let shown = project.run(&["criteria", "check", "--timeout", "200ms"]).code(1);
+    let shown = shown.says("✗ noisy (exit 4)").says("│ line 30 ***").says("✗ slow (no answer after");
+    assert!(!shown.all().contains("geheimnis") && !shown.all().contains("line 20 "), "{}", shown.all());
+}
+
+#[test]
+fn what_others_wrote_stays() {
+    let before = r#"{"mine": [1, {"x": null}], "status": "in_progress", "criteriaStatus": {"a": "false"}}"#;
+    let project = Project::new().file(STATE, before);
+    check(&project, &[(&["set", "a", "true"], 0), (&["cancel"], 0)]);
+    let after = r#"{"mine":[1,{"x":null}],"status":"cancelled","criteriaStatus":{"a":true}}"#;
+    assert_eq!(state(&project).to_string(), after);
+    // What was ended gives way to other work.
+    check(
+        &project,
+        &[(&["start", "other", "--criterion", "b"], 0), (&["start", "more", "--criterion", "c"], 2)],
+    );
+    assert_eq!(state(&project)["spec"], "other");
+    project.run(&["criteria", "start", "x", "--criterion", "b"]).code(2).says("work that goes on: other");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_changes_nothing() {
+    let project = Project::new();
+    for command in [&["check"][..], &["status"], &["signal"], &["cancel"], &["done"], &["set", "a", "true"]] {
+        project.run(&[&["criteria"], command].concat()).code(1).says("there is no state file");
+    }
+    assert!(!project.exists(".loop"));
+    for text in ["", "[]", "{\"a\":"] {
+        project.write(STATE, text);
+        for command in [&["check"][..], &["status"], &["cancel"], &["start", "x", "--criterion", "a"]] {
+            project.run(&[&["criteria"], command].concat()).code(2).says("is no state file").says("help:");
+        }
+        assert_eq!(project.read(STATE), text);
+    }
+    let project = begun();
+    let before = project.read(STATE);
+    project
+        .run(&["criteria", "set", "dosc", "true"])
+        .code(2)
+        .says("no criterion `dosc`")
+        .says("`tests`, `docs`");
+    check(
+        &project,
+        &[(&["set", "docs", "yes"], 2), (&["start", "x"], 2), (&["start", "x", "--criterion", "="], 2)],
+    );
+    let twice = ["--state", "other", "start", "x", "--criterion", "a", "--criterion", "a=true"];
+    project.run(&[&["criteria"], &twice[..]].concat()).code(2).says("`a` is given twice");
+    assert_eq!(project.read(STATE), before);
+    assert_eq!(fs::read_dir(project.at(".loop")).unwrap().count(), 1);
+}
