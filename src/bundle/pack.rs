@@ -237,7 +237,7 @@ fn write(target: &Path, manifest: &Manifest, kept: &[(Entry, Source)]) -> Result
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         // An interrupted job has seconds for this.
-        .compression_level(Some(3));
+        .compression_level(Some(1));
     zip.start_file(names::MANIFEST, options)?;
     zip.write_all(&serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?)?;
     for (entry, source) in kept {

@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 
 use crate::base::text::one_line;
 
+/// No helpers are started, and files of more than 8 MiB go through in pieces.
+const SETTINGS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.bigFileThreshold=8m"];
+
 /// A directory of a repository, and the environment in which git looks at it.
 #[derive(Clone, Debug)]
 pub struct Git {
@@ -57,7 +60,7 @@ impl Git {
     fn call(&self, arguments: &[&str], input: &[u8], output: Stdio) -> Result<Vec<u8>, String> {
         let not_started = |error| format!("git cannot be started: {error}");
         let mut child = Command::new("git")
-            .args(arguments.iter().map(OsStr::new))
+            .args(SETTINGS.iter().chain(arguments).map(OsStr::new))
             .current_dir(&self.directory)
             .env_clear()
             .envs(&self.env)
