@@ -171,6 +171,16 @@ fn a_shallow_checkout_of_the_commit_is_enough() {
     assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n");
 }
 
+#[test]
+fn a_checkout_whose_files_are_only_newer_is_no_changed_one() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let tracked = fs::File::options().append(true).open(both.0.at("two/tracked")).unwrap();
+    tracked.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+    both.resume(&[]).code(0);
+    assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n");
+}
+
 /// Checks that a resume is refused, and that it left nothing behind.
 #[track_caller]
 fn refused(both: &Checkouts, code: i32, expected: &str) {
