@@ -10,15 +10,14 @@ import sys
 import tempfile
 import time
 import unittest
-import uuid
 from pathlib import Path
 
+from docker_action import IMAGE, build_image, docker_run
 from engine import LABEL, ROOT, Engine, NoEngine
 
 sys.path.insert(0, str(ROOT / "tests/packaging"))
-from runner import FACTS, Runner, read_outputs  # noqa: E402
+from runner import Runner, read_outputs  # noqa: E402
 
-IMAGE = "ll-loop-test/ll-loop:latest"
 TEAM_IMAGE = "ll-loop-test/team:latest"
 # The runner's user: one that the image does not know. Not root itself, so a test that is not root stands in for it.
 OWNER = 1001 if os.getuid() == 0 else os.getuid()
@@ -37,14 +36,7 @@ def setUpModule():
         base = engine.base_image()
     except NoEngine as reason:
         raise RuntimeError(f"THE CONTAINER WAS NOT TESTED: {reason}") from reason
-    # The context as the release workflow has it: what .dockerignore lets in, and the program.
-    context = engine.directory / "context"
-    arch = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
-    (context / "dist" / arch).mkdir(parents=True)
-    shutil.copy(program, context / "dist" / arch / "ll-loop")
-    shutil.copy(ROOT / ".dockerignore", context)
-    shutil.copy(ROOT / "Dockerfile", context)
-    engine.build(context, IMAGE, "--build-arg", "BINARY=prebuilt", "--build-arg", f"BASE_IMAGE={base}")
+    build_image(engine, program, base)
     engine.build(
         engine.directory / "probe", TEAM_IMAGE, dockerfile=f"FROM {base}\nRUN echo 'the tools of a team' >/toolchain\n"
     )
@@ -119,45 +111,10 @@ class ContainerAction(OnTheEngine):
     """`uses: little-loops/ll-loop/docker`: process 1, root, in a workspace that is another user's."""
 
     def command(self, inputs=None, env=None, workspace_options=""):
-        """The `docker run` of the runner (ContainerActionHandler, DockerCommandManager), with its mounts and paths."""
-        temp, commands = self.runner.temp, self.runner.commands
-        (temp / "_github_home").mkdir(exist_ok=True)
-        self.runner.give(temp / "_github_home")
-        self.files = {
-            name: self.runner.new_file(commands, "", "")
-            for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
-        }
-        environment = {
-            **{f"INPUT_{name.upper()}": value for name, value in {"loop": "sample", **(inputs or {})}.items()},
-            "HOME": "/github/home",
-            **FACTS,
-            **{name: f"/github/file_commands/{path.name}" for name, path in self.files.items()},
-            "GITHUB_EVENT_PATH": "/github/workflow/event.json",
-            "GITHUB_WORKSPACE": "/github/workspace",
-            "RUNNER_TEMP": "/github/runner_temp",
-            "RUNNER_TOOL_CACHE": "/opt/hostedtoolcache",
-            "ACTIONS_RUNTIME_URL": "https://pipelines.actions.githubusercontent.com/x/",
-            "ACTIONS_RUNTIME_TOKEN": "the-runtime-token",
-            "ACTIONS_RESULTS_URL": "https://results-receiver.actions.githubusercontent.com/",
-            **(env or {}),
-        }
-        self.name = f"ll-loop-test-{uuid.uuid4().hex[:12]}"
-        # By name alone, with the value in the environment of the client.
-        variables = [word for name in environment for word in ("-e", name)]
-        self.environment = {**engine.env, **environment}
-        mounts = {
-            engine.socket: "/var/run/docker.sock",
-            temp: "/github/runner_temp",
-            temp / "_github_home": "/github/home",
-            temp / "_github_workflow": "/github/workflow",
-            commands: "/github/file_commands",
-            self.workspace: f"/github/workspace{workspace_options}",
-        }
-        return [
-            "run", "--name", self.name, "--label", LABEL, "--workdir", "/github/workspace", "--rm", *variables,
-            "--network", "none", *[word for path, target in mounts.items() for word in ("-v", f"{path}:{target}")],
-            IMAGE, "action",
-        ]  # fmt: skip
+        given = {"loop": "sample", **(inputs or {})}
+        started = docker_run(engine, self.runner, given, ["action"], env, workspace_options=workspace_options)
+        self.name, self.environment, self.files = started.name, started.environment, started.files
+        return started.command
 
     def run_action(self, action, **options):
         self.write_loop(loop(action))

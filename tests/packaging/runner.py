@@ -3,7 +3,7 @@
 It executes the steps that stand in an action.yml, so a test of the action cannot drift from the file. What it
 does follows the runner: a `run` text goes to a file of its own, the step's `shell` is the command line with `{0}`
 for that file, inputs reach a composite only through expressions, each step has its own output file, and
-conditions are asked step by step. A step with `uses` is not executed but recorded.
+conditions are asked step by step. A step with `uses` is not executed but recorded, unless `perform` is overridden.
 """
 
 import os
@@ -108,7 +108,7 @@ class Runner:
             if "uses" in step:
                 arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
                 result.uses.append((step["uses"], arguments))
-                result.outcomes[step_id] = self.outcome_of_uses
+                result.outcomes[step_id] = self.perform(step["uses"], arguments)
                 continue
             done = self.execute(action, step_id, step, known, env or {}, during)
             result.steps[step_id] = done
@@ -120,6 +120,10 @@ class Runner:
             name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
         }
         return result
+
+    def perform(self, uses, arguments):
+        """Does what a step with `uses` does, and returns its outcome."""
+        return self.outcome_of_uses
 
     def execute(self, action, step_id, step, known, env, during):
         script = self.new_file(self.temp, ".sh", expand(step["run"], known))

@@ -113,6 +113,17 @@ class Part:
             if hasattr(function, "route"):
                 yield (*function.route, function)
 
+    def guarded(self, request, name, permission=None):
+        """The refusal of a request to the REST API, if it is refused. `permission` is such as `statuses: write`."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() not in ("bearer", "token") or token != self.github.token:
+            return message(401, "Bad credentials")
+        if name != REPOSITORY:
+            return message(404, "Not Found")
+        if permission is not None and not self.github.permits(permission):
+            return message(403, "Resource not accessible by integration")
+        return None
+
 
 class ArtifactService(Part):
     """The service of the run that is going on, called with the runner's token."""
@@ -271,11 +282,11 @@ class Rest(Part):
     @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)/artifacts")
     def of_run(self, request, name, run_id):
         chosen = [a for a in self.github.artifacts.values() if a.run_id == int(run_id)]
-        return self.guarded(request, name) or self.page(request, chosen)
+        return self.guarded(request, name, "actions: read") or self.page(request, chosen)
 
     @route("GET", r"/repos/([^/]+/[^/]+)/actions/artifacts")
     def of_repository(self, request, name):
-        return self.guarded(request, name) or self.page(request, self.github.artifacts.values())
+        return self.guarded(request, name, "actions: read") or self.page(request, self.github.artifacts.values())
 
     @route("(?:GET|DELETE)", r"/repos/([^/]+/[^/]+)/actions/artifacts/(\d+)")
     def one(self, request, name, number):
@@ -297,14 +308,6 @@ class Rest(Part):
         if artifact.expired:
             return message(410, "Artifact has expired")
         return Response(302, b"", {"Location": self.github.signed(artifact, DOWNLOAD_SIG)})
-
-    def guarded(self, request, name):
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() not in ("bearer", "token") or token != TOKEN:
-            return message(401, "Bad credentials")
-        if name != REPOSITORY:
-            return message(404, "Not Found")
-        return None
 
     def page(self, request, artifacts):
         name = request.query.get("name")
@@ -337,7 +340,80 @@ class Rest(Part):
         }
 
 
-PARTS = [ArtifactService, Storage, Rest]
+class Statuses(Part):
+    """The statuses of commits."""
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/statuses/([0-9a-f]{40})")
+    def set(self, request, name, sha):
+        refusal = self.guarded(request, name, "statuses: write")
+        if refusal:
+            return refusal
+        status = {"sha": sha, **request.json()}
+        if status["state"] not in ("error", "failure", "pending", "success") or len(status["description"]) > 140:
+            return self.github.refuse(message(422, "Validation Failed"))
+        self.github.statuses.append(status)
+        return Response(201, status)
+
+
+class GitData(Part):
+    """Tags and refs of the repository, as far as jobs make them."""
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/git/tags")
+    def make_tag(self, request, name):
+        refusal = self.guarded(request, name, "contents: write")
+        if refusal:
+            return refusal
+        sha = f"{len(self.github.tags) + 1:040x}"
+        self.github.tags[sha] = {**request.json(), "sha": sha}
+        return Response(201, self.github.tags[sha])
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/git/tags/([0-9a-f]{40})")
+    def tag(self, request, name, sha):
+        return self.guarded(request, name) or self.found(self.github.tags.get(sha))
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/git/refs")
+    def make_ref(self, request, name):
+        refusal = self.guarded(request, name, "contents: write")
+        if refusal:
+            return refusal
+        wanted = request.json()
+        if wanted["ref"] in self.github.refs:
+            return message(422, "Reference already exists")
+        self.github.refs[wanted["ref"]] = wanted["sha"]
+        return Response(201, self.row(wanted["ref"]))
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/git/ref/(.+)")
+    def ref(self, request, name, ref):
+        known = f"refs/{ref}" in self.github.refs
+        return self.guarded(request, name) or self.found(self.row(f"refs/{ref}") if known else None)
+
+    def row(self, ref):
+        return {"ref": ref, "object": {"type": "tag", "sha": self.github.refs[ref]}}
+
+    def found(self, row):
+        return message(404, "Not Found") if row is None else Response(200, row)
+
+
+class Dispatches(Part):
+    """Runs of workflows that are started from outside; a test plays them."""
+
+    @route("POST", r"/repos/([^/]+/[^/]+)/actions/workflows/([^/]+)/dispatches")
+    def start(self, request, name, workflow):
+        refusal = self.guarded(request, name, "actions: write")
+        if refusal:
+            return refusal
+        body = request.json()
+        if any(not isinstance(value, str) for value in body.get("inputs", {}).values()) or len(body["inputs"]) > 25:
+            return self.github.refuse(message(422, "Invalid value for input"))
+        run_id = 9000 + len(self.github.dispatches)
+        self.github.dispatches.append({"workflow": workflow, "run_id": run_id, **body})
+        if not body.get("return_run_details"):
+            return Response(204)
+        page = f"https://github.com/{REPOSITORY}/actions/runs/{run_id}"
+        return Response(200, {"workflow_run_id": run_id, "run_url": page, "html_url": page})
+
+
+PARTS = [ArtifactService, Storage, Rest, Statuses, GitData, Dispatches]
 
 
 class GitHub:
@@ -347,7 +423,14 @@ class GitHub:
         """`tls` is an `ssl.SSLContext`; then the host is `localhost`, as certificates name hosts."""
         self.style = style
         self.directory = Path(tempfile.mkdtemp(prefix="ll-github-"))
+        self.token = TOKEN
+        # Of the token, such as `{"statuses": "write"}`; without any, it may do everything.
+        self.permissions = None
         self.artifacts = {}
+        self.statuses = []
+        self.tags = {}
+        self.refs = {}
+        self.dispatches = []
         self.requests = []
         self.refusals = []
         self.faults = []
@@ -385,12 +468,17 @@ class GitHub:
             "GITHUB_RUN_ID": str(run_id),
             "GITHUB_RUN_ATTEMPT": "1",
             "GITHUB_RETENTION_DAYS": "90",
-            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_TOKEN": self.token,
         }
         if tokens:
             environment["ACTIONS_RUNTIME_TOKEN"] = job_token(f"run-{run_id}", "job")
             environment["ACTIONS_RESULTS_URL"] = self.address + "/"
         return environment
+
+    def permits(self, permission):
+        scope, _, level = permission.partition(": ")
+        granted = "write" if self.permissions is None else self.permissions.get(scope)
+        return granted in (level, "write")
 
     def fault(self, match, times=1, response=None, cut=False):
         self.faults.append(Fault(match, times, response, cut))
