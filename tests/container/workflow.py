@@ -1,0 +1,455 @@
+"""A run of a workflow, as far as its jobs can tell.
+
+It reads workflow files and does what stands there: jobs in the order of `needs`, each in a fresh directory, with its
+conditions, steps, outputs and permissions. `uses: little-loops/ll-loop/…` is the action or the reusable workflow of
+this repository. What it does not know is an error, never passed over.
+"""
+
+import dataclasses
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import yaml
+from docker_action import docker_run
+from engine import ROOT
+
+sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
+from github import REPOSITORY, REPOSITORY_ID, job_token, zipped  # noqa: E402
+from runner import Runner, read_outputs, with_defaults  # noqa: E402
+
+OURS = "little-loops/ll-loop"
+SHELL = "bash -e {0}"
+# A pull request from a fork gets no more than this, whatever the workflow says.
+READ_ONLY = {"actions": "read", "contents": "read", "statuses": "read"}
+
+
+class Unknown(Exception):
+    """The workflow says something that this runner does not know, or that GitHub would refuse."""
+
+
+class Strict(dict):
+    """A context in which every name is known."""
+
+    def __missing__(self, key):
+        raise Unknown(f"`{key}` is none of {sorted(self)}")
+
+
+# --- Expressions ---
+
+TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(&&|\|\||==|!=|[!().,])|([A-Za-z_][\w-]*))")
+
+
+class Expression:
+    """`${{ … }}`, without its marks."""
+
+    def __init__(self, text, contexts, status):
+        self.text, self.contexts, self.status, self.tokens = text, contexts, status, []
+        self.asked_for_status = False
+        position = 0
+        while text[position:].strip():
+            match = TOKEN.match(text, position)
+            if match is None:
+                raise Unknown(f"`{text[position:]}` in `{text}`")
+            self.tokens.append(match[0].strip())
+            position = match.end()
+
+    def value(self):
+        found = self.either()
+        if self.tokens:
+            raise Unknown(f"`{self.tokens[0]}` in `{self.text}`")
+        return found
+
+    def take(self, *wanted):
+        return self.tokens.pop(0) if self.tokens and self.tokens[0] in wanted else None
+
+    def need(self, wanted):
+        if not self.take(wanted):
+            raise Unknown(f"`{wanted}` is missing in `{self.text}`")
+
+    def either(self):
+        left = self.both()
+        while self.take("||"):
+            right = self.both()
+            left = left if truth(left) else right
+        return left
+
+    def both(self):
+        left = self.compared()
+        while self.take("&&"):
+            right = self.compared()
+            left = right if truth(left) else left
+        return left
+
+    def compared(self):
+        left = self.single()
+        operator = self.take("==", "!=")
+        if not operator:
+            return left
+        left, right = left if left is not None else "", self.single()
+        right = right if right is not None else ""
+        if not isinstance(left, str) or not isinstance(right, str):
+            raise Unknown(f"`{self.text}` compares what are not texts")
+        return (left.lower() == right.lower()) == (operator == "==")
+
+    def single(self):
+        if self.take("!"):
+            return not truth(self.single())
+        if self.take("("):
+            inner = self.either()
+            self.need(")")
+            return inner
+        token = self.tokens.pop(0) if self.tokens else ""
+        if token.startswith("'"):
+            return token[1:-1].replace("''", "'")
+        if self.take("("):
+            return self.call(token)
+        if token not in self.contexts:
+            raise Unknown(f"`{token}` in `{self.text}`")
+        found = self.contexts[token]
+        while self.take("."):
+            name = self.tokens.pop(0)
+            found = None if found is None else found[name] if isinstance(found, Strict) else found.get(name)
+        return found
+
+    def call(self, name):
+        arguments = []
+        while not self.take(")"):
+            arguments.append(self.either())
+            self.take(",")
+        if name == "format":
+            return re.sub(r"\{(\d+)\}", lambda match: text_of(arguments[int(match[1]) + 1]), arguments[0])
+        if name not in self.status or arguments:
+            raise Unknown(f"`{name}()` in `{self.text}`")
+        self.asked_for_status = True
+        return self.status[name]
+
+
+def truth(value):
+    return value not in (None, "", False)
+
+
+def text_of(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int):
+        raise Unknown(f"{value} is no text")
+    return str(value)
+
+
+def expand(text, contexts):
+    """A text with the values of its expressions."""
+    text = text_of(text) if isinstance(text, bool) else str(text)
+    return re.sub(r"\$\{\{(.*?)\}\}", lambda match: text_of(Expression(match[1], contexts, {}).value()), text)
+
+
+def holds(text, contexts, is_well):
+    status = {"always": True, "cancelled": False, "success": is_well, "failure": not is_well}
+    expression = Expression(re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip(), flags=re.DOTALL), contexts, status)
+    found = truth(expression.value())
+    return found and (expression.asked_for_status or is_well)
+
+
+def only(table, *known):
+    unknown = set(table) - set(known)
+    if unknown:
+        raise Unknown(f"keys {sorted(map(str, unknown))}")
+    return table
+
+
+# --- Runs ---
+
+
+@dataclasses.dataclass
+class Event:
+    """What sets off a run."""
+
+    name: str
+    sha: str
+    ref: str = "refs/heads/main"
+    payload: dict = dataclasses.field(default_factory=dict)
+    inputs: dict = dataclasses.field(default_factory=dict)
+    is_of_fork: bool = False
+
+
+@dataclasses.dataclass
+class Job:
+    """What became of a job."""
+
+    result: str = "success"
+    outputs: dict = dataclasses.field(default_factory=Strict)
+    steps: dict = dataclasses.field(default_factory=Strict)
+    log: str = ""
+    workspace: Path | None = None
+
+    def context(self):
+        return Strict(result=self.result, outputs=self.outputs)
+
+
+class JobRunner(Runner):
+    """The runner of one job. What it uploads goes to the GitHub."""
+
+    def __init__(self, directory, owner, github, run_id, head_repository_id):
+        super().__init__(directory, owner)
+        self.github, self.run_id, self.head_repository_id = github, run_id, head_repository_id
+
+    def perform(self, uses, arguments):
+        if not uses.startswith("actions/upload-artifact@"):
+            raise Unknown(uses)
+        only(arguments, "name", "path", "retention-days", "if-no-files-found", "include-hidden-files")
+        name, path = arguments["name"], self.workspace / arguments["path"]
+        hidden = arguments.get("include-hidden-files") == "true"
+        found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+        above = path.parent if path.is_file() else path
+        files = {
+            str(file.relative_to(above)): file.read_bytes()
+            for file in found
+            if hidden or not any(part.startswith(".") for part in file.relative_to(above).parts)
+        }
+        if not files:
+            return "failure" if arguments.get("if-no-files-found") == "error" else "success"
+        if re.search(r'["<>:|*?\r\n\\/]', name) or (f"run-{self.run_id}", name) in self.github.artifacts:
+            return "failure"
+        self.github.store(name, zipped(files), self.run_id, head_repository_id=self.head_repository_id)
+        return "success"
+
+
+class Player:
+    """Plays runs of the workflows of one repository, which `origin` is."""
+
+    def __init__(self, directory, github, origin, program, path, owner=None, engine=None):
+        self.directory, self.github, self.origin, self.program = Path(directory), github, origin, program
+        self.path, self.owner, self.engine = path, owner, engine
+        self.runs = 0
+        self.run_id = 4000
+        # Called with the name of each job and the process of what is going on in it.
+        self.during = None
+
+    def play(self, text, file, event, secrets=None, run_id=None):
+        """Plays one run of the workflow `file` with this text, and returns its jobs by name; inner ones as `a/b`."""
+        self.run_id = run_id or self.run_id + 1
+        workflow = yaml.safe_load(text)
+        only(workflow, "name", True, "permissions", "concurrency", "jobs")
+        triggers = workflow[True] if isinstance(workflow[True], dict) else dict.fromkeys(workflow[True])
+        if event.name not in triggers:
+            raise Unknown(f"no run on `{event.name}`")
+        declared = (triggers.get("workflow_dispatch") or {}).get("inputs", {})
+        if set(event.inputs) - set(declared):
+            raise Unknown(f"the inputs {sorted(set(event.inputs) - set(declared))} are not declared")
+        given = {name: None for name in declared}
+        if event.name == "workflow_dispatch":
+            given = {name: spec.get("default", "") for name, spec in declared.items()} | event.inputs
+        payload = {"inputs": event.inputs, **event.payload} if event.inputs else event.payload
+        github = Strict(
+            event=payload, event_name=event.name, sha=event.sha, ref=event.ref, repository=REPOSITORY,
+            workflow=workflow["name"], run_id=str(self.run_id), run_attempt="1",
+        )  # fmt: skip
+        run = Run(self, f"{REPOSITORY}/.github/workflows/{file}@{event.ref}", event, payload, secrets or {})
+        jobs = run.jobs(workflow, {"github": github, "inputs": Strict(given)}, Strict(secrets or {}), None, "")
+        return jobs
+
+
+class Run:
+    def __init__(self, player, workflow_ref, event, payload, secrets):
+        self.player, self.workflow_ref, self.event, self.payload = player, workflow_ref, event, payload
+        # A job of a stranger has no secrets.
+        self.secrets = {} if event.is_of_fork else secrets
+
+    def jobs(self, workflow, contexts, secrets, granted, prefix):
+        if workflow["permissions"] != {}:
+            raise Unknown("permissions of a whole workflow")
+        done, left = {}, dict(workflow["jobs"])
+        while left:
+            needs = {name: [job["needs"]] if "needs" in job else [] for name, job in left.items()}
+            name = next((name for name in left if all(need in done for need in needs[name])), None)
+            if name is None:
+                raise Unknown(f"`needs` of {sorted(left)}")
+            job = left.pop(name)
+            known = {**contexts, "needs": Strict({need: done[need].context() for need in needs[name]})}
+            permissions = job["permissions"]
+            for scope, level in permissions.items():
+                if granted is not None and granted.get(scope) not in (level, "write"):
+                    raise Unknown(f"`{prefix}{name}` asks for `{scope}: {level}`, which the caller does not grant")
+            is_well = all(done[need].result == "success" for need in needs[name])
+            if not holds(job.get("if", "success()"), known, is_well):
+                outputs = job.get("outputs", {})
+                done[name] = Job("skipped", Strict({output: "" for output in outputs}))
+            elif "uses" in job:
+                done[name] = self.called(job, known, secrets, permissions, done, f"{prefix}{name}/")
+            else:
+                done[name] = self.job(name, job, {**known, "secrets": secrets}, permissions)
+        return {f"{prefix}{name}" if "/" not in name else name: job for name, job in done.items()}
+
+    def called(self, job, known, secrets, permissions, done, prefix):
+        """A job that is a reusable workflow of this repository. Its own jobs come into `done`."""
+        only(job, "name", "uses", "with", "secrets", "permissions", "needs", "if")
+        match = re.fullmatch(rf"{OURS}/(\.github/workflows/[\w-]+\.yml)@v1", job["uses"])
+        if not match:
+            raise Unknown(job["uses"])
+        workflow = yaml.safe_load((ROOT / match[1]).read_text())
+        only(workflow, "name", True, "permissions", "jobs")
+        call = only(workflow[True]["workflow_call"], "inputs", "secrets", "outputs")
+        given = {name: expand(value, known) for name, value in job.get("with", {}).items()}
+        if set(given) - set(call["inputs"]):
+            raise Unknown(f"inputs that `{job['uses']}` does not have: {given}")
+        for name, spec in call["inputs"].items():
+            if spec["type"] != "string":
+                raise Unknown(f"the type of the input `{name}`")
+            if spec.get("required") and name not in given:
+                raise Unknown(f"the input `{name}` is required")
+        inputs = Strict({name: spec.get("default", "") for name, spec in call["inputs"].items()} | given)
+        passed = {
+            name: expand(value, {**known, "secrets": self.secrets}) for name, value in job.get("secrets", {}).items()
+        }
+        declared = call.get("secrets", {})
+        if set(passed) - set(declared):
+            raise Unknown(f"secrets that `{job['uses']}` does not have: {sorted(passed)}")
+        inner_secrets = Strict({name: "" for name in declared} | passed)
+        inner = self.jobs(workflow, {"github": known["github"], "inputs": inputs}, inner_secrets, permissions, prefix)
+        done.update(inner)
+        jobs = Strict({name.removeprefix(prefix): job.context() for name, job in inner.items()})
+        outputs = {name: expand(spec["value"], {"jobs": jobs}) for name, spec in call.get("outputs", {}).items()}
+        results = {job.result for job in inner.values()}
+        return Job("failure" if "failure" in results else "success", Strict(outputs))
+
+    def job(self, name, job, contexts, permissions):
+        only(
+            job, "name", "runs-on", "permissions", "needs", "if", "outputs", "steps", "concurrency", "timeout-minutes"
+        )  # fmt: skip
+        expand(job.get("name", ""), contexts)
+        expand(job.get("concurrency", {}).get("group", ""), contexts)
+        player, event = self.player, self.event
+        player.runs += 1
+        # A token of a fork can write nothing.
+        limited = {scope: READ_ONLY.get(scope) for scope in permissions}
+        player.github.permissions = limited if event.is_of_fork else permissions
+        directory = player.directory / f"job-{player.runs}"
+        directory.mkdir()
+        os.chmod(directory, 0o755)
+        head_repository_id = REPOSITORY_ID + event.is_of_fork
+        runner = JobRunner(directory, player.owner, player.github, player.run_id, head_repository_id)
+        runner.event.write_text(json.dumps(self.payload))
+        runner.give(runner.event)
+        done = Job(workspace=runner.workspace)
+        ids = {step.get("id", f"__{number}"): step for number, step in enumerate(job["steps"])}
+        steps = Strict({step_id: Strict(outcome="", conclusion="", outputs={}) for step_id in ids})
+        done.steps = steps
+        known = {**contexts, "steps": steps, "runner": Strict(temp=str(runner.temp))}
+        for step_id, step in ids.items():
+            only(step, "name", "id", "if", "uses", "with", "run", "env", "continue-on-error")
+            if not holds(step.get("if", "success()"), known, done.result == "success"):
+                steps[step_id]["outcome"] = steps[step_id]["conclusion"] = "skipped"
+                continue
+            outcome = self.step(name, step, known, runner, done, steps[step_id])
+            forgiven = outcome == "failure" and step.get("continue-on-error")
+            steps[step_id]["outcome"], steps[step_id]["conclusion"] = outcome, "success" if forgiven else outcome
+            if steps[step_id]["conclusion"] == "failure":
+                done.result = "failure"
+        outputs = job.get("outputs", {})
+        done.outputs = Strict({output: expand(value, known) for output, value in outputs.items()})
+        return done
+
+    def step(self, job_name, step, known, runner, done, state):
+        """Does what a step does, and returns its outcome."""
+        env = {
+            **self.environment(job_name),
+            **{name: expand(value, known) for name, value in step.get("env", {}).items()},
+        }
+        arguments = {name: expand(value, known) for name, value in step.get("with", {}).items()}
+        uses = step.get("uses", "")
+        if "run" in step:
+            script = {"run": step["run"], "shell": SHELL, "env": {}}
+            result = runner.execute(ROOT, "script", script, {}, env, None)
+            done.log += result.log
+            return "success" if result.code == 0 else "failure"
+        if uses.startswith("actions/checkout@"):
+            self.checkout(arguments, runner)
+            return "success"
+        if uses.startswith("actions/upload-artifact@"):
+            return runner.perform(uses, arguments)
+        if uses == f"{OURS}@v1":
+            during = self.player.during and (lambda _, process: self.player.during(job_name, process, None))
+            result = runner.run(ROOT, arguments, env, during)
+            done.log += result.log
+            state["outputs"] = Strict({**result.outputs, "code": str(result.code)})
+            return "success" if result.code == 0 else "failure"
+        if uses == f"{OURS}/docker@v1":
+            return self.container(job_name, arguments, env, runner, done, state)
+        raise Unknown(uses)
+
+    def environment(self, job_name):
+        player, event = self.player, self.event
+        branch = event.payload.get("pull_request", {})
+        return {
+            "PATH": player.path,
+            "LL_LOOP_BINARY": str(player.program),
+            "GITHUB_API_URL": player.github.address,
+            "GITHUB_EVENT_NAME": event.name,
+            "GITHUB_HEAD_REF": branch.get("head", {}).get("ref", ""),
+            "GITHUB_BASE_REF": branch.get("base", {}).get("ref", ""),
+            "GITHUB_JOB": job_name,
+            "GITHUB_REF": event.ref,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_REPOSITORY_ID": str(REPOSITORY_ID),
+            "GITHUB_RUN_ID": str(player.run_id),
+            "GITHUB_SHA": event.sha,
+            "GITHUB_WORKFLOW_REF": self.workflow_ref,
+            # So that what goes wrong in a test does so at once.
+            "LL_RETRY_WAIT": "20ms",
+        }
+
+    def checkout(self, arguments, runner):
+        only(arguments, "persist-credentials", "fetch-depth", "ref")
+        if arguments["persist-credentials"] != "false":
+            raise Unknown("credentials in a checkout")
+        commit = arguments.get("ref") or self.event.sha
+        is_whole = arguments.get("fetch-depth") == "0"
+        depth = [] if is_whole else ["--depth=1"]
+        refs = ["+refs/heads/*:refs/remotes/origin/*"] if is_whole else []
+        for command in (
+            ["init", "--quiet", "--initial-branch=main"],
+            ["remote", "add", "origin", f"file://{self.player.origin}"],
+            ["fetch", "--quiet", "--no-tags", *depth, "origin", commit, *refs],
+            ["checkout", "--quiet", "--detach", commit],
+            ["remote", "set-url", "origin", f"https://github.com/{REPOSITORY}"],
+        ):
+            trusted = f"safe.directory={runner.workspace}"
+            subprocess.run(["git", "-c", trusted, *command], cwd=runner.workspace, check=True)
+        runner.give(runner.workspace)
+
+    def container(self, job_name, arguments, env, runner, done, state):
+        player = self.player
+        definition = yaml.safe_load((ROOT / "docker/action.yml").read_text())
+        env = {name: value for name, value in env.items() if name not in ("PATH", "LL_LOOP_BINARY")}
+        env["ACTIONS_RESULTS_URL"] = player.github.address + "/"
+        env["ACTIONS_RUNTIME_TOKEN"] = job_token(f"run-{player.run_id}", job_name)
+        inputs = with_defaults(definition, arguments)
+        started = docker_run(player.engine, runner, inputs, definition["runs"]["args"], env, network="host")
+        process = subprocess.Popen(
+            [player.engine.client, *map(str, started.command)], env=started.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+        if player.during:
+            player.during(job_name, process, started)
+        log, _ = process.communicate(timeout=180)
+        done.log += log
+        declared = {output: "" for output in definition["outputs"]}
+        written = read_outputs(started.files["GITHUB_OUTPUT"])
+        state["outputs"] = Strict({**declared, **written, "code": str(process.returncode)})
+        return "success" if process.returncode == 0 else "failure"
+
+
+def contents(data):
+    """Every text in an archive, archives in it included."""
+    yield data
+    if zipfile.is_zipfile(io.BytesIO(data)):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in archive.namelist():
+                yield from contents(archive.read(name))
