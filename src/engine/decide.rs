@@ -107,6 +107,14 @@ impl Engine<'_> {
             self.survey = Some(SurveyRequest { scope, limit });
             return Ok(false);
         }
+        let file = step.evaluate.as_ref().and_then(|evaluate| evaluate.file());
+        if let (Some(path), None) = (file, &self.file) {
+            let path = self
+                .render(path)
+                .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
+            self.wanted = Some(path);
+            return Ok(false);
+        }
         self.question = self.ask(step, id)?.map(Box::new);
         Ok(self.question.is_none())
     }
@@ -169,6 +177,7 @@ impl Engine<'_> {
             action: self.run.action(),
             memory: self.run.memories().get(&id),
             survey,
+            file: self.file.as_ref(),
             answer: self.answer.as_ref(),
         }
     }

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::time::Timestamp;
+use crate::evaluate::FileRead;
 use crate::evaluate::model::Answer;
 use crate::evaluate::survey::Surveyed;
 use crate::machine::{Budget, Machine, OnHandoff};
@@ -73,6 +74,9 @@ pub struct Engine<'m> {
     request: Option<Request>,
     survey: Option<SurveyRequest>,
     surveys: Vec<(Vec<String>, Surveyed)>,
+    /// The file that is needed, until it is read.
+    wanted: Option<String>,
+    file: Option<FileRead>,
     question: Option<Box<AskRequest>>,
     answer: Option<Answer>,
     /// How a run that was left goes on, until it does.
@@ -122,6 +126,8 @@ impl<'m> Engine<'m> {
             request: None,
             survey: None,
             surveys: Vec::new(),
+            wanted: None,
+            file: None,
             question: None,
             answer: None,
             resuming: None,
@@ -156,6 +162,9 @@ impl<'m> Engine<'m> {
         }
         if let (Phase::Deciding(_), Some(survey)) = (self.run.phase(), &self.survey) {
             return Next::Survey(survey);
+        }
+        if let (Phase::Deciding(_), Some(path)) = (self.run.phase(), &self.wanted) {
+            return Next::Read(path);
         }
         if let (Phase::Deciding(_), Some(question)) = (self.run.phase(), &self.question) {
             return Next::Ask(question);
@@ -226,6 +235,10 @@ impl<'m> Engine<'m> {
                     self.surveys.push((request.scope, surveyed));
                 }
             }
+            (Phase::Deciding(_), Input::FileRead(read)) if self.wanted.is_some() => {
+                self.wanted = None;
+                self.file = Some(read);
+            }
             (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => {
                 self.rested = Duration::ZERO;
                 self.run.waited();
@@ -250,6 +263,7 @@ impl<'m> Engine<'m> {
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {
         if matches!(event, Event::StateEnter { .. }) {
             self.surveys.clear();
+            self.file = None;
             self.answer = None;
         }
         self.run.apply(self.machine, &event);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::evaluate::FileRead;
 use crate::evaluate::model::{Answer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Surveyed;
@@ -31,6 +32,8 @@ pub enum Input {
     SubLoopDone(Result<SubLoopEnd, String>),
     /// The working tree was looked at, or why it could not be.
     Surveyed(Surveyed),
+    /// The file was read.
+    FileRead(FileRead),
     /// The wait is over.
     WaitDone,
     /// Somebody wants the run to end.
@@ -56,6 +59,8 @@ pub enum Next<'a> {
     SubLoop(&'a SubLoopRequest),
     /// Look at the working tree and report.
     Survey(&'a SurveyRequest),
+    /// Read this file, relative to the directory of the run, and report.
+    Read(&'a str),
     /// Wait this long and report.
     Wait(Duration),
     /// Nothing: the run is over.

@@ -124,6 +124,12 @@ impl World<'_> {
         tree(if surveys.len() > 1 { surveys.pop_front().unwrap() } else { surveys[0] })
     }
 
+    /// Returns what a file says: the answers of its name.
+    fn file(&self, path: &str) -> Option<Vec<u8>> {
+        let is_there = self.answers.borrow().contains_key(path);
+        is_there.then(|| self.answer(path).stdout.as_str().as_bytes().to_vec())
+    }
+
     fn answer(&self, text: &str) -> Observation {
         match self.answers.borrow_mut().get_mut(text) {
             Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
@@ -143,6 +149,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             Next::Done(_) => return all,
             Next::Begin => Input::Begin,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
+            Next::Read(path) => Input::FileRead(Ok(world.file(path))),
             Next::Wait(wait) => {
                 now += wait;
                 Input::WaitDone
@@ -816,6 +823,24 @@ fn a_maintain_loop_that_stays_clean_does_not_stall() {
     let text = "stall: {window: 2}\nmaintain: true\nmax_steps: 5\nstates:\n  a: {action: x, on_yes: b, on_no: b}\n  b: {action: x, on_yes: done, on_no: b}\n  done: {terminal: true}\n";
     let all = events(&machine(text), start(false), &world("").with_trees("a"));
     assert!(!all.iter().any(|event| matches!(event, Event::Stall { .. })));
+}
+
+#[test]
+fn a_file_is_read_anew_at_each_visit() {
+    let text = "states:\n  a: {evaluate: {type: criteria, source: '${state.name}.json'}, on_continue: b, on_done: done, on_inactive: gone}\n  b: {action: x, evaluate: {type: criteria}, on_inactive: a}\n  done: {terminal: true}\n  gone: {terminal: true}\n";
+    let open = r#"{"criteriaStatus":{"c":false}}"#;
+    let script = format!("a.json: 0 {open}, 0 {}, 0 {open}", open.replace("}}", "},\"exit_signal\":true}"));
+    let script = format!("{script}, 0 {}", r#"{"criteriaStatus":{"c":true},"exit_signal":true}"#);
+    let all = events(&machine(text), start(false), &world(&script));
+    let verdicts: Vec<_> = all
+        .iter()
+        .filter_map(|event| match event {
+            Event::Evaluate { verdict, .. } => Some(verdict.as_str()),
+            _ => None,
+        })
+        .collect();
+    let round = ["continue", "inactive"];
+    assert_eq!(verdicts, [&round[..], &round, &round, &["done"]].concat());
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod verdict;
 mod action_stall;
 mod classify;
 mod convergence;
+mod criteria;
 mod diff_stall;
 mod exit_code;
 mod harbor_scorer;
@@ -36,6 +37,7 @@ mod score_stall;
 pub use action_stall::ActionStall;
 pub use classify::Classify;
 pub use convergence::{Convergence, Direction};
+pub use criteria::Criteria;
 pub use diff_stall::DiffStall;
 pub use exit_code::ExitCode;
 pub use harbor_scorer::HarborScorer;
@@ -77,6 +79,8 @@ tagged! {
         HarborScorer(HarborScorer) = "harbor_scorer",
         /// By the envelope of an MCP tool's answer.
         McpResult(McpResult) = "mcp_result",
+        /// By the criteria of a piece of work.
+        Criteria(Criteria) = "criteria",
         /// By the answer of a model.
         LlmStructured(LlmStructured) = "llm_structured",
     }
@@ -95,9 +99,14 @@ pub struct Judging<'a> {
     pub memory: Option<&'a Value>,
     /// The working tree, for an evaluator that asks for a survey.
     pub survey: Option<&'a Surveyed>,
+    /// What was read, for an evaluator that names a file.
+    pub file: Option<&'a FileRead>,
     /// What a model answered, for an evaluator that asks one.
     pub answer: Option<&'a Answer>,
 }
+
+/// What is in a file, none where there is no file, or why it cannot be read.
+pub type FileRead = Result<Option<Vec<u8>>, String>;
 
 /// A verdict and what it rests on.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +173,11 @@ pub trait Evaluator {
 
     /// Returns the scope of the survey that it needs, if it needs one: files and directories, or none for everything.
     fn survey(&self) -> Option<&[Template]> {
+        None
+    }
+
+    /// Returns the file that it needs to see, if it needs one, relative to the directory of the run.
+    fn file(&self) -> Option<&Template> {
         None
     }
 
@@ -306,6 +320,7 @@ mod testing {
             action: Some("x"),
             memory: memory.as_ref(),
             survey: None,
+            file: None,
             answer: None,
         };
         match evaluator(spec).judge(judging) {
@@ -329,6 +344,7 @@ mod testing {
             action: Some("x"),
             memory: None,
             survey: None,
+            file: None,
             answer,
         };
         run(&evaluator(spec), judging)
@@ -353,11 +369,12 @@ mod testing {
         memory: Option<Value>,
         pub(super) action: Option<String>,
         pub(super) survey: Option<Surveyed>,
+        pub(super) file: Option<FileRead>,
     }
 
     impl Visits {
         pub(super) fn of(spec: &str) -> Self {
-            Self { evaluate: evaluator(spec), memory: None, action: None, survey: None }
+            Self { evaluate: evaluator(spec), memory: None, action: None, survey: None, file: None }
         }
 
         pub(super) fn judge(&mut self, stdout: &str, exit_code: i32) -> Judged {
@@ -368,6 +385,7 @@ mod testing {
                 action: self.action.as_deref(),
                 memory: self.memory.as_ref(),
                 survey: self.survey.as_ref(),
+                file: self.file.as_ref(),
                 answer: None,
             });
             let judged = judged.unwrap();

@@ -40,6 +40,7 @@ use agent::Agents;
 use checkpoint::Checkpoints;
 use clock::Clock;
 use replay::Left;
+use shared_file::Content;
 
 /// How often sinks are told that time passes.
 const TICK: Duration = Duration::from_millis(100);
@@ -119,6 +120,11 @@ pub async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopCom
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
+            Next::Read(path) => Input::FileRead(match shared_file::read(&world.root.join(path)) {
+                Content::Absent => Ok(None),
+                Content::Bytes(bytes) => Ok(Some(bytes)),
+                Content::Unreadable(error) => Err(error.to_string()),
+            }),
         };
         let now = world.elapsed().saturating_sub(begun);
         let mut events = match (world.cancel.signal(), &input) {

@@ -9,7 +9,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("base", &[] as &[&str]),
         ("criteria", &["base"]),
-        ("evaluate", &["base"] as &[&str]),
+        ("evaluate", &["base", "criteria"]),
         ("definition", &["base", "evaluate"]),
         ("machine", &["base", "evaluate", "definition"]),
         ("engine", &["base", "evaluate", "machine"]),

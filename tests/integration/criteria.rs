@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::Project;
+use crate::common::{Project, Ran};
 
 const STATE: &str = ".loop/state.json";
 
@@ -120,4 +120,47 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     project.run(&[&["criteria"], &twice[..]].concat()).code(2).says("`a` is given twice");
     assert_eq!(project.read(STATE), before);
     assert_eq!(fs::read_dir(project.at(".loop")).unwrap().count(), 1);
+}
+
+/// A loop that asks the state file, and its program on the path of actions.
+fn looping(work: &str) -> Project {
+    let text = format!(
+        "name: main\ndescription: x\ninitial: decide\nmax_iterations: 9\nstates:\n  decide: {{evaluate: {{type: criteria}}, on_done: done, on_continue: work, on_stuck: failed, on_inactive: failed}}\n  work: {{action: '{work}', next: decide}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, outcome: failure}}\n"
+    );
+    let program =
+        std::path::Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap().to_string_lossy().into_owned();
+    Project::with_loop(&text).env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
+}
+
+#[track_caller]
+fn ended(project: &Project, code: i32, verdicts: &[&str]) -> Ran {
+    let ran = project.run(&["run", "--strict", "main"]).code(code);
+    let events = project.events();
+    let given = events.iter().filter(|event| event["event"] == "evaluate" && event["type"] == "criteria");
+    let given: Vec<_> = given.map(|event| event["verdict"].as_str().unwrap()).collect();
+    assert_eq!(given, verdicts, "{}", ran.all());
+    ran
+}
+
+#[test]
+fn a_loop_goes_on_until_the_criteria_are_met() {
+    let project = looping("touch flag; ll-loop criteria check; ll-loop criteria signal");
+    let start = ["criteria", "start", "x", "--criterion", "tests=test -f flag"];
+    assert_eq!(project.run(&start).code(0).stderr, "");
+    ended(&project, 0, &["continue", "done"]);
+    let stuck = looping("ll-loop criteria check");
+    assert_eq!(stuck.run(&start).code(0).stderr, "");
+    ended(&stuck, 1, &["continue", "continue", "continue", "continue", "continue", "continue", "stuck"]);
+}
+
+#[test]
+fn a_loop_does_not_take_a_broken_file_for_success() {
+    ended(&looping("true"), 1, &["inactive"]);
+    for text in ["", "[]"] {
+        let project = looping("true").file(STATE, text);
+        ended(&project, 4, &["error"]).says("invalid state file");
+    }
+    let project = looping("true");
+    fs::create_dir_all(project.at(STATE)).unwrap();
+    ended(&project, 4, &["error"]).says("not a regular file");
 }

@@ -37,7 +37,7 @@ impl ByStep<'_> {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
                 Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
-                Next::Prompt(_) | Next::Call(_) | Next::Ask(_) | Next::ReadContinuation => {
+                Next::Prompt(_) | Next::Call(_) | Next::Ask(_) | Next::ReadContinuation | Next::Read(_) => {
                     unreachable!("no loop here needs a model")
                 }
                 Next::Survey(_) => Input::Surveyed(tree(if step.is_multiple_of(5) { 'b' } else { 'a' })),
