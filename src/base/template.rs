@@ -33,11 +33,13 @@ pub enum Namespace {
     Param,
     /// The message log.
     Messages,
+    /// The criteria of the work.
+    Criteria,
 }
 
 impl Namespace {
     /// Every namespace, in the order of the reference.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Context,
         Self::Captured,
         Self::Prev,
@@ -47,6 +49,7 @@ impl Namespace {
         Self::Env,
         Self::Param,
         Self::Messages,
+        Self::Criteria,
     ];
 
     /// Returns the word that stands before the first dot.
@@ -61,6 +64,7 @@ impl Namespace {
             Self::Env => "env",
             Self::Param => "param",
             Self::Messages => "messages",
+            Self::Criteria => "criteria",
         }
     }
 

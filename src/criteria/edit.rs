@@ -50,9 +50,9 @@ impl State {
         status.get_mut(name).map(|value| *value = json!(is_met)).is_some()
     }
 
-    /// Says that whoever works believes that the work is done.
-    pub fn signal(&mut self) {
-        self.0.insert("exit_signal".to_owned(), json!(true));
+    /// Says whether whoever works believes that the work is done.
+    pub fn signal(&mut self, is_done: bool) {
+        self.0.insert("exit_signal".to_owned(), json!(is_done));
     }
 
     /// Ends the work, with `completed` or `cancelled`. What was done stays.
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(state.checks().collect::<Vec<_>>(), [("b", "true")]);
         assert!(state.set("a", true) && state.set("b", true) && !state.set("c", true));
         assert_eq!(standing(&state), Standing::Continue);
-        state.signal();
+        state.signal(true);
         assert_eq!(standing(&state), Standing::Done);
         state.end("completed");
         assert_eq!(standing(&state), Standing::Inactive);

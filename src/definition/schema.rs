@@ -262,10 +262,10 @@ choice! {
         Convergence = "convergence",
         Invariants = "invariants",
         Imperative = "imperative",
+        Criteria = "criteria",
     }
     later {
-        "agents" = "the other paradigms come with a later version; write the states under `states`",
-        "criteria" = "the other paradigms come with a later version; write the states under `states`",
+        "agents" = "this paradigm comes with a later version; write the states under `states`",
     }
 }
 

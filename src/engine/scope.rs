@@ -9,6 +9,7 @@ use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 use crate::base::time::{human, millis};
+use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::machine::{Target, context};
 
@@ -49,6 +50,7 @@ impl Scope for RunScope<'_, '_> {
             Namespace::Loop => self.r#loop(path),
             Namespace::Param => self.param(path),
             Namespace::Messages => self.messages(path),
+            Namespace::Criteria => self.criteria(path),
         }
     }
 }
@@ -163,6 +165,27 @@ impl RunScope<'_, '_> {
                     ["name", "run_id", "started_at", "elapsed_ms", "elapsed", "run_dir", "continuation"];
                 Err(among("loop", wanted, &known))
             }
+        }
+    }
+
+    /// What the one state knows that puts the results of the criteria together.
+    fn criteria(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let mut steps = self.0.machine().steps();
+        let found = steps.find_map(|(id, step)| match &step.evaluate {
+            Some(Evaluate::Criteria(criteria)) if criteria.is_own() => Some((id, criteria)),
+            Some(_) | None => None,
+        });
+        let (id, criteria) = found.ok_or_else(|| Missing {
+            nearest: None,
+            why: Some("no state has the evaluator `criteria` with `results`".to_owned()),
+        })?;
+        let state = criteria
+            .state(self.0.run().memories().get(&id), self)
+            .map_err(|error| Missing { nearest: None, why: Some(error.to_string()) })?;
+        match key(path) {
+            Some("unmet") => Ok(text(state.unmet().collect::<Vec<_>>().join(", "))),
+            Some("next_step") => Ok(text(state.next_step().unwrap_or_default().into_owned())),
+            wanted => Err(among("criteria", wanted, &["unmet", "next_step"])),
         }
     }
 

@@ -1,29 +1,105 @@
 //! `criteria`: whether the work that a state file is about is done, goes on, or is stuck.
 
-use serde_json::json;
+use indexmap::IndexMap;
+use serde_json::{Value, json};
 
 use crate::base::decode::record;
-use crate::base::template::Template;
+use crate::base::template::{RenderError, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::{Standing, State, decide};
+use crate::criteria::edit::Criterion;
+use crate::criteria::{Standing, State, advance, decide};
 
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
 use super::{Evaluator, Judged, Judging, Verdicts, at_least_one};
 
 record! {
-    /// Reads the criteria of a piece of work from its state file.
+    /// Reads the criteria of a piece of work from its state file, or keeps them itself from round to round.
     pub struct Criteria {
         /// The file, relative to the directory of the run.
         source: Template = Template::literal(".loop/state.json"),
         /// How many rounds in a row at the same criterion are enough.
         stuck_after: Field<i32> = Field::Literal(5),
+        /// For criteria that are kept here: what is met, each by a verdict; `yes` is met.
+        results: IndexMap<String, Template> = IndexMap::new(),
+        /// For criteria that are kept here: what is to be done.
+        spec: Option<Template>,
+        /// For criteria that are kept here: the steps of the work, one a round.
+        steps: Vec<Template> = Vec::new(),
+        /// For criteria that are kept here: the text in which a line `EXIT_SIGNAL: true` says that the work is done.
+        /// Without it, criteria that are met say so.
+        signal: Option<Template>,
     }
+}
+
+/// The line by which whoever works says that the work is done.
+const SIGNAL: &str = "EXIT_SIGNAL: true";
+
+impl Criteria {
+    /// Tells whether the criteria are kept here, and not in a file.
+    pub fn is_own(&self) -> bool {
+        !self.results.is_empty()
+    }
+
+    /// Returns the state of criteria that are kept here: as it was after the last round, or as the work begins.
+    pub fn state(&self, memory: Option<&Value>, scope: &dyn Scope) -> Result<State, RenderError> {
+        if let Some(Value::Object(state)) = memory {
+            return Ok(State::of(state.clone()));
+        }
+        let criteria: Vec<_> =
+            self.results.keys().map(|name| Criterion { name: name.clone(), check: None }).collect();
+        let steps: Vec<_> = self.steps.iter().map(|step| step.render(scope)).collect::<Result<_, _>>()?;
+        let spec = self.spec.as_ref().map(|spec| spec.render(scope)).transpose()?;
+        Ok(State::begin(&spec.unwrap_or_default(), &criteria, &steps))
+    }
+
+    /// Judges a round of criteria that are kept here.
+    fn round(&self, judging: Judging<'_>, stuck_after: u32) -> Result<Judged, FieldError> {
+        let mut results = Vec::new();
+        for (name, verdict) in &self.results {
+            results.push((name.clone(), verdict.render(judging.scope)? == "yes"));
+        }
+        let mut state = advance(self.state(judging.memory, judging.scope)?, &results);
+        if let Some(step) = state.next_step().map(std::borrow::Cow::into_owned) {
+            state.step_done(&step);
+        }
+        let is_signalled = match &self.signal {
+            Some(text) => text.render(judging.scope)?.lines().any(|line| line.trim() == SIGNAL),
+            None => state.unmet().next().is_none(),
+        };
+        state.signal(is_signalled);
+        let judged = stands(&state, stuck_after);
+        if judged.verdict.as_str() == "done" {
+            state.end("completed");
+        }
+        let document = Value::Object(state.document().clone());
+        let mut judged = judged.remembering(Some(document.clone()));
+        judged.details.insert("state".to_owned(), document);
+        Ok(judged)
+    }
+}
+
+/// Says how the work stands.
+fn stands(state: &State, stuck_after: u32) -> Judged {
+    let decision = decide(state, stuck_after);
+    let verdict = Verdict::new(match decision.standing {
+        Standing::Inactive => "inactive",
+        Standing::Done => "done",
+        Standing::Stuck => "stuck",
+        Standing::Continue => "continue",
+    });
+    let details =
+        json!({ "unmet": decision.unmet, "next_step": state.next_step(), "reason": decision.reason });
+    Judged::new(verdict, details)
 }
 
 impl Evaluator for Criteria {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let stuck_after = self.stuck_after.resolve(judging.scope)?.max(1);
+        let stuck_after = u32::try_from(stuck_after).unwrap_or(STUCK_AFTER);
+        if self.is_own() {
+            return self.round(judging, stuck_after);
+        }
         let bytes = match judging.file {
             Some(Ok(Some(bytes))) => bytes,
             Some(Ok(None)) => {
@@ -37,25 +113,21 @@ impl Evaluator for Criteria {
             Ok(state) => state,
             Err(invalid) => return Ok(Judged::error(format!("invalid state file: {invalid}"))),
         };
-        let decision = decide(&state, u32::try_from(stuck_after).unwrap_or(STUCK_AFTER));
-        let verdict = Verdict::new(match decision.standing {
-            Standing::Inactive => "inactive",
-            Standing::Done => "done",
-            Standing::Stuck => "stuck",
-            Standing::Continue => "continue",
-        });
-        let details =
-            json!({ "unmet": decision.unmet, "next_step": state.next_step(), "reason": decision.reason });
-        Ok(Judged::new(verdict, details))
+        Ok(stands(&state, stuck_after))
     }
 
     fn verdicts(&self) -> Verdicts<'_> {
-        Verdicts::only(&["done", "continue", "stuck", "inactive"])
+        let words: &[&str] = &["done", "continue", "stuck", "inactive"];
+        Verdicts::only(&words[..if self.is_own() { 3 } else { 4 }])
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let stuck_after = self.stuck_after.as_template().map(|count| ("stuck_after", count));
-        std::iter::once(("source", &self.source)).chain(stuck_after).collect()
+        let of_work = self.spec.iter().map(|spec| ("spec", spec));
+        let of_work = of_work.chain(self.steps.iter().map(|step| ("steps", step)));
+        let of_work = of_work.chain(self.results.values().map(|result| ("results", result)));
+        let of_work = of_work.chain(self.signal.iter().map(|signal| ("signal", signal)));
+        std::iter::once(("source", &self.source)).chain(stuck_after).chain(of_work).collect()
     }
 
     fn oddities(&self) -> Vec<(&'static str, String)> {
@@ -63,7 +135,7 @@ impl Evaluator for Criteria {
     }
 
     fn file(&self) -> Option<&Template> {
-        Some(&self.source)
+        (!self.is_own()).then_some(&self.source)
     }
 }
 
@@ -109,6 +181,42 @@ mod tests {
         assert_eq!(visits.judge("", 0).details["error"], "the state file cannot be read: a directory");
         visits.file = Some(Ok(None));
         assert_eq!(visits.judge("", 0).verdict.as_str(), "inactive");
+    }
+
+    #[test]
+    fn criteria_that_are_kept_here_remember_their_rounds() {
+        let mut visits = Visits::of(
+            "{type: criteria, spec: s, results: {a: '${context.word}', b: '${context.n}'}, steps: [one], stuck_after: 2}",
+        );
+        assert!(visits.file.is_none());
+        let verdicts = [(); 4].map(|()| visits.judge("", 0));
+        assert_eq!(
+            verdicts.each_ref().map(|judged| judged.verdict.as_str()),
+            ["continue", "continue", "stuck", "stuck"]
+        );
+        let details = &verdicts[0].details;
+        assert_eq!((&details["unmet"], &details["next_step"]), (&json!(["a", "b"]), &json!(null)));
+        assert_eq!(details["state"]["completedSteps"], json!(["one"]));
+        assert_eq!(
+            verdicts[3].details["state"]["circuitBreaker"],
+            json!({"stuckCount": 3, "lastUnmet": "a"})
+        );
+    }
+
+    #[test]
+    fn the_signal_is_a_line_of_its_own() {
+        for (signal, expected) in [
+            ("", "done"),
+            (", signal: \"well\\n EXIT_SIGNAL: true\\nbye\"", "done"),
+            (", signal: 'no EXIT_SIGNAL: true'", "continue"),
+            (", signal: ''", "continue"),
+        ] {
+            let mut visits = Visits::of(&format!("{{type: criteria, results: {{a: 'yes'}}{signal}}}"));
+            let judged = visits.judge("", 0);
+            assert_eq!(judged.verdict.as_str(), expected, "{signal}");
+            let is_ended = judged.details["state"]["status"] == "completed";
+            assert_eq!(is_ended, expected == "done");
+        }
     }
 
     #[test]

@@ -241,7 +241,8 @@ impl Scope for StartScope<'_> {
             | Namespace::State
             | Namespace::Loop
             | Namespace::Param
-            | Namespace::Messages => Err(Missing::default()),
+            | Namespace::Messages
+            | Namespace::Criteria => Err(Missing::default()),
         }
     }
 }

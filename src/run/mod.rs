@@ -27,6 +27,7 @@ pub mod clock;
 mod continuation;
 mod git;
 mod lines;
+pub mod projection;
 pub mod recording;
 pub mod replay;
 mod servers;

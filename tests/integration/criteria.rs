@@ -164,3 +164,83 @@ fn a_loop_does_not_take_a_broken_file_for_success() {
     fs::create_dir_all(project.at(STATE)).unwrap();
     ended(&project, 4, &["error"]).says("not a regular file");
 }
+
+/// A loop of the form `criteria`; `work` is what its rounds do.
+fn form(work: &str, more: &str) -> Project {
+    Project::with_loop(&format!(
+        "paradigm: criteria\nname: main\ndescription: x\nspec: a spec\ncriteria:\n  - {{name: tests pass, check: test -f two}}\n  - {{name: docs, check: test -f one}}\nsteps: [first, second]\nusing: \"{work}\"\n{more}"
+    ))
+}
+
+/// Notes what it sees, and makes one file a round: `zero`, `one`, `two`.
+const ROUNDS: &str = "echo '${criteria.unmet}/${criteria.next_step}' >> seen; if test -f one; then touch two; elif test -f zero; then touch one; else touch zero; fi";
+
+#[test]
+fn a_form_works_until_every_criterion_is_met_and_shows_it() {
+    let project = form(ROUNDS, "");
+    project.run(&["run", "--ci=plain", "--report-dir", "report", "main"]).code(0);
+    assert_eq!(project.read("seen"), "tests pass, docs/first\ntests pass, docs/second\ntests pass/\n");
+    let shown = state(&project);
+    assert_eq!(shown["criteriaStatus"], json!({"tests pass": true, "docs": true}));
+    assert_eq!((&shown["status"], &shown["exit_signal"]), (&json!("completed"), &json!(true)));
+    assert_eq!((&shown["completedSteps"], &shown["spec"]), (&json!(["first", "second"]), &json!("a spec")));
+    let junit = project.read("report/junit.xml");
+    for case in ["check_tests_pass", "check_docs", "decide"] {
+        assert!(junit.contains(case), "no {case} in {junit}");
+    }
+}
+
+#[test]
+fn a_form_that_does_not_move_trips_and_says_where() {
+    let project = form("true", "stuck_after: 2\n");
+    let ran = project.run(&["run", "--ci=plain", "main"]).code(3);
+    ran.says("circuit breaker: 2 rounds without progress at: tests pass");
+    assert_eq!(project.end()["outcome"], "stopped");
+    assert_eq!(state(&project)["circuitBreaker"], json!({"stuckCount": 2, "lastUnmet": "tests pass"}));
+}
+
+#[test]
+fn an_agent_says_itself_that_it_is_done() {
+    let project =
+        form("touch one two; test -f three && echo EXIT_SIGNAL: true; touch three", "exit_signal: agent\n");
+    project.run(&["run", "main"]).code(0);
+    let works = project
+        .events()
+        .iter()
+        .filter(|event| event["event"] == "state_enter" && event["state"] == "work")
+        .count();
+    assert_eq!(works, 2);
+}
+
+#[test]
+fn what_a_run_knows_is_not_read_from_the_file() {
+    let lie = r#"{\"status\": \"completed\"}"#;
+    let project = form(&format!("mkdir -p .loop; echo '{lie}' > .loop/state.json"), "max_iterations: 2\n");
+    project.run(&["run", "main"]).code(3);
+    assert_eq!(state(&project)["status"], "in_progress");
+}
+
+#[test]
+fn the_compiled_form_runs_as_well_also_when_it_is_edited() {
+    let project = form(ROUNDS, "");
+    let compiled = project.run(&["compile", "main"]).code(0).stdout;
+    project.write(".loops/main.yaml", &compiled.replace("test -f two", "test -f zero"));
+    project.run(&["validate", "--strict", "main"]).code(0);
+    project.run(&["run", "main"]).code(0);
+    assert_eq!(project.read("seen").lines().count(), 2);
+}
+
+#[test]
+fn a_form_that_says_too_little_or_too_much_is_refused() {
+    let head = "paradigm: criteria\nname: main\nspec: x\nusing: x\ncriteria: ";
+    for (criteria, why) in [
+        ("[]", "at least one criterion"),
+        ("[{name: a}]", "nothing tells whether `a` is met"),
+        ("[{name: a, check: x, judge: y}]", "both tell whether it is met"),
+        ("[{name: a b, check: x}, {name: a-b, check: x}]", "two criteria are named `a_b`"),
+        ("[{name: '?', check: x}]", "has no letters or digits"),
+        ("[{check: x}]", "name"),
+    ] {
+        Project::with_loop(&format!("{head}{criteria}\n")).run(&["validate", "main"]).code(2).says(why);
+    }
+}

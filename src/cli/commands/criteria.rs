@@ -45,7 +45,7 @@ pub(in crate::cli) fn criteria(args: &CriteriaArgs, env: &Env, output: &Output) 
         }
         CriteriaCommand::Signal => {
             file.change(|state| {
-                state.signal();
+                state.signal(true);
                 Ok(())
             })?;
             Ok(0)
@@ -223,7 +223,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, CliError> {
             one_line(state.status(), LINE)
         )));
     }
-    state.signal();
+    state.signal(true);
     let decision = decide(&state, STUCK_AFTER);
     if decision.standing != Standing::Done {
         let reason = decision.reason.unwrap_or_default();

@@ -39,6 +39,7 @@ use crate::report::log_file::LogFile;
 use crate::run::agent::Agents;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
+use crate::run::projection::Projection;
 use crate::run::replay::Left;
 use crate::run::{World, drive};
 
@@ -482,6 +483,7 @@ pub(super) fn sinks(scene: &Scene<'_>, in_background: bool, files: &RunFiles) ->
         Ok(log) => sinks.add(log),
         Err(error) => output.warning(&format!("there will be no log file: {error}")),
     }
+    sinks.add(Projection::new(&scene.prepared.located.root));
     match face {
         // Nobody looks; the log has what the actions print.
         _ if in_background => sinks.add(background::Announcement::new(files)),

@@ -13,6 +13,7 @@ use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::DocPath;
 
 pub mod convergence;
+pub mod criteria;
 pub mod goal;
 pub mod imperative;
 pub mod invariants;
@@ -55,6 +56,13 @@ const TABLE: &[Row] = &[
         keys: imperative::Imperative::KEYS,
         expand: imperative::expand,
         schema: imperative::schema,
+        named: true,
+    },
+    Row {
+        paradigm: Paradigm::Criteria,
+        keys: criteria::Criteria::KEYS,
+        expand: criteria::expand,
+        schema: criteria::Criteria::object_schema,
         named: true,
     },
 ];

@@ -47,7 +47,9 @@ fn is_foreign(expression: &Expression) -> bool {
         Namespace::Result => expression.path.first() == Some(&Segment::Key("details".to_owned())),
         // Messages are made of what states printed.
         Namespace::Env | Namespace::Messages => true,
-        Namespace::Context | Namespace::State | Namespace::Loop | Namespace::Param => false,
+        Namespace::Context | Namespace::State | Namespace::Loop | Namespace::Param | Namespace::Criteria => {
+            false
+        }
     }
 }
 
