@@ -101,6 +101,8 @@ class Engine:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+            # What a container with the network of the host leaves mounted would keep the directory from going away.
+            subprocess.run(["umount", self.directory / "exec/netns/default"], capture_output=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __call__(self, *arguments, check=True, timeout=600, **options):
