@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran};
+use crate::fake_host;
 
 const STATE: &str = ".loop/state.json";
 
@@ -243,4 +244,41 @@ fn a_form_that_says_too_little_or_too_much_is_refused() {
     ] {
         Project::with_loop(&format!("{head}{criteria}\n")).run(&["validate", "main"]).code(2).says(why);
     }
+}
+
+#[test]
+fn a_criterion_without_a_command_is_judged_by_a_model() {
+    let text = "\
+paradigm: criteria
+name: main
+spec: describe the rules
+criteria:
+  - {name: made, check: test -e made}
+  - {name: docs updated, judge: the README describes the rules}
+using: touch made
+max_iterations: 5
+";
+    let says = |more: Value| {
+        let mut said = json!({"type": "result", "subtype": "success", "is_error": false, "result": "looked"});
+        said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fake_host::prints(&[said])
+    };
+    let judged = |verdict: &str| {
+        says(json!({"structured_output": {"verdict": verdict, "confidence": 0.9, "reason": "seen"}}))
+    };
+    let looked = says(json!({}));
+    let answers = [looked.clone(), judged("no"), looked, judged("yes")];
+    let project = fake_host::project(&["claude"], text, &answers);
+    let ran = project.run(&["run", "main", "--no-ci"]).code(0);
+    let ran = ran.says("unmet criteria: docs updated").says("Loop completed: completed (2 iterations");
+    assert_eq!(fake_host::calls(&project), 4, "{}", ran.all());
+    assert!(project.read("calls/1.argv").contains("the README describes the rules"));
+    assert_eq!(state(&project)["criteriaStatus"], json!({"made": true, "docs updated": true}));
+    // Where no model may be asked, nobody says that it is met.
+    let project = fake_host::project(&["claude"], text, &answers);
+    let ran = project.run(&["run", "main", "--no-ci", "--no-llm"]).code(75);
+    ran.says("`check_docs_updated` needs an agent");
+    assert_eq!(fake_host::calls(&project), 0);
+    project.run(&["resume", "main", "--no-ci", "--llm"]).code(0).says("goes on in check_docs_updated");
+    assert_eq!(fake_host::calls(&project), 4);
 }

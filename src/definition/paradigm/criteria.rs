@@ -56,12 +56,13 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     for (index, (criterion, at)) in read.criteria.iter().zip(items(written)).enumerate() {
         let next = checks.get(index + 1).map_or("decide", String::as_str);
         let onward = |words: &[&str]| -> Vec<Entry> { words.iter().map(|word| to(word, next, at)).collect() };
-        let routes = ["on_yes", "on_no", "on_error"];
         states.push(match (&criterion.check, at.get("judge")) {
-            (Some(check), None) => check.state(&checks[index], at.get("check")?, onward(&routes)),
-            (None, Some(judge)) => {
-                judged(&checks[index], judge, onward(&[&routes[..], &["on_partial"]].concat()))
+            (Some(check), None) => {
+                check.state(&checks[index], at.get("check")?, onward(&["on_yes", "on_no", "on_error"]))
             }
+            // No way out for an error: what nobody could judge is not unmet, and where no model may be asked the run
+            // is handed to a job that may.
+            (None, Some(judge)) => judged(&checks[index], judge, onward(&["on_yes", "on_no", "on_partial"])),
             (None, None) => {
                 let message = format!("nothing tells whether `{}` is met", criterion.name);
                 let help = "write `check: COMMAND`, or `judge: QUESTION` for a model";
@@ -113,7 +114,7 @@ fn judged(name: &str, judge: &Node, routes: Vec<Entry>) -> Entry {
 fn decide(read: &Criteria, own: &Node, written: &[Node], checks: &[String]) -> Option<Entry> {
     let at = own.get("criteria")?;
     let results = read.criteria.iter().zip(written).zip(checks).map(|((criterion, at), check)| {
-        entry(&criterion.name, text(&at.span, format!("${{captured.{check}.verdict}}")))
+        entry(&criterion.name, text(&at.span, format!("${{captured.{check}.verdict?}}")))
     });
     let mut judge = vec![
         to("type", "criteria", at),
