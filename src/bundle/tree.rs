@@ -76,9 +76,9 @@ impl<'w> Keeper<'w> {
         let known = |commit: &String| git.line(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok();
         let base = wanted.base.clone().filter(known).unwrap_or_else(|| head.clone());
         let git = git
-            .with("GIT_INDEX_FILE", &own("index"))
-            .with("GIT_OBJECT_DIRECTORY", &own("objects"))
-            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects);
+            .with("GIT_INDEX_FILE", own("index"))
+            .with("GIT_OBJECT_DIRECTORY", own("objects"))
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
         Ok(Self { wanted, git, top, base, head, _place: place, left_out: Vec::new() })
     }
 
@@ -189,7 +189,7 @@ impl<'w> Keeper<'w> {
         let mut git = self.git.clone();
         for who in ["AUTHOR", "COMMITTER"] {
             for (what, value) in [("NAME", "ll-loop"), ("EMAIL", "ll-loop@localhost"), ("DATE", "@0 +0000")] {
-                git = git.with(&format!("GIT_{who}_{what}"), Path::new(value));
+                git = git.with(&format!("GIT_{who}_{what}"), value);
             }
         }
         git.line(&["commit-tree", "-p", &self.head, "-m", "The working tree of a run", tree])
@@ -318,7 +318,7 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
 /// Tells whether the files are those of the saved tree. Other files may lie among them.
 fn is_there(git: &Git, saved: &SavedTree) -> Result<bool, String> {
     let place = TempDir::with_prefix("ll-tree-").map_err(|error| error.to_string())?;
-    let own = git.with("GIT_INDEX_FILE", &place.path().join("index"));
+    let own = git.with("GIT_INDEX_FILE", place.path().join("index"));
     own.line(&["read-tree", &saved.commit])?;
     let _differs = own.line(&["update-index", "-q", "--refresh"]);
     if own.line(&["diff-files", "--quiet"]).is_err() {

@@ -165,6 +165,19 @@ pub struct Subject {
     pub directory: String,
 }
 
+/// A run that people are to be told about beside its log: where, by whom, and what has to be known for that.
+#[derive(Clone, Copy)]
+pub struct Telling<'t> {
+    /// The environment.
+    pub env: Lookup<'t>,
+    /// The token that may tell.
+    pub token: Option<&'t str>,
+    /// Where it is told.
+    pub wanted: &'t Wanted,
+    /// Which run it is.
+    pub subject: &'t Subject,
+}
+
 /// What a provider can do.
 trait Service {
     fn name(&self) -> &'static str;
@@ -188,25 +201,12 @@ trait Service {
 
     fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error>;
 
-    fn report(
-        &self,
-        _env: Lookup<'_>,
-        _token: Option<&str>,
-        wanted: &Wanted,
-        _subject: &Subject,
-    ) -> (Option<Reporter>, Vec<String>) {
+    fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
         let nobody = "there is no GitHub here that could be told about the run";
-        (None, wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
+        (None, telling.wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
     }
 
-    fn go_on(
-        &self,
-        _env: Lookup<'_>,
-        _token: Option<&str>,
-        _wanted: &Wanted,
-        _subject: &Subject,
-        _link: Option<Link>,
-    ) -> (Next, Option<String>) {
+    fn go_on(&self, _telling: Telling<'_>, _link: Option<Link>) -> (Next, Option<String>) {
         (Next::Not("there is no GitHub here whose workflow could be dispatched".to_owned()), None)
     }
 }
@@ -267,28 +267,15 @@ impl Provider {
 
     /// Says that a run has begun where people look at its commit, and returns who will say how it ended. With it come
     /// warnings about what was asked for and cannot be.
-    pub fn report(
-        &self,
-        env: Lookup<'_>,
-        token: Option<&str>,
-        wanted: &Wanted,
-        subject: &Subject,
-    ) -> (Option<Reporter>, Vec<String>) {
-        self.service().report(env, token, wanted, subject)
+    pub fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
+        self.service().report(telling)
     }
 
     /// Starts the run that goes on with one that was handed off, and says so where people look at its commit. Without
     /// a link, its files are where no other run finds them, and nothing is started. A warning comes with it, where the
     /// status could not be set.
-    pub fn go_on(
-        &self,
-        env: Lookup<'_>,
-        token: Option<&str>,
-        wanted: &Wanted,
-        subject: &Subject,
-        link: Option<Link>,
-    ) -> (Next, Option<String>) {
-        self.service().go_on(env, token, wanted, subject, link)
+    pub fn go_on(&self, telling: Telling<'_>, link: Option<Link>) -> (Next, Option<String>) {
+        self.service().go_on(telling, link)
     }
 
     fn service(&self) -> &dyn Service {

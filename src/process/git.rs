@@ -29,9 +29,9 @@ impl Git {
 
     /// Returns the same with one more variable.
     #[must_use]
-    pub fn with(&self, name: &str, value: &Path) -> Self {
+    pub fn with(&self, name: &str, value: impl AsRef<Path>) -> Self {
         let mut env = self.env.clone();
-        env.insert(name.to_owned(), value.to_string_lossy().into_owned());
+        env.insert(name.to_owned(), value.as_ref().to_string_lossy().into_owned());
         Self { directory: self.directory.clone(), env }
     }
 

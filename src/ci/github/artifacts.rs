@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::api::{Api, ApiError, Page};
 use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
+use super::repository::Repository;
 use super::results::{Downloaded, Listed};
 
 /// How the names of artifacts begin that hold a run of a loop.
@@ -17,26 +18,6 @@ pub const PREFIX: &str = "ll-loop-";
 
 /// The permission that every function here needs.
 const NEEDS: &str = "actions: read";
-
-/// `owner/name`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository(String);
-
-impl Repository {
-    /// Reads `owner/name`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let is_part = |part: &str| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !part.is_empty() && !matches!(part, "." | "..") && part.chars().all(plain)
-        };
-        let (owner, name) = text.split_once('/')?;
-        (is_part(owner) && is_part(name)).then(|| Self(text.to_owned()))
-    }
-
-    fn path(&self, rest: &str) -> String {
-        format!("/repos/{}{rest}", self.0)
-    }
-}
 
 /// An artifact that was found. It may have expired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

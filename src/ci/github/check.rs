@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::api::ApiError;
 use super::cut::cut;
-use super::job::Job;
 use super::reporter::{Channel, Report};
+use super::target::Target;
 use crate::base::text::{head, one_line};
 use crate::report::Outcome;
 use crate::report::annotations::{Annotation, Level};
@@ -50,15 +50,15 @@ impl Channel for Check {
         "checks: write"
     }
 
-    fn begin(&mut self, job: &Job) -> Result<(), ApiError> {
-        let made: Made = job.api().post(&job.path("/check-runs"), &created(job, "in_progress"))?;
+    fn begin(&mut self, target: &Target) -> Result<(), ApiError> {
+        let made: Made = target.api().post(&target.path("/check-runs"), &created(target, "in_progress"))?;
         self.id = Some(made.id);
         Ok(())
     }
 
-    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
+    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
         let annotations: Vec<Value> =
-            report.annotations.iter().filter_map(|annotation| annotated(annotation, job)).collect();
+            report.annotations.iter().filter_map(|annotation| annotated(annotation, target)).collect();
         let mut batches = annotations.chunks(BATCH);
         let output = Output::of(&report.digest);
         let ended = json!({
@@ -67,29 +67,29 @@ impl Channel for Check {
             "output": output.with(batches.next().unwrap_or_default()),
         });
         let id = if let Some(id) = self.id {
-            job.api().patch::<Value>(&job.path(&format!("/check-runs/{id}")), &ended)?;
+            target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &ended)?;
             id
         } else {
             // It could not be made at the start; now it is made as it ended.
-            let mut body = created(job, "completed");
+            let mut body = created(target, "completed");
             body.extend(ended.as_object().cloned().unwrap_or_default());
-            job.api().post::<Made>(&job.path("/check-runs"), &body)?.id
+            target.api().post::<Made>(&target.path("/check-runs"), &body)?.id
         };
         for batch in batches {
             let more = json!({"output": output.with(batch)});
-            job.api().patch::<Value>(&job.path(&format!("/check-runs/{id}")), &more)?;
+            target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &more)?;
         }
         Ok(())
     }
 }
 
-fn created(job: &Job, status: &str) -> Map<String, Value> {
+fn created(target: &Target, status: &str) -> Map<String, Value> {
     let fields = [
-        ("name", job.context()),
-        ("head_sha", job.sha()),
+        ("name", target.context()),
+        ("head_sha", target.sha()),
         ("status", status),
-        ("details_url", job.url()),
-        ("external_id", job.instance()),
+        ("details_url", target.url()),
+        ("external_id", target.instance()),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
@@ -135,11 +135,11 @@ fn conclusion(digest: &Digest) -> &'static str {
 }
 
 /// Returns an annotation as GitHub takes it; nothing for one without a place, which it does not.
-fn annotated(annotation: &Annotation, job: &Job) -> Option<Value> {
+fn annotated(annotation: &Annotation, target: &Target) -> Option<Value> {
     let location = annotation.location.as_ref()?;
     let line = location.line.unwrap_or(1);
     let mut value = json!({
-        "path": job.in_repository(&location.file),
+        "path": target.in_repository(&location.file),
         "start_line": line,
         "end_line": line,
         "annotation_level": match annotation.level {
@@ -172,9 +172,9 @@ mod tests {
 
     const RUNS: &str = "/repos/octo/project/check-runs";
 
-    fn job(server: &Server) -> Job {
+    fn target(server: &Server) -> Target {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     /// A server that makes the check run 5, and takes changes to it.
@@ -200,12 +200,12 @@ mod tests {
     fn a_check_run_is_made_and_completed() {
         let server = github();
         let mut run = Check::default();
-        let job = job(&server).in_directory("tools/lint");
-        run.begin(&job).unwrap();
+        let target = target(&server).in_directory("tools/lint");
+        run.begin(&target).unwrap();
         let nowhere = Annotation { location: None, ..annotation(1, None) };
         let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
         let annotations = vec![annotation(3, Some(7)), nowhere, warning];
-        run.end(&job, &Report { digest: failing().digest(), annotations }).unwrap();
+        run.end(&target, &Report { digest: failing().digest(), annotations }).unwrap();
         let received = server.received();
         assert_eq!(
             received[0],
@@ -250,9 +250,9 @@ mod tests {
     fn batches(count: u32, expected: &[usize]) {
         let server = github();
         let mut run = Check::default();
-        run.begin(&job(&server)).unwrap();
+        run.begin(&target(&server)).unwrap();
         let annotations = (1..=count).map(|line| annotation(line, None)).collect();
-        run.end(&job(&server), &Report { digest: failing().digest(), annotations }).unwrap();
+        run.end(&target(&server), &Report { digest: failing().digest(), annotations }).unwrap();
         let changes = &server.received()[1..];
         let lines = |change: &(String, Value)| change.1["output"]["annotations"].as_array().unwrap().len();
         assert_eq!(changes.iter().map(lines).collect::<Vec<_>>(), expected);
@@ -275,7 +275,9 @@ mod tests {
     fn what_could_not_be_made_at_the_start_is_made_at_the_end() {
         let server = github();
         let annotations = (1..=51).map(|line| annotation(line, None)).collect();
-        Check::default().end(&job(&server), &Report { digest: succeeding().digest(), annotations }).unwrap();
+        Check::default()
+            .end(&target(&server), &Report { digest: succeeding().digest(), annotations })
+            .unwrap();
         let received = server.received();
         assert_eq!(received[0].0, format!("POST {RUNS}"));
         assert_eq!(received[0].1["status"], "completed");

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::api::ApiError;
 use super::cut::cut;
-use super::job::Job;
 use super::reporter::{Channel, Report};
+use super::target::Target;
 use crate::report::formats::summary;
 
 /// GitHub refuses a comment of more than 65,536 characters.
@@ -44,40 +44,41 @@ impl Channel for Comment {
         "pull-requests: write"
     }
 
-    fn begin(&mut self, _job: &Job) -> Result<(), ApiError> {
+    fn begin(&mut self, _target: &Target) -> Result<(), ApiError> {
         Ok(())
     }
 
-    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
-        let Some(number) = pull_request(job)? else { return Ok(()) };
-        let marker = marker(job);
-        let body = json!({"body": body(&marker, &summary::render(&report.digest), job.url())});
-        match find(job, number, &marker)? {
-            Some(id) => job.api().patch::<Value>(&job.path(&format!("/issues/comments/{id}")), &body),
-            None => job.api().post::<Value>(&job.path(&format!("/issues/{number}/comments")), &body),
+    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
+        let Some(number) = pull_request(target)? else { return Ok(()) };
+        let marker = marker(target);
+        let body = json!({"body": body(&marker, &summary::render(&report.digest), target.url())});
+        match find(target, number, &marker)? {
+            Some(id) => target.api().patch::<Value>(&target.path(&format!("/issues/comments/{id}")), &body),
+            None => target.api().post::<Value>(&target.path(&format!("/issues/{number}/comments")), &body),
         }
         .map(drop)
     }
 }
 
 /// Returns the pull request of the event; a run that goes on in a later job finds it by the commit it was told.
-fn pull_request(job: &Job) -> Result<Option<u64>, ApiError> {
-    if job.pull_request().is_some() || !job.is_told_its_commit() {
-        return Ok(job.pull_request());
+fn pull_request(target: &Target) -> Result<Option<u64>, ApiError> {
+    if target.pull_request().is_some() || !target.is_told_its_commit() {
+        return Ok(target.pull_request());
     }
-    let pulls: Vec<Pull> = job.api().get(&job.path(&format!("/commits/{}/pulls", job.sha())), &[])?;
+    let pulls: Vec<Pull> =
+        target.api().get(&target.path(&format!("/commits/{}/pulls", target.sha())), &[])?;
     Ok(pulls.into_iter().find(|pull| pull.state == "open").map(|pull| pull.number))
 }
 
 /// Returns the line that a comment of ours begins with, and no reader sees.
-fn marker(job: &Job) -> String {
+fn marker(target: &Target) -> String {
     let clean = |name: &str| -> String {
         name.chars().map(|c| if c.is_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' }).collect()
     };
     // Two hyphens in a row could end the comment of HTML.
     let clean =
         |name: &str| clean(name).split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    format!("<!-- ll-loop:{}:{} -->", clean(job.loop_name()), clean(job.name()))
+    format!("<!-- ll-loop:{}:{} -->", clean(target.loop_name()), clean(target.name()))
 }
 
 fn body(marker: &str, summary: &str, url: &str) -> String {
@@ -88,10 +89,10 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
 }
 
 /// Finds the comment that an earlier run wrote. Somebody else may have copied its marker, so its author counts, too.
-fn find(job: &Job, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
-    let us = author(job)?;
-    let path = job.path(&format!("/issues/{number}/comments"));
-    for comment in job.api().list::<Vec<Written>>(&path, &[]) {
+fn find(target: &Target, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
+    let us = author(target)?;
+    let path = target.path(&format!("/issues/{number}/comments"));
+    for comment in target.api().list::<Vec<Written>>(&path, &[]) {
         let Written { id, body, user } = comment?;
         let is_marked =
             body.is_some_and(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));
@@ -103,10 +104,10 @@ fn find(job: &Job, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
 }
 
 /// Returns the name under which the token writes. The token of a job may not ask that.
-fn author(job: &Job) -> Result<String, ApiError> {
-    match job.api().get::<User>("/user", &[]) {
+fn author(target: &Target) -> Result<String, ApiError> {
+    match target.api().get::<User>("/user", &[]) {
         Ok(user) => Ok(user.login),
-        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(job.bot().to_owned()),
+        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(target.bot().to_owned()),
         Err(error) => Err(error),
     }
 }
@@ -126,9 +127,9 @@ mod tests {
     const BOT: &str = "github-actions[bot]";
     const COMMENTS: &str = "/repos/octo/project/issues/7/comments";
 
-    fn job(server: &Server) -> Job {
+    fn target(server: &Server) -> Target {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn comment(id: u64, author: &str, body: &str) -> Value {
@@ -162,15 +163,15 @@ mod tests {
         (403, json!({"message": "Resource not accessible by integration"}))
     }
 
-    fn end(job: &Job) -> Result<(), ApiError> {
-        Comment.end(job, &Report { digest: succeeding().digest(), annotations: vec![] })
+    fn end(target: &Target) -> Result<(), ApiError> {
+        Comment.end(target, &Report { digest: succeeding().digest(), annotations: vec![] })
     }
 
     /// Which request writes the comment.
     #[track_caller]
     fn check(pages: &[Vec<Value>], user: (u16, Value), expected: &str) {
         let server = github(pages, user);
-        end(&job(&server)).unwrap();
+        end(&target(&server)).unwrap();
         let (request, body) = server.received().pop().unwrap();
         assert_eq!(request, expected);
         let summary = summary::render(&succeeding().digest());
@@ -213,14 +214,14 @@ mod tests {
         let found = ResponseTemplate::new(200).set_body_json(pulls);
         let commit = format!("/repos/octo/project/commits/{}/pulls", "2".repeat(40));
         server.mount(Mock::given(method("GET")).and(path(commit)).respond_with(found));
-        end(&job(&server).going_on()).unwrap();
+        end(&target(&server).going_on()).unwrap();
         assert_eq!(server.received().pop().unwrap().0, format!("POST {COMMENTS}"));
     }
 
     #[test]
     fn without_a_pull_request_there_is_nothing_to_write_on() {
         let server = github(&[vec![]], of_job());
-        end(&job(&server).without_pull_request()).unwrap();
+        end(&target(&server).without_pull_request()).unwrap();
         assert_eq!(server.requests(), 0);
     }
 
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn no_name_ends_the_marker() {
         let server = Server::start();
-        let named = marker(&job(&server).named("a --> <b>"));
+        let named = marker(&target(&server).named("a --> <b>"));
         assert_eq!(named, "<!-- ll-loop:fix-types:a-b -->");
     }
 }

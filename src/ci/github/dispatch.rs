@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::api::ApiError;
-use super::job::Job;
 use super::status;
+use super::target::Target;
 use crate::base::text::{one_line, percent_encoded};
 
 /// Where in a chain of runs this one stands.
@@ -61,35 +61,35 @@ impl Next {
 }
 
 /// Starts the next run of the chain.
-pub(super) fn go_on(job: &Job, link: Link) -> Next {
+pub(super) fn go_on(target: &Target, link: Link) -> Next {
     if link.depth >= link.max {
         return Next::End { max: link.max };
     }
-    let Some(workflow) = job.workflow() else {
+    let Some(workflow) = target.workflow() else {
         return Next::Not("`GITHUB_WORKFLOW_REF` names no workflow of this repository".to_owned());
     };
-    let Some(git_ref) = job.dispatch_ref() else {
+    let Some(git_ref) = target.dispatch_ref() else {
         return Next::Not("this job is on no branch or tag of the repository".to_owned());
     };
-    let path = job.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(workflow)));
+    let path = target.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(workflow)));
     let inputs = json!({
-        "resume-from": format!("run:{}", job.run()),
+        "resume-from": format!("run:{}", target.run()),
         "chain-depth": (link.depth + 1).to_string(),
-        "sha": job.sha(),
+        "sha": target.sha(),
     });
     let plain = json!({"ref": git_ref, "inputs": inputs});
     let mut detailed = plain.clone();
     detailed["return_run_details"] = json!(true);
-    let answer = match job.api().post::<Value>(&path, &detailed) {
+    let answer = match target.api().post::<Value>(&path, &detailed) {
         // Older servers do not know the last field. What else they refuse, they refuse again.
-        Err(ApiError::Refused { status: 400 | 422, .. }) => job.api().post::<Value>(&path, &plain),
+        Err(ApiError::Refused { status: 400 | 422, .. }) => target.api().post::<Value>(&path, &plain),
         answer => answer,
     };
     match answer.map_err(|error| error.needing("actions: write")) {
         Ok(answer) => {
             let number = answer.get("workflow_run_id").and_then(Value::as_u64);
             let page = answer.get("html_url").and_then(Value::as_str).map(str::to_owned);
-            Next::Run { number, page: page.or_else(|| Some(job.url_of(number?))) }
+            Next::Run { number, page: page.or_else(|| Some(target.url_of(number?))) }
         }
         Err(error) => {
             let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
@@ -99,12 +99,12 @@ pub(super) fn go_on(job: &Job, link: Link) -> Next {
 }
 
 /// Sets the status of the commit to what became of the run.
-pub(super) fn tell(job: &Job, next: &Next) -> Result<(), ApiError> {
+pub(super) fn tell(target: &Target, next: &Next) -> Result<(), ApiError> {
     let page = match next {
         Next::Run { page: Some(page), .. } => page,
-        Next::Run { page: None, .. } | Next::End { .. } | Next::Not(_) => job.url(),
+        Next::Run { page: None, .. } | Next::End { .. } | Next::Not(_) => target.url(),
     };
-    status::set(job, next.state(), &next.sentence(), page)
+    status::set(target, next.state(), &next.sentence(), page)
 }
 
 #[cfg(test)]
@@ -120,9 +120,9 @@ mod tests {
     const DISPATCHES: &str = "/repos/octo/project/actions/workflows/fix.yml/dispatches";
     const FIRST: Link = Link { depth: 0, max: 10 };
 
-    fn job(server: &Server) -> Job {
+    fn target(server: &Server) -> Target {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn github(answers: Vec<ResponseTemplate>) -> Server {
@@ -154,7 +154,7 @@ mod tests {
             "html_url": "https://github.com/octo/project/actions/runs/99",
         });
         let server = github(vec![ResponseTemplate::new(200).set_body_json(details)]);
-        let next = go_on(&job(&server), Link { depth: 3, max: 10 });
+        let next = go_on(&target(&server), Link { depth: 3, max: 10 });
         let page = Some("https://github.com/octo/project/actions/runs/99".to_owned());
         assert_eq!(next, Next::Run { number: Some(99), page });
         assert_eq!(next.sentence(), "handed off: goes on in run 99");
@@ -167,7 +167,7 @@ mod tests {
             let refused = json!({"message": "\"return_run_details\" is not a permitted key."});
             let refused = ResponseTemplate::new(status).set_body_json(refused);
             let server = github(vec![refused, ResponseTemplate::new(204)]);
-            let next = go_on(&job(&server), FIRST);
+            let next = go_on(&target(&server), FIRST);
             assert_eq!(next, Next::Run { number: None, page: None });
             let bodies: Vec<Value> = server.received().into_iter().map(|(_, body)| body).collect();
             assert_eq!(bodies, [with_details(body("1")), body("1")]);
@@ -177,7 +177,7 @@ mod tests {
     #[track_caller]
     fn check_not(answers: Vec<ResponseTemplate>, why: &str, requests: usize) {
         let server = github(answers);
-        let next = go_on(&job(&server), FIRST);
+        let next = go_on(&target(&server), FIRST);
         assert!(next.sentence().contains(why), "{}", next.sentence());
         assert_eq!(server.requests(), requests);
     }
@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn a_chain_has_an_end() {
         let server = github(vec![]);
-        let next = go_on(&job(&server), Link { depth: 10, max: 10 });
+        let next = go_on(&target(&server), Link { depth: 10, max: 10 });
         assert_eq!(next, Next::End { max: 10 });
-        assert_eq!(go_on(&job(&server), Link { depth: 0, max: 0 }), Next::End { max: 0 });
+        assert_eq!(go_on(&target(&server), Link { depth: 0, max: 0 }), Next::End { max: 0 });
         assert_eq!(server.requests(), 0);
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn check_status(next: &Next, state: &str, description: &str, page: &str) {
         let server = Server::start();
         server.mount(Mock::given(method("POST")).respond_with(ResponseTemplate::new(201)));
-        tell(&job(&server), next).unwrap();
+        tell(&target(&server), next).unwrap();
         let body = &server.received()[0].1;
         let found = ["state", "description", "target_url"].map(|name| body[name].as_str().unwrap());
         assert_eq!(found, [state, description, page]);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::{Api, ApiError};
+use super::repository::Repository;
 
 /// More jobs than this have not died one after the other: somebody is playing.
 const MOST: u32 = 50;
@@ -15,8 +16,8 @@ const MOST: u32 = 50;
 /// What is taken.
 #[derive(Clone, Debug)]
 pub struct Point<'p> {
-    /// The repository, as `owner/name`.
-    pub repository: &'p str,
+    /// The repository.
+    pub repository: &'p Repository,
     /// The id of the run.
     pub instance: &'p str,
     /// The number of the last event before it goes on.
@@ -79,7 +80,7 @@ struct Run {
 
 /// Takes a run for this job, if no other one has it. Needs `contents: write`.
 pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError> {
-    let repository = format!("/repos/{}", point.repository);
+    let repository = point.repository;
     let message = serde_json::to_string(us).unwrap_or_default();
     let tag = json!({
         "tag": format!("ll-loop-{}", point.instance),
@@ -89,21 +90,21 @@ pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError
     });
     let needing = |error: ApiError| error.needing("contents: write");
     // A tag object that nothing points at does no harm, so one more may be made.
-    let made: Object = api.post_again(&format!("{repository}/git/tags"), &tag).map_err(needing)?;
+    let made: Object = api.post_again(&repository.path("/git/tags"), &tag).map_err(needing)?;
     for number in 1..=MOST {
         let name = format!("ll-loop/{}/{}.{number}", point.instance, point.seq);
         let wanted = json!({ "ref": format!("refs/{name}"), "sha": made.sha });
         // Where the answer is lost, the ref itself tells whose it is.
-        match api.post_again::<Value>(&format!("{repository}/git/refs"), &wanted) {
+        match api.post_again::<Value>(&repository.path("/git/refs"), &wanted) {
             Ok(_) => return Ok(Taken::Ours),
             Err(ApiError::Refused { status: 422, .. }) => {}
             Err(error) => return Err(needing(error)),
         }
-        let there: Ref = api.get(&format!("{repository}/git/ref/{name}"), &[])?;
+        let there: Ref = api.get(&repository.path(&format!("/git/ref/{name}")), &[])?;
         if there.object.sha == made.sha {
             return Ok(Taken::Ours);
         }
-        let tag: Tag = api.get(&format!("{repository}/git/tags/{}", there.object.sha), &[])?;
+        let tag: Tag = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
         let Ok(holder) = serde_json::from_str::<Holder>(&tag.message) else {
             let reason = "the tag does not name a job".to_owned();
             return Err(ApiError::Unreadable { request: format!("GET git/ref/{name}"), reason });
@@ -111,7 +112,7 @@ pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError
         if holder == *us {
             return Ok(Taken::Ours);
         }
-        if !is_over(api, &repository, &holder, us)? {
+        if !is_over(api, repository, &holder, us)? {
             return Ok(Taken::Theirs(holder));
         }
     }
@@ -120,7 +121,7 @@ pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError
 }
 
 /// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
-fn is_over(api: &Api, repository: &str, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
+fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
     if holder.run.is_empty() {
         // Somebody at a desk: nobody knows when they are done.
         return Ok(false);
@@ -129,7 +130,7 @@ fn is_over(api: &Api, repository: &str, holder: &Holder, us: &Holder) -> Result<
         return Ok(holder.attempt < us.attempt);
     }
     let run: Run = api
-        .get(&format!("{repository}/actions/runs/{}", holder.run), &[])
+        .get(&repository.path(&format!("/actions/runs/{}", holder.run)), &[])
         .map_err(|error| error.needing("actions: read"))?;
     Ok(run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
 }
@@ -148,7 +149,7 @@ mod tests {
 
     /// A repository that keeps tags and refs as GitHub does.
     #[derive(Clone, Default)]
-    struct Repository(Arc<Mutex<Content>>);
+    struct Kept(Arc<Mutex<Content>>);
 
     #[derive(Default)]
     struct Content {
@@ -161,7 +162,7 @@ mod tests {
         denied: bool,
     }
 
-    impl Respond for Repository {
+    impl Respond for Kept {
         fn respond(&self, request: &Request) -> ResponseTemplate {
             let mut content = self.0.lock().unwrap();
             let answer = |status: u16, body: Value| ResponseTemplate::new(status).set_body_json(body);
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    fn served(repository: &Repository) -> (Server, Api) {
+    fn served(repository: &Kept) -> (Server, Api) {
         let server = Server::start();
         server.mount(Mock::given(any()).respond_with(repository.clone()));
         let transport = Transport::default().pause(Pauses::default().pause());
@@ -215,7 +216,10 @@ mod tests {
         (server, api)
     }
 
-    const POINT: Point<'_> = Point { repository: "o/r", instance: "main-1", seq: 7, commit: "c0ffee" };
+    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, ApiError> {
+        let repository = &Repository::parse("o/r").unwrap();
+        take(api, &Point { repository, instance: "main-1", seq, commit: "c0ffee" }, us)
+    }
 
     fn holder(run: &str, attempt: u32) -> Holder {
         Holder::new(run.to_owned(), attempt, format!("https://github.com/o/r/actions/runs/{run}"))
@@ -223,46 +227,46 @@ mod tests {
 
     #[test]
     fn the_first_job_has_the_run_and_the_second_is_told_who_it_is() {
-        let (_server, api) = served(&Repository::default());
+        let (_server, api) = served(&Kept::default());
         let (first, second) = (holder("1", 1), holder("2", 1));
-        assert_eq!(take(&api, &POINT, &first).unwrap(), Taken::Ours);
-        assert_eq!(take(&api, &POINT, &second).unwrap(), Taken::Theirs(first.clone()));
+        assert_eq!(taken(&api, 7, &first).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &second).unwrap(), Taken::Theirs(first.clone()));
         // Another job of the same workflow run is another one, too.
-        assert_eq!(take(&api, &POINT, &holder("1", 1)).unwrap(), Taken::Theirs(first));
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Theirs(first));
         // Further on, nobody has it.
-        assert_eq!(take(&api, &Point { seq: 8, ..POINT }, &second).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 8, &second).unwrap(), Taken::Ours);
     }
 
     #[test]
     fn a_job_that_is_over_gives_way() {
-        let repository = Repository::default();
+        let repository = Kept::default();
         let (_server, api) = served(&repository);
-        assert_eq!(take(&api, &POINT, &holder("1", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Ours);
         let again = holder("1", 2);
         repository.0.lock().unwrap().attempt = 2;
-        assert_eq!(take(&api, &POINT, &again).unwrap(), Taken::Ours);
-        assert_eq!(take(&api, &POINT, &holder("2", 1)).unwrap(), Taken::Theirs(again));
+        assert_eq!(taken(&api, 7, &again).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Theirs(again));
         repository.0.lock().unwrap().completed.push("1".to_owned());
-        assert_eq!(take(&api, &POINT, &holder("2", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Ours);
     }
 
     #[test]
     fn a_lost_answer_is_not_taken_for_another_job() {
-        let repository = Repository::default();
+        let repository = Kept::default();
         repository.0.lock().unwrap().lose = 1;
         let (_server, api) = served(&repository);
-        assert_eq!(take(&api, &POINT, &holder("1", 1)).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("1", 1)).unwrap(), Taken::Ours);
     }
 
     #[test]
     fn of_many_at_once_one_has_the_run() {
-        let repository = Repository::default();
+        let repository = Kept::default();
         let (_server, api) = served(&repository);
         let ours = std::thread::scope(|scope| {
             let jobs: Vec<_> = (0..8)
                 .map(|run| {
                     let api = &api;
-                    scope.spawn(move || take(api, &POINT, &holder(&run.to_string(), 1)).unwrap())
+                    scope.spawn(move || taken(api, 7, &holder(&run.to_string(), 1)).unwrap())
                 })
                 .collect();
             jobs.into_iter().map(|job| job.join().unwrap()).filter(|taken| *taken == Taken::Ours).count()
@@ -272,10 +276,10 @@ mod tests {
 
     #[test]
     fn a_token_that_may_not_is_told_apart() {
-        let repository = Repository::default();
+        let repository = Kept::default();
         repository.0.lock().unwrap().denied = true;
         let (_server, api) = served(&repository);
-        let error = take(&api, &POINT, &holder("1", 1)).unwrap_err();
+        let error = taken(&api, 7, &holder("1", 1)).unwrap_err();
         assert_eq!(
             error.help().unwrap(),
             "give the job `permissions: { contents: write }`, or use another token"

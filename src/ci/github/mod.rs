@@ -14,11 +14,12 @@ mod fake;
 pub mod fault;
 pub mod files;
 pub mod http;
-pub mod job;
 pub mod lease;
 pub mod reporter;
+pub mod repository;
 pub mod results;
 mod status;
+pub mod target;
 #[cfg(test)]
 mod testing;
 
@@ -29,13 +30,13 @@ use check::Check;
 use commands::Commands;
 use comment::Comment;
 use dispatch::{Link, Next};
-use job::{Job, NoJob};
 use reporter::{Channel, Reporter};
 use status::Status;
+use target::{NoTarget, Target};
 
-use super::job::{Job as CiJob, Variables};
-use super::{Lookup, Service, Subject, Wanted};
-use crate::report::annotations::{Tree, annotations};
+use super::job::{Job, Variables};
+use super::{Lookup, Service, Telling, annotate};
+use crate::report::annotations::Tree;
 use crate::report::dialect::Dialect;
 use crate::report::digest::{Digest, Places};
 use crate::report::formats::{outputs, summary};
@@ -89,7 +90,7 @@ enum Flavour {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Github {
     flavour: Flavour,
-    job: CiJob,
+    job: Job,
     output: Option<PathBuf>,
     summary: Option<PathBuf>,
 }
@@ -103,7 +104,7 @@ impl Github {
             _ => Flavour::Github,
         };
         let file = |name| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let job = CiJob::read(env, &VARIABLES);
+        let job = Job::read(env, &VARIABLES);
         Self { flavour, job, output: file("GITHUB_OUTPUT"), summary: file("GITHUB_STEP_SUMMARY") }
     }
 }
@@ -121,7 +122,7 @@ impl Service for Github {
         Box::new(Commands::default())
     }
 
-    fn job(&self) -> CiJob {
+    fn job(&self) -> Job {
         self.job.clone()
     }
 
@@ -148,11 +149,7 @@ impl Service for Github {
     }
 
     fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        let dialect = Commands::default();
-        let annotated = annotations(digest, tree)
-            .iter()
-            .try_for_each(|annotation| writeln!(log, "{}", dialect.annotation(annotation)))
-            .and_then(|()| log.flush());
+        let annotated = annotate(&Commands::default(), digest, tree, log);
         let output =
             self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
         let summary =
@@ -162,13 +159,8 @@ impl Service for Github {
 
     /// A status goes without saying where there is a token. Everything else has to be asked for, and is missed when it
     /// cannot be.
-    fn report(
-        &self,
-        env: Lookup<'_>,
-        token: Option<&str>,
-        wanted: &Wanted,
-        subject: &Subject,
-    ) -> (Option<Reporter>, Vec<String>) {
+    fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
+        let wanted = telling.wanted;
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
         if wanted.status.unwrap_or(true) {
@@ -185,9 +177,9 @@ impl Service for Github {
         if channels.is_empty() {
             return (None, warnings);
         }
-        let begun = match Job::new(self.flavour, env, token, wanted, subject) {
-            Ok(job) => Reporter::begin(job, channels).map_err(|error| error.to_string()),
-            Err(NoJob::Token) if !wanted.is_asked() => return (None, warnings),
+        let begun = match Target::new(self.flavour, telling) {
+            Ok(target) => Reporter::begin(target, channels).map_err(|error| error.to_string()),
+            Err(NoTarget::Token) if !wanted.is_asked() => return (None, warnings),
             Err(error) => Err(error.to_string()),
         };
         match begun {
@@ -199,23 +191,17 @@ impl Service for Github {
         }
     }
 
-    fn go_on(
-        &self,
-        env: Lookup<'_>,
-        token: Option<&str>,
-        wanted: &Wanted,
-        subject: &Subject,
-        link: Option<Link>,
-    ) -> (Next, Option<String>) {
-        let job = match Job::new(self.flavour, env, token, wanted, subject) {
-            Ok(job) => job,
+    fn go_on(&self, telling: Telling<'_>, link: Option<Link>) -> (Next, Option<String>) {
+        let target = match Target::new(self.flavour, telling) {
+            Ok(target) => target,
             Err(error) => return (Next::Not(error.to_string()), None),
         };
         let next = match link {
-            Some(link) => dispatch::go_on(&job, link),
+            Some(link) => dispatch::go_on(&target, link),
             None => Next::Not("its files were not uploaded".to_owned()),
         };
-        let told = if wanted.status.unwrap_or(true) { dispatch::tell(&job, &next) } else { Ok(()) };
+        let told =
+            if telling.wanted.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
         (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }
 }

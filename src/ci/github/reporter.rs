@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::api::ApiError;
-use super::job::Job;
+use super::target::Target;
 use crate::base::time::human;
 use crate::report::annotations::Annotation;
 use crate::report::digest::Digest;
@@ -21,10 +21,10 @@ pub(super) trait Channel: Send {
     fn permission(&self) -> &'static str;
 
     /// Says that the run has begun.
-    fn begin(&mut self, job: &Job) -> Result<(), ApiError>;
+    fn begin(&mut self, target: &Target) -> Result<(), ApiError>;
 
     /// Says how it ended.
-    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError>;
+    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError>;
 }
 
 /// How a run ended.
@@ -54,11 +54,11 @@ pub struct Reporter {
 
 impl Reporter {
     /// Says that the run has begun, while it goes on.
-    pub(super) fn begin(job: Job, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+    pub(super) fn begin(target: Target, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
         let (report, next) = channel();
         let (sender, untold) = channel();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
-            if let Some(found) = work(&job, channels, &next) {
+            if let Some(found) = work(&target, channels, &next) {
                 // Who waited may have given up.
                 let _nobody_waits = sender.send(found);
             }
@@ -81,10 +81,10 @@ impl Reporter {
 }
 
 /// Reports the beginning, and the end when it comes. Without an end there is nobody to answer to.
-fn work(job: &Job, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> Option<Untold> {
+fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> Option<Untold> {
     let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
     for mut channel in channels {
-        let came = channel.begin(job);
+        let came = channel.begin(target);
         begun.push((channel, came));
     }
     let report = next.recv().ok()?;
@@ -93,7 +93,7 @@ fn work(job: &Job, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> 
     for (mut channel, came) in begun {
         let came = match came {
             Err(error) if is_denied(&error) => Err(error),
-            Ok(()) | Err(_) => channel.end(job, &report),
+            Ok(()) | Err(_) => channel.end(target, &report),
         };
         match came {
             Ok(()) => {}
@@ -134,10 +134,10 @@ mod tests {
 
     fn reported(server: &Server) -> Untold {
         let transport = Transport::default().pause(Pauses::default().pause());
-        let job = Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
+        let target = Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
             vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
-        let reporter = Reporter::begin(job, channels).unwrap();
+        let reporter = Reporter::begin(target, channels).unwrap();
         reporter.end(Report { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
     }
 
@@ -218,8 +218,8 @@ mod tests {
         let server = Server::start();
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
-        let job = Job::in_test(Api::new(&server.address(), None, Transport::default()));
-        let reporter = Reporter::begin(job, vec![Box::new(Status)]).unwrap();
+        let target = Target::in_test(Api::new(&server.address(), None, Transport::default()));
+        let reporter = Reporter::begin(target, vec![Box::new(Status)]).unwrap();
         let report = Report { digest: succeeding().digest(), annotations: vec![] };
         let untold = reporter.end(report, Duration::from_millis(200));
         assert_eq!(untold.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::api::ApiError;
-use super::job::Job;
 use super::reporter::{Channel, Report};
+use super::target::Target;
 use crate::base::text::one_line;
 use crate::report::Outcome;
 use crate::report::digest::Digest;
@@ -24,25 +24,25 @@ impl Channel for Status {
         "statuses: write"
     }
 
-    fn begin(&mut self, job: &Job) -> Result<(), ApiError> {
-        set(job, "pending", "running", job.url())
+    fn begin(&mut self, target: &Target) -> Result<(), ApiError> {
+        set(target, "pending", "running", target.url())
     }
 
-    fn end(&mut self, job: &Job, report: &Report) -> Result<(), ApiError> {
-        set(job, state(&report.digest), &description(&report.digest), job.url())
+    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
+        set(target, state(&report.digest), &description(&report.digest), target.url())
     }
 }
 
 /// Sets the status of the commit of a job.
-pub(super) fn set(job: &Job, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
+pub(super) fn set(target: &Target, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
     let body = json!({
         "state": state,
-        "context": job.context(),
+        "context": target.context(),
         "description": one_line(description, MAX_DESCRIPTION),
         "target_url": url,
     });
     // A second one with the same words takes the place of the first.
-    job.api().post_again::<Value>(&job.path(&format!("/statuses/{}", job.sha())), &body).map(drop)
+    target.api().post_again::<Value>(&target.path(&format!("/statuses/{}", target.sha())), &body).map(drop)
 }
 
 /// Returns the state that a run comes to.
@@ -90,9 +90,9 @@ mod tests {
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
 
-    fn job(server: &Server, pauses: &Pauses) -> Job {
+    fn target(server: &Server, pauses: &Pauses) -> Target {
         let transport = Transport::default().pause(pauses.pause());
-        Job::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn answer(status: u16) -> Mock {
@@ -116,7 +116,7 @@ mod tests {
     fn check(digest: Digest, state: &str, description: &str) {
         let server = Server::start();
         server.mount(answer(201));
-        assert_eq!(Status.end(&job(&server, &Pauses::none()), &report(digest)), Ok(()));
+        assert_eq!(Status.end(&target(&server, &Pauses::none()), &report(digest)), Ok(()));
         let body = json!({
             "state": state,
             "context": "ll-loop/fix-types",
@@ -165,7 +165,7 @@ mod tests {
         let server = Server::start();
         server.mount(answer(201));
         let text = format!("failure: {}", "é🦀".repeat(100));
-        set(&job(&server, &Pauses::none()), "failure", &text, "https://x").unwrap();
+        set(&target(&server, &Pauses::none()), "failure", &text, "https://x").unwrap();
         let sent = server.received()[0].1["description"].as_str().unwrap().to_owned();
         assert_eq!(sent.chars().count(), MAX_DESCRIPTION);
         assert!(text.starts_with(sent.trim_end_matches('…')), "{sent}");
@@ -178,13 +178,13 @@ mod tests {
         let limited = ResponseTemplate::new(403).insert_header("retry-after", "2");
         server.mount(Mock::given(method("POST")).respond_with(limited).up_to_n_times(1));
         server.mount(answer(201));
-        assert_eq!(Status.begin(&job(&server, &pauses)), Ok(()));
+        assert_eq!(Status.begin(&target(&server, &pauses)), Ok(()));
         assert_eq!(server.requests(), 3);
         assert!(pauses.seconds().contains(&Duration::from_secs(2).as_secs()), "{:?}", pauses.seconds());
 
         let server = Server::start();
         server.mount(answer(403));
-        let error = Status.begin(&job(&server, &Pauses::none())).unwrap_err();
+        let error = Status.begin(&target(&server, &Pauses::none())).unwrap_err();
         assert!(matches!(error, ApiError::Denied { .. }), "{error}");
         assert_eq!(server.requests(), 1);
     }

@@ -23,6 +23,7 @@ use crate::process::git::Git;
 use crate::run::clock::Clock;
 
 use super::claim;
+use super::git;
 use super::prepare::{Prepared, prepare, refused};
 use super::resume::{choose, never_began};
 use super::sub_loops;
@@ -55,7 +56,7 @@ pub(in crate::cli) fn bundle(args: &BundleArgs, env: &Env, output: &Output) -> R
 
 /// Returns the commit of the checkout.
 pub(super) fn commit(prepared: &Prepared, env: &Env) -> Option<String> {
-    let git = Git::new(&prepared.located.root, env.all().clone());
+    let git = git::at(&prepared.located.root, env);
     git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok()
 }
 
@@ -79,7 +80,7 @@ pub(super) struct Bundler {
 impl Bundler {
     pub(super) fn new(env: &Env, prepared: &Prepared, territory: &Territory, redactor: &Redactor) -> Self {
         let root = &prepared.located.root;
-        let git = Git::new(root, env.all().clone());
+        let git = git::at(root, env);
         let mut texts = sub_loops::texts(&prepared.loaded.sources);
         texts.extend(prepared.library.texts());
         texts.sort();

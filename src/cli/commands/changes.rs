@@ -15,7 +15,7 @@ use crate::process::git::Git;
 use crate::report::digest::NotRun;
 
 use super::claim;
-use super::git::{changed, is_ours, without_repository};
+use super::git::{self, changed, is_ours};
 use super::prepare::Prepared;
 
 /// The word for the base of the event.
@@ -78,9 +78,7 @@ struct Base {
 
 impl Repository {
     fn of(prepared: &Prepared, env: &Env) -> Result<Self, CliError> {
-        let mut env = without_repository(env.all().clone());
-        env.insert("GIT_LITERAL_PATHSPECS".to_owned(), "1".to_owned());
-        let git = Git::new(&prepared.located.root, env);
+        let git = git::at(&prepared.located.root, env).with("GIT_LITERAL_PATHSPECS", "1");
         let top = git.line(&["rev-parse", "--show-toplevel"]).map_err(|why| {
             CliError::invalid(format!("`--changed-since` needs a git repository: {why}"))
                 .help("leave it out, and the loop is run whatever changed")

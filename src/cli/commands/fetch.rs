@@ -2,19 +2,25 @@
 //! otherwise, and only what the repository's own code made.
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
-    self, Found, Origin, PREFIX, Repository, latest, named, newest, of_run, origin, repository_id,
+    self, Found, Origin, PREFIX, latest, named, newest, of_run, origin, repository_id,
 };
 use crate::ci::github::fault::ArtifactError;
+use crate::ci::github::repository::Repository;
 use crate::ci::github::results::{Downloaded, Results, check_name};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
+
+use super::run::absolute;
 
 /// The most bytes of a zip file that is fetched.
 const MAX_ZIP: u64 = 4 << 30;
@@ -33,6 +39,22 @@ pub(super) struct Asked<'a> {
     pub(super) allow_untrusted: bool,
     pub(super) env: &'a Env,
     pub(super) output: &'a Output,
+}
+
+/// Something that was named by a path or as an artifact, and is on this machine now.
+pub(super) struct Local {
+    pub(super) path: PathBuf,
+    /// What people know it by.
+    pub(super) shown: String,
+    /// What was fetched goes with it.
+    _zip: Option<NamedTempFile>,
+}
+
+impl Local {
+    /// Takes a path as it is.
+    pub(super) fn path(text: &str) -> Self {
+        Self { path: absolute(Path::new(text)), shown: text.to_owned(), _zip: None }
+    }
 }
 
 /// Returns what an artifact is called in the place of a path: `run:ID`, `run:latest`, or the name after `artifact:`.
@@ -87,14 +109,26 @@ impl Asked<'_> {
         Ok((name, fetched))
     }
 
+    /// Fetches the artifact into a file that is there for as long as what is returned.
+    pub(super) fn local(&self) -> Result<Local, CliError> {
+        let mut zip = NamedTempFile::new()
+            .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
+        let (name, _) = self.fetch(zip.as_file_mut())?;
+        let path = zip.path().to_owned();
+        Ok(Local { path, shown: format!("the artifact {name}"), _zip: Some(zip) })
+    }
+
     /// Returns the repository that is asked, and a client for it.
-    pub(super) fn remote(&self) -> Result<(Api, String), CliError> {
+    pub(super) fn remote(&self) -> Result<(Api, Repository), CliError> {
         let repository = self.repository.or_else(|| self.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
             CliError::invalid("no repository is named")
                 .help("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
         })?;
+        let repository = Repository::parse(repository).ok_or_else(|| {
+            CliError::invalid(format!("`{repository}` is no repository")).help("write `OWNER/NAME`")
+        })?;
         let api = Api::from_env(&self.env.lookup(), self.env.token().map(str::to_owned));
-        Ok((api.map_err(|error| self.failed(&error.into()))?, repository.to_owned()))
+        Ok((api.map_err(|error| self.failed(&error.into()))?, repository))
     }
 
     fn failed(&self, error: &ArtifactError) -> CliError {
@@ -137,16 +171,13 @@ impl Asked<'_> {
     /// Fetches an artifact through the REST API.
     fn elsewhere(&self, wanted: &Wanted<'_>, zip: &mut File) -> Result<(String, Downloaded), CliError> {
         let (api, repository) = self.remote()?;
-        let parsed = Repository::parse(&repository).ok_or_else(|| {
-            CliError::invalid(format!("`{repository}` is no repository")).help("write `OWNER/NAME`")
-        })?;
         let here = self.env.get("GITHUB_REPOSITORY");
-        let own = self.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository));
+        let own = self.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository.to_string()));
         let own = match own.and_then(|id| id.parse().ok()) {
             Some(id) => id,
-            None => repository_id(&api, &parsed).map_err(|error| self.failed(&error))?,
+            None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
         };
-        let found = self.find(wanted, &api, &parsed, own).map_err(|error| self.failed(&error))?;
+        let found = self.find(wanted, &api, &repository, own).map_err(|error| self.failed(&error))?;
         // What this run itself made is as good as the rest of it.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
         match origin(&found, Some(own)) {
@@ -161,7 +192,7 @@ impl Asked<'_> {
                 return Err(CliError::invalid(message).help(help));
             }
         }
-        let fetched = artifacts::download(&api, &parsed, &found, zip, MAX_ZIP);
+        let fetched = artifacts::download(&api, &repository, &found, zip, MAX_ZIP);
         Ok((found.name, fetched.map_err(|error| self.failed(&error))?))
     }
 

@@ -1,8 +1,11 @@
 //! What git is told about where we are, and what of its answers is about our own files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use crate::cli::env::Env;
 use crate::definition::load::DIRECTORY;
+use crate::process::git::Git;
 
 /// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
 const REPOSITORY: [&str; 7] = [
@@ -17,6 +20,11 @@ const REPOSITORY: [&str; 7] = [
 
 /// What ll-loop itself writes into `.loops`.
 const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
+
+/// Calls git in a directory: about the repository that the directory is in, and no other.
+pub(super) fn at(directory: &Path, env: &Env) -> Git {
+    Git::new(directory, without_repository(env.all().clone()))
+}
 
 /// Returns an environment in which git finds the repository by its directory alone.
 pub(super) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -5,7 +5,7 @@
 use std::io::{self, Write as _};
 
 use crate::ci::github::dispatch::{Link, Next};
-use crate::ci::{Provider, Subject, Wanted};
+use crate::ci::{Provider, Subject, Telling, Wanted};
 use crate::cli::args::{ChainArgs, ContinueArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -51,7 +51,8 @@ pub(super) fn start(
     link: Option<Link>,
     output: &Output,
 ) -> Next {
-    let (next, warning) = provider.go_on(&env.lookup(), env.token(), wanted, subject, link);
+    let telling = Telling { env: &env.lookup(), token: env.token(), wanted, subject };
+    let (next, warning) = provider.go_on(telling, link);
     if let Some(warning) = warning {
         output.warning(&warning);
     }

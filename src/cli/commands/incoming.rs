@@ -14,6 +14,7 @@ use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::github::lease::{Holder, Point, Taken, take};
+use crate::ci::github::repository::Repository;
 use crate::cli::args::ResumeArgs;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -23,10 +24,10 @@ use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
-use crate::process::git::Git;
 
 use super::bundle::{here, job};
 use super::fetch::{Asked, artifact, prefix};
+use super::git;
 use super::prepare::Prepared;
 use super::run::host;
 
@@ -43,7 +44,7 @@ pub(super) struct Incoming {
     /// How it began.
     pub(super) began: LoopStart,
     /// The repository on GitHub that it comes from: other jobs could go on with it as well.
-    remote: Option<(Api, String)>,
+    remote: Option<(Api, Repository)>,
 }
 
 impl Incoming {
@@ -61,10 +62,8 @@ impl Incoming {
             env,
             output,
         };
-        let mut zip = tempfile::NamedTempFile::new()
-            .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
-        let (name, _) = asked.fetch(zip.as_file_mut())?;
-        let incoming = Self::open(zip.path(), &format!("the artifact {name}"))?;
+        let local = asked.local()?;
+        let incoming = Self::open(&local.path, &local.shown)?;
         // Without a token nobody can be kept from it.
         let remote = env.token().map(|_| asked.remote()).transpose()?;
         Ok(Self { remote, ..incoming })
@@ -132,7 +131,7 @@ impl Incoming {
             ))
             .help("start a new one with `ll-loop run`"));
         }
-        let git = Git::new(&self.root, env.all().clone());
+        let git = git::at(&self.root, env);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, env))
             && *theirs != ours
             && !accept
@@ -186,7 +185,7 @@ impl Incoming {
             }
         }
         // What is refused anyhow is not taken from another job.
-        let git = Git::new(&prepared.located.root, env.all().clone());
+        let git = git::at(&prepared.located.root, env);
         if let Some(saved) = &self.manifest.tree
             && let Err(error) = tree::check(&git, saved)
             && !(accept && matches!(error, RestoreError::Missing(_)))
@@ -211,24 +210,7 @@ impl Incoming {
         output.talk(&format!("took over {instance} from {}{job}\n", self.shown));
         Ok(())
     }
-}
 
-pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
-    let refused = CliError::invalid(format!("cannot use the bundle {shown}: {error}"));
-    match error {
-        OpenError::Io(_) => refused,
-        OpenError::NotABundle(_) => {
-            refused.help("a bundle is a file `<run>.llz` in the report directory of a run")
-        }
-        OpenError::Several(_) => refused.help("name the one that is meant"),
-        OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
-        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
-            refused.help("fetch it again from the job that wrote it; nothing was changed here")
-        }
-    }
-}
-
-impl Incoming {
     /// Takes the run for this job alone, where other jobs can get it as well.
     fn lease(&self, env: &Env, output: &Output) -> Result<(), CliError> {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
@@ -256,6 +238,21 @@ impl Incoming {
                 ));
                 Ok(())
             }
+        }
+    }
+}
+
+pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
+    let refused = CliError::invalid(format!("cannot use the bundle {shown}: {error}"));
+    match error {
+        OpenError::Io(_) => refused,
+        OpenError::NotABundle(_) => {
+            refused.help("a bundle is a file `<run>.llz` in the report directory of a run")
+        }
+        OpenError::Several(_) => refused.help("name the one that is meant"),
+        OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
+        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
+            refused.help("fetch it again from the job that wrote it; nothing was changed here")
         }
     }
 }

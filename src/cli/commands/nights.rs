@@ -1,10 +1,8 @@
 //! The nights of a maintain loop in CI: those before are read at the start, and this one is kept for the next.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-use tempfile::NamedTempFile;
 
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
@@ -19,8 +17,7 @@ use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
 
-use super::fetch::{Asked, artifact, prefix};
-use super::run::absolute;
+use super::fetch::{Asked, Local, artifact, prefix};
 
 /// How often a night is due in a scheduled job, when nobody says.
 const DAY: Duration = Duration::from_hours(24);
@@ -43,36 +40,23 @@ pub(super) fn warn_of_no_effect(args: &RunArgs, output: &Output) {
     }
 }
 
-/// A place with the nights before this one.
-pub(super) struct Previous {
-    path: PathBuf,
-    /// What was fetched goes with it.
-    _zip: Option<NamedTempFile>,
-}
-
-impl Previous {
-    /// Finds what the command line names: a path, or an artifact on GitHub. One that is not there makes this the first
-    /// night; that and anything else that goes wrong is no reason not to run.
-    pub(super) fn find(args: &RunArgs, name: &LoopName, env: &Env, output: &Output) -> Option<Self> {
-        let text = args.previous.as_deref()?;
-        let Some(what) = artifact(text) else {
-            return Some(Self { path: absolute(Path::new(text)), _zip: None });
-        };
-        let allow_untrusted = args.manner.allow_untrusted;
-        let prefix = prefix(name);
-        let asked =
-            Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, env, output };
-        let mut zip = NamedTempFile::new().ok()?;
-        match asked.fetch(zip.as_file_mut()) {
-            Ok(_) => Some(Self { path: zip.path().to_owned(), _zip: Some(zip) }),
-            Err(error) if error.exit_code() == exit::ABSENT => {
-                output.talk(&format!("{}: this is the first night\n", error.message()));
-                None
-            }
-            Err(error) => {
-                output.warning(&format!("the nights before this one are not known: {}", error.message()));
-                None
-            }
+/// Finds the nights before this one where the command line says: a path, or an artifact on GitHub. One that is not there
+/// makes this the first night; that and anything else that goes wrong is no reason not to run.
+pub(super) fn previous(args: &RunArgs, name: &LoopName, env: &Env, output: &Output) -> Option<Local> {
+    let text = args.previous.as_deref()?;
+    let Some(what) = artifact(text) else { return Some(Local::path(text)) };
+    let allow_untrusted = args.manner.allow_untrusted;
+    let prefix = prefix(name);
+    let asked = Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, env, output };
+    match asked.local() {
+        Ok(local) => Some(local),
+        Err(error) if error.exit_code() == exit::ABSENT => {
+            output.talk(&format!("{}: this is the first night\n", error.message()));
+            None
+        }
+        Err(error) => {
+            output.warning(&format!("the nights before this one are not known: {}", error.message()));
+            None
         }
     }
 }
@@ -86,7 +70,7 @@ pub(super) fn due(args: &RunArgs, env: &Env) -> Option<Duration> {
 /// Reads the nights before this one from where they were asked for, or else from what this machine kept. What cannot
 /// be used is no reason not to run.
 pub(super) fn before(
-    previous: Option<&Previous>,
+    previous: Option<&Local>,
     every: Option<Duration>,
     (files, name): (&RunFiles, &LoopName),
     now: Timestamp,

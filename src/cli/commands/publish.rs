@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
-use crate::ci::{Provider, Subject, Wanted};
+use crate::ci::{Provider, Subject, Telling, Wanted};
 use crate::cli::args::{CommitArgs, Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
@@ -97,7 +97,9 @@ impl Publication {
             directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
         };
         let wanted = Wanted { check: args.check, comment: args.comment, ..wanted(&args.commit, env) };
-        let (reporter, warnings) = self.provider.report(&env.lookup(), env.token(), &wanted, &subject);
+        let (env, token) = (&env.lookup(), env.token());
+        let telling = Telling { env, token, wanted: &wanted, subject: &subject };
+        let (reporter, warnings) = self.provider.report(telling);
         for warning in warnings {
             output.warning(&warning);
         }

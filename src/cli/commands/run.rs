@@ -49,7 +49,7 @@ use super::bundle::{self, Bundler};
 use super::changes;
 use super::claim;
 use super::go_on;
-use super::nights::{self, Before, Previous};
+use super::nights::{self, Before};
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::{self, Publication};
 use super::session;
@@ -94,7 +94,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
     let in_ci = matches!(face, Face::Ci(_));
     let is_night = in_ci && prepared.machine.maintain.is_some();
     let previous = if is_night {
-        Previous::find(args, &prepared.machine.name, env, output)
+        nights::previous(args, &prepared.machine.name, env, output)
     } else {
         nights::warn_of_no_effect(args, output);
         None

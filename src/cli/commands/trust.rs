@@ -7,9 +7,8 @@ use crate::ci::github::event::{Event, short};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::definition::load::{self, DIRECTORY};
-use crate::process::git::Git;
 
-use super::git::{changed, without_repository};
+use super::git::{self, changed};
 use super::prepare::Prepared;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
@@ -33,7 +32,7 @@ pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -
 
 fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
     let root = &prepared.located.root;
-    let git = Git::new(root, without_repository(env.all().clone()));
+    let git = git::at(root, env);
     let head = match git.line(&["rev-parse", "--verify", "HEAD^{commit}"]) {
         Ok(head) => head,
         Err(why) => return Some(format!("what is checked out in {} cannot be told: {why}", root.display())),

@@ -12,7 +12,7 @@ use crate::cli::output::Output;
 use crate::journal::files::RunFiles;
 use crate::process::git::Git;
 
-use super::git::without_repository;
+use super::git::{self, without_repository};
 
 /// A working tree that there will be, or is.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Worktree {
 impl Worktree {
     /// Says where the working tree of a run will be, and changes nothing yet.
     pub(super) fn plan(home: &Path, files: &RunFiles, env: &Env) -> Result<Self, CliError> {
-        let git = Git::new(home, without_repository(env.all().clone()));
+        let git = git::at(home, env);
         let advice = "make one with `git init` and a first commit, or run without `--worktree`";
         let prefix = git.line(&["rev-parse", "--show-prefix"]).map_err(|why| {
             CliError::invalid(format!("`--worktree` needs a git repository: {why}")).help(advice)

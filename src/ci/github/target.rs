@@ -3,18 +3,19 @@
 use super::Flavour;
 use super::api::{Api, ApiError};
 use super::event::Event;
+use super::repository::Repository;
 use crate::base::text::one_line;
-use crate::ci::{Lookup, Subject, Wanted};
+use crate::ci::{Subject, Telling};
 
 /// GitHub takes longer names, and nobody reads them.
 const MAX_CONTEXT: usize = 200;
 
-/// A job whose run is reported.
+/// Where a run is reported, and as what.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct Target {
     api: Api,
     flavour: Flavour,
-    repository: String,
+    repository: Repository,
     sha: String,
     is_told_its_commit: bool,
     pull_request: Option<u64>,
@@ -29,7 +30,7 @@ pub struct Job {
 
 /// Why nothing can be reported from here.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoJob {
+pub enum NoTarget {
     /// There is no token.
     #[error("there is no token: give it in `LL_TOKEN` or `GITHUB_TOKEN` (input `token`)")]
     Token,
@@ -44,20 +45,17 @@ pub enum NoJob {
     Network(ApiError),
 }
 
-impl Job {
+impl Target {
     /// Reads from the environment what is needed to report a run.
     pub(super) fn new(
         flavour: Flavour,
-        env: Lookup<'_>,
-        token: Option<&str>,
-        wanted: &Wanted,
-        subject: &Subject,
-    ) -> Result<Self, NoJob> {
-        let token = token.ok_or(NoJob::Token)?;
-        let repository =
-            env("GITHUB_REPOSITORY").filter(|name| is_repository(name)).ok_or(NoJob::Repository)?;
+        Telling { env, token, wanted, subject }: Telling<'_>,
+    ) -> Result<Self, NoTarget> {
+        let token = token.ok_or(NoTarget::Token)?;
+        let repository = env("GITHUB_REPOSITORY").and_then(|name| Repository::parse(&name));
+        let repository = repository.ok_or(NoTarget::Repository)?;
         let event = Event::read(env);
-        let sha = wanted.sha.clone().or(event.sha).ok_or(NoJob::Commit(event.name))?;
+        let sha = wanted.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
         let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
         // Gitea and Forgejo count the runs of a repository in the addresses of their pages.
         let run = match flavour {
@@ -66,7 +64,7 @@ impl Job {
         };
         let server = server.trim_end_matches('/');
         Ok(Self {
-            api: Api::from_env(env, Some(token.to_owned())).map_err(NoJob::Network)?,
+            api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
             flavour,
             run: env("GITHUB_RUN_ID").unwrap_or_default(),
             url: format!("{server}/{repository}/actions/runs/{}", run.unwrap_or_default()),
@@ -91,7 +89,7 @@ impl Job {
 
     /// Returns the path of something in the repository.
     pub(super) fn path(&self, below: &str) -> String {
-        format!("/repos/{}{below}", self.repository)
+        self.repository.path(below)
     }
 
     pub(super) fn sha(&self) -> &str {
@@ -171,32 +169,23 @@ impl Job {
 
 /// Returns the file in `octo/project/.github/workflows/fix.yml@refs/heads/main`. A workflow of another repository
 /// cannot be dispatched here.
-fn workflow(name: &str, repository: &str) -> Option<String> {
+fn workflow(name: &str, repository: &Repository) -> Option<String> {
     let (file, _) = name.split_once('@')?;
     let (place, file) = file.rsplit_once('/')?;
-    let is_ours =
-        place.strip_suffix("/.github/workflows").is_some_and(|of| of.eq_ignore_ascii_case(repository));
+    let is_ours = place
+        .strip_suffix("/.github/workflows")
+        .is_some_and(|of| of.eq_ignore_ascii_case(&repository.to_string()));
     (is_ours && !file.is_empty()).then(|| file.to_owned())
 }
 
-/// It becomes part of addresses.
-fn is_repository(name: &str) -> bool {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && !matches!(part, "." | "..")
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-    };
-    name.split_once('/').is_some_and(|(owner, name)| is_part(owner) && is_part(name))
-}
-
 #[cfg(test)]
-impl Job {
+impl Target {
     /// Makes the job in which `fix-types` runs on the pull request 7.
     pub(super) fn in_test(api: Api) -> Self {
         Self {
             api,
             flavour: Flavour::Github,
-            repository: "octo/project".to_owned(),
+            repository: Repository::parse("octo/project").expect("it is a name"),
             sha: "2".repeat(40),
             is_told_its_commit: false,
             pull_request: Some(7),
@@ -235,10 +224,11 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ci::Wanted;
 
     const SHA: &str = "1111111111111111111111111111111111111111";
 
-    fn job(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted) -> Result<Job, NoJob> {
+    fn target(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted) -> Result<Target, NoTarget> {
         let usual = [
             ("GITHUB_REPOSITORY", "octo/project"),
             ("GITHUB_EVENT_NAME", "push"),
@@ -253,14 +243,14 @@ mod tests {
             all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let subject = Subject { loop_name: "main".to_owned(), ..Subject::default() };
-        Job::new(flavour, &env, Some("ghs_x"), wanted, &subject)
+        Target::new(flavour, Telling { env: &env, token: Some("ghs_x"), wanted, subject: &subject })
     }
 
     #[track_caller]
     fn check(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted, expected: (&str, &str, &str)) {
-        let job = job(flavour, more, wanted).unwrap();
-        assert_eq!((job.sha(), job.context(), job.url()), expected);
-        assert_eq!(job.url_of(99), "https://github.com/octo/project/actions/runs/99");
+        let target = target(flavour, more, wanted).unwrap();
+        assert_eq!((target.sha(), target.context(), target.url()), expected);
+        assert_eq!(target.url_of(99), "https://github.com/octo/project/actions/runs/99");
     }
 
     #[test]
@@ -280,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_workflow_is_one_of_this_repository() {
-        let of = |name| workflow(name, "octo/project");
+        let of = |name| workflow(name, &Repository::parse("octo/project").unwrap());
         assert_eq!(of("Octo/project/.github/workflows/a b.yml@refs/heads/main").as_deref(), Some("a b.yml"));
         assert_eq!(of("other/project/.github/workflows/a.yml@refs/heads/main"), None);
         assert_eq!(of("octo/project/.github/workflows/@refs/heads/main"), None);
@@ -290,17 +280,18 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let wanted = Wanted::default();
-        let failed = |more: &[(&str, &str)]| job(Flavour::Github, more, &wanted).unwrap_err();
+        let failed = |more: &[(&str, &str)]| target(Flavour::Github, more, &wanted).unwrap_err();
         assert_eq!(
             failed(&[("GITHUB_EVENT_NAME", "pull_request")]),
-            NoJob::Commit("pull_request".to_owned())
+            NoTarget::Commit("pull_request".to_owned())
         );
         for name in ["", "project", "../../user", "octo/project/..", "octo/a b"] {
-            assert_eq!(failed(&[("GITHUB_REPOSITORY", name)]), NoJob::Repository, "{name}");
+            assert_eq!(failed(&[("GITHUB_REPOSITORY", name)]), NoTarget::Repository, "{name}");
         }
-        assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoJob::Network(_)));
+        assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoTarget::Network(_)));
         let subject = Subject::default();
-        let without = Job::new(Flavour::Github, &|_| None, None, &wanted, &subject);
-        assert_eq!(without.unwrap_err(), NoJob::Token);
+        let nobody = Telling { env: &|_| None, token: None, wanted: &wanted, subject: &subject };
+        let without = Target::new(Flavour::Github, nobody);
+        assert_eq!(without.unwrap_err(), NoTarget::Token);
     }
 }
