@@ -3,6 +3,7 @@
 pub mod decode;
 pub mod diagnostic;
 pub mod escape;
+pub mod format;
 pub mod name;
 pub mod node;
 pub mod path;

@@ -15,7 +15,7 @@ pub mod tree;
 /// The ending of a bundle's file name.
 pub const EXTENSION: &str = "llz";
 
-/// The names of files in a bundle.
+/// The names of files in a bundle; those of the journal, the state and the log are also those in a report directory.
 pub(crate) mod names {
     pub(crate) const MANIFEST: &str = "manifest.json";
     pub(crate) const JOURNAL: &str = "events.jsonl";

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use crate::base::format::{self, Unfit};
 use crate::base::text::{hex, one_line};
 
 use super::manifest::{Entry, Manifest, SCHEMA};
@@ -51,7 +52,7 @@ pub enum OpenError {
     #[error("a later version of ll-loop wrote it (format {found}; this one knows {SCHEMA})")]
     Newer {
         /// The version of its format.
-        found: u32,
+        found: u64,
     },
     /// It would take too much.
     #[error("it is too large: {0}")]
@@ -98,8 +99,7 @@ pub fn locate(path: &Path, scratch: &Path, limits: &Limits) -> Result<PathBuf, O
         };
     }
     let mut archive = archive(path)?;
-    let names = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
-    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let names = entries(&archive)?;
     if names.iter().any(|name| name == names::MANIFEST) {
         return Ok(path.to_owned());
     }
@@ -144,6 +144,12 @@ fn is_bundle(path: &Path) -> bool {
 pub(super) fn archive(path: &Path) -> Result<ZipArchive<io::BufReader<fs::File>>, OpenError> {
     let file = io::BufReader::new(fs::File::open(path)?);
     ZipArchive::new(file).map_err(|error| refused(error, OpenError::NotABundle))
+}
+
+/// Returns the names of what is in an archive.
+pub(super) fn entries<R: Read + Seek>(archive: &ZipArchive<R>) -> Result<Vec<String>, OpenError> {
+    let names = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
+    Ok(names.collect::<Result<_, _>>()?)
 }
 
 /// A bundle whose manifest was read, and whose list of files agrees with it.
@@ -271,13 +277,10 @@ fn manifest<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<Manifest, Ope
     archive.by_name(names::MANIFEST)?.take(MOST_MANIFEST).read_to_end(&mut bytes).map_err(ZipError::Io)?;
     let not_read = |error: serde_json::Error| OpenError::Damaged(format!("{}: {error}", names::MANIFEST));
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(not_read)?;
-    // Before its other fields: a later version may have others.
-    match value["schema"].as_u64() {
-        Some(schema) if schema > u64::from(SCHEMA) => {
-            Err(OpenError::Newer { found: u32::try_from(schema).unwrap_or(u32::MAX) })
-        }
-        Some(_) => serde_json::from_value(value).map_err(not_read),
-        None => Err(OpenError::Damaged(format!("{}: it has no `schema`", names::MANIFEST))),
+    match format::check(&value, SCHEMA) {
+        Ok(()) => serde_json::from_value(value).map_err(not_read),
+        Err(Unfit::Newer(found)) => Err(OpenError::Newer { found }),
+        Err(Unfit::Unknown) => Err(OpenError::Damaged(format!("{}: it has no `schema`", names::MANIFEST))),
     }
 }
 

@@ -10,7 +10,7 @@ use zip::result::ZipError;
 use crate::base::text::one_line;
 
 use super::names;
-use super::open::{Bundle, Limits, OpenError, archive, locate};
+use super::open::{Bundle, Limits, OpenError, archive, entries, locate};
 
 /// What a zip file begins with.
 const ZIP: &[u8] = b"PK";
@@ -63,8 +63,7 @@ fn of_artifact<R: Read + Seek>(
     if archive.index_for_name(names::MANIFEST).is_some() {
         return Ok(None);
     }
-    let all = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
-    let all: Vec<String> = all.collect::<Result<_, _>>()?;
+    let all = entries(archive)?;
     let found: Vec<&String> = all.iter().filter(|entry| entry.rsplit('/').next() == Some(name)).collect();
     match found.as_slice() {
         [] => Ok(None),

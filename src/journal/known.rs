@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::base::format::{self, Unfit};
 use crate::base::time::Timestamp;
 use crate::engine::outcome::Outcome;
 
@@ -204,10 +205,13 @@ pub fn state_problem(run: &KnownRun) -> Option<String> {
 
 /// Compares the copy with the journal. The copy may be one batch of events behind, but never ahead.
 fn disagreement(state: &Value, instance: &str, ends: &Ends, status: Status) -> Option<String> {
-    let Some(schema) = state["schema"].as_u64() else { return Some("it has no `schema`".to_owned()) };
-    if schema > u64::from(snapshot::SCHEMA) {
-        let ours = snapshot::SCHEMA;
-        return Some(format!("a later version wrote it (schema {schema}; this one knows {ours})"));
+    match format::check(state, snapshot::SCHEMA) {
+        Ok(()) => {}
+        Err(Unfit::Unknown) => return Some("it has no `schema`".to_owned()),
+        Err(Unfit::Newer(schema)) => {
+            let ours = snapshot::SCHEMA;
+            return Some(format!("a later version wrote it (schema {schema}; this one knows {ours})"));
+        }
     }
     if state["instance"].as_str() != Some(instance) {
         return Some("it is the state of another run".to_owned());

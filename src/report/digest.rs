@@ -83,6 +83,21 @@ pub struct Warning {
     pub message: String,
 }
 
+/// How a run ended, as far as those tell it apart who know no more than good, bad and broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndKind {
+    /// It succeeded.
+    Success,
+    /// There was no reason to run.
+    NotRun,
+    /// It goes on in a later run.
+    HandedOff,
+    /// It came to its end, and that is no success.
+    Failure,
+    /// It did not come to its end.
+    Error,
+}
+
 /// A part of a sentence, so that every format can set names in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -206,6 +221,26 @@ impl Digest {
             | Event::Stall { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
+        }
+    }
+
+    /// Returns the kind of end that the run came to.
+    pub fn end_kind(&self) -> EndKind {
+        match self.end().map(|end| end.outcome) {
+            Some(Outcome::Success) => EndKind::Success,
+            Some(Outcome::Handoff) => EndKind::HandedOff,
+            None if self.not_run().is_some() => EndKind::NotRun,
+            Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => {
+                EndKind::Failure
+            }
+            Some(
+                Outcome::Error
+                | Outcome::OverBudget
+                | Outcome::Unavailable
+                | Outcome::Timeout
+                | Outcome::Interrupted,
+            )
+            | None => EndKind::Error,
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::digest::Digest;
 use super::mends::MAX_STATES;
+use crate::base::format::{self, Unfit};
 use crate::base::name::{LoopName, StateName};
 use crate::base::text::{head, plural};
 use crate::base::time::{Timestamp, human};
@@ -99,12 +100,10 @@ impl History {
     pub fn read(bytes: &[u8], name: &LoopName) -> Result<Self, HistoryError> {
         let damaged = |error: serde_json::Error| HistoryError::Damaged(error.to_string());
         let value: Value = serde_json::from_slice(bytes).map_err(damaged)?;
-        // Before its other fields: a later version may have others.
-        match value["schema"].as_u64() {
-            Some(found) if found > u64::from(SCHEMA) => return Err(HistoryError::Newer { found }),
-            Some(_) => {}
-            None => return Err(HistoryError::Damaged("it has no `schema`".to_owned())),
-        }
+        format::check(&value, SCHEMA).map_err(|unfit| match unfit {
+            Unfit::Newer(found) => HistoryError::Newer { found },
+            Unfit::Unknown => HistoryError::Damaged("it has no `schema`".to_owned()),
+        })?;
         let Self { r#loop, nights, .. } = serde_json::from_value(value).map_err(damaged)?;
         if r#loop != *name {
             return Err(HistoryError::OfAnother(r#loop));

@@ -7,7 +7,7 @@ use super::reporter::{Channel, Report};
 use super::target::Target;
 use crate::base::text::one_line;
 use crate::report::Outcome;
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, EndKind};
 
 /// GitHub refuses longer descriptions.
 const MAX_DESCRIPTION: usize = 140;
@@ -47,20 +47,12 @@ pub(super) fn set(target: &Target, state: &str, description: &str, url: &str) ->
 
 /// Returns the state that a run comes to.
 fn state(digest: &Digest) -> &'static str {
-    match digest.end().map(|end| end.outcome) {
-        Some(Outcome::Success) => "success",
-        None if digest.not_run().is_some() => "success",
-        Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => "failure",
+    match digest.end_kind() {
+        EndKind::Success | EndKind::NotRun => "success",
+        EndKind::Failure => "failure",
         // Not decided: a later run will.
-        Some(Outcome::Handoff) => "pending",
-        Some(
-            Outcome::Error
-            | Outcome::OverBudget
-            | Outcome::Unavailable
-            | Outcome::Timeout
-            | Outcome::Interrupted,
-        )
-        | None => "error",
+        EndKind::HandedOff => "pending",
+        EndKind::Error => "error",
     }
 }
 

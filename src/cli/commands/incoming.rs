@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
+use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::bundle::place::{Standing, compare, place};
 use crate::bundle::tree::{self, RestoreError};
@@ -103,7 +104,7 @@ impl Incoming {
         let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
         let ends =
-            ends::ends(&unpacked.path().join("events.jsonl")).map_err(|error| unusable(error.into()))?;
+            ends::ends(&unpacked.path().join(names::JOURNAL)).map_err(|error| unusable(error.into()))?;
         let is_the_same = |start: &LoopStart| start.run_id == instance && start.source.file == file;
         let began = ends.start.map(|(_, start)| start).filter(is_the_same);
         let began =
@@ -194,7 +195,7 @@ impl Incoming {
         }
         self.lease(env, output)?;
         if let Some(saved) = &self.manifest.tree {
-            let objects = self.unpacked.path().join("tree.bundle");
+            let objects = self.unpacked.path().join(names::TREE);
             let objects = objects.exists().then_some(objects.as_path());
             match tree::restore(&git, saved, objects) {
                 Ok(()) => {}

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::bundle::names;
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
 use crate::ci::{Provider, Subject, Telling, Wanted};
@@ -221,7 +222,7 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
     }
     // One directory with everything is what gets uploaded; links cost nothing where they work.
     for (file, name) in
-        [(files.journal(), "events.jsonl"), (files.state(), "state.json"), (files.log(), "output.log")]
+        [(files.journal(), names::JOURNAL), (files.state(), names::STATE), (files.log(), names::LOG)]
     {
         let copy = directory.join(name);
         if file.exists() {

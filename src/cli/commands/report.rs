@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::ci::Provider;
 use crate::cli::args::RenderArgs;
@@ -54,7 +55,7 @@ fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
     let limits = Limits::default();
     let path = open::locate(path, found.path(), &limits)?;
     Bundle::open(&path, &limits)?.extract(unpacked.path())?;
-    read(&unpacked.path().join("events.jsonl")).map_err(|error| OpenError::Damaged(error.to_string()))
+    read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
 }
 
 fn read(journal: &Path) -> Result<Digest, reader::ReadError> {

@@ -9,8 +9,7 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use crate::base::name::StateName;
 use crate::base::text::{one_line, plain, plural};
 use crate::base::time::Timestamp;
-use crate::engine::outcome::Outcome;
-use crate::report::digest::{Digest, StateCount};
+use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::step::{Standing, Step};
 
 /// Bytes of XML per case.
@@ -162,21 +161,11 @@ fn repeats(failed: &[&Step], budget: &mut Budget) -> Vec<TestRerun> {
 
 fn outcome_case(digest: &Digest) -> TestCase {
     let sentence = digest.sentence();
-    let mut status = match digest.end().map(|end| end.outcome) {
-        Some(Outcome::Success) => TestCaseStatus::success(),
-        Some(Outcome::Handoff) => TestCaseStatus::skipped(),
-        None if digest.not_run().is_some() => TestCaseStatus::skipped(),
-        Some(Outcome::Failure | Outcome::Exhausted | Outcome::Stopped | Outcome::Blocked) => {
-            TestCaseStatus::non_success(NonSuccessKind::Failure)
-        }
-        Some(
-            Outcome::Error
-            | Outcome::OverBudget
-            | Outcome::Unavailable
-            | Outcome::Timeout
-            | Outcome::Interrupted,
-        )
-        | None => TestCaseStatus::non_success(NonSuccessKind::Error),
+    let mut status = match digest.end_kind() {
+        EndKind::Success => TestCaseStatus::success(),
+        EndKind::HandedOff | EndKind::NotRun => TestCaseStatus::skipped(),
+        EndKind::Failure => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        EndKind::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
     let counts =
@@ -263,6 +252,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::outcome::Outcome;
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, succeeding};
 
