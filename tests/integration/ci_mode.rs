@@ -11,20 +11,7 @@ pub(crate) fn timeless(text: &str) -> String {
 }
 
 fn on_github(text: &str) -> Project {
-    let project = Project::with_loop(text);
-    let root = project.path().to_string_lossy().into_owned();
-    project.write("out", "");
-    project.write("summary", "");
-    project
-        .env("CI", "true")
-        .env("GITHUB_ACTIONS", "true")
-        .env("GITHUB_OUTPUT", format!("{root}/out"))
-        .env("GITHUB_STEP_SUMMARY", format!("{root}/summary"))
-        .env("GITHUB_WORKSPACE", root)
-        .env("GITHUB_RUN_ID", "77")
-        .env("GITHUB_RUN_ATTEMPT", "2")
-        .env("GITHUB_JOB", "check")
-        .env("NO_COLOR", "1")
+    Project::with_loop(text).in_github_job().env("GITHUB_RUN_ID", "77").env("GITHUB_RUN_ATTEMPT", "2")
 }
 
 /// Reads a file of heredocs as the runner does; of two values the later one counts.

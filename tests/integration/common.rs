@@ -52,6 +52,20 @@ impl Project {
         self
     }
 
+    /// Puts the project into a job of GitHub Actions, whose outputs are in `out` and whose summary is in `summary`.
+    pub(crate) fn in_github_job(self) -> Self {
+        let root = self.path().to_string_lossy().into_owned();
+        self.file("out", "")
+            .file("summary", "")
+            .env("CI", "true")
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_OUTPUT", format!("{root}/out"))
+            .env("GITHUB_STEP_SUMMARY", format!("{root}/summary"))
+            .env("GITHUB_WORKSPACE", root)
+            .env("GITHUB_JOB", "check")
+            .env("NO_COLOR", "1")
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }

@@ -60,10 +60,8 @@ impl Github {
 
     /// Puts a project into a job of this GitHub.
     pub(crate) fn job(&self, project: Project) -> Project {
-        let root = project.path().to_string_lossy().into_owned();
         project
-            .env("CI", "true")
-            .env("GITHUB_ACTIONS", "true")
+            .in_github_job()
             .env("GITHUB_API_URL", self.server.uri())
             .env("GITHUB_SERVER_URL", "https://github.com")
             .env("GITHUB_REPOSITORY", "octo/project")
@@ -71,13 +69,8 @@ impl Github {
             .env("GITHUB_SHA", SHA)
             .env("GITHUB_REF", "refs/heads/main")
             .env("GITHUB_WORKFLOW_REF", "octo/project/.github/workflows/fix.yml@refs/heads/main")
-            .env("GITHUB_OUTPUT", format!("{root}/out"))
-            .env("GITHUB_STEP_SUMMARY", format!("{root}/summary"))
-            .env("GITHUB_WORKSPACE", root)
             .env("GITHUB_RUN_ID", "77")
             .env("GITHUB_RUN_ATTEMPT", "1")
-            .env("GITHUB_JOB", "check")
-            .env("NO_COLOR", "1")
     }
 
     /// Makes a project with the loop `main` in a job that has a token.
