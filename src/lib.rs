@@ -15,13 +15,15 @@
 //!    └────▶ definition  the file as written
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
+//!               board       the tasks of a run that plans its own work
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!
-//! `base`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
+//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
 //! or network; a test in `tests/integration/architecture.rs` keeps it so.
 
 pub mod base;
+pub mod board;
 pub mod bundle;
 pub mod ci;
 pub mod cli;

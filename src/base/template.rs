@@ -35,11 +35,13 @@ pub enum Namespace {
     Messages,
     /// The criteria of the work.
     Criteria,
+    /// The task board.
+    Board,
 }
 
 impl Namespace {
     /// Every namespace, in the order of the reference.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Context,
         Self::Captured,
         Self::Prev,
@@ -50,6 +52,7 @@ impl Namespace {
         Self::Param,
         Self::Messages,
         Self::Criteria,
+        Self::Board,
     ];
 
     /// Returns the word that stands before the first dot.
@@ -65,6 +68,7 @@ impl Namespace {
             Self::Param => "param",
             Self::Messages => "messages",
             Self::Criteria => "criteria",
+            Self::Board => "board",
         }
     }
 

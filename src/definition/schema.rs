@@ -16,6 +16,7 @@ use crate::base::node::{Node, NodeValue, ScalarValue};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::evaluate::Evaluate;
+use crate::evaluate::answer::Form;
 use crate::evaluate::field::Field;
 
 record! {
@@ -91,6 +92,10 @@ record! {
         on_handoff: OnHandoff = OnHandoff::Pause,
         /// How often a run may hand off to a new session by itself.
         max_handoffs: Count = Count::of(10),
+        /// The limits of the task board, for a loop that plans its own work.
+        board: Option<BoardLimits>,
+        /// The state where a run goes on that was left; where it was left, when absent.
+        on_resume: Option<StateName>,
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
@@ -166,6 +171,8 @@ record! {
         max_retries: Option<Count>,
         /// Where to go when `max_retries` is used up.
         on_retry_exhausted: Option<StateName>,
+        /// The wait before the first retry; it doubles with each further one, up to ten minutes.
+        retry_delay: Option<Delay>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.
         retryable_exit_codes: Vec<i32> = Vec::new(),
         /// What the state is for, for logs and reports.
@@ -182,7 +189,15 @@ record! {
         tools: Vec<String> = Vec::new(),
         /// The model for a prompt; the host's own choice when absent.
         model: Option<Template>,
-        /// The arguments of an MCP tool, with templates in their texts.
+        /// The model in its place where that one cannot be asked, and for a call that is made again.
+        fallback_model: Option<Template>,
+        /// Who does the work of this state: a word for reports, and for the action.
+        role: Option<VarName>,
+        /// The JSON Schema of the answer to a prompt.
+        answer: Option<Form>,
+        /// The conversation that a prompt belongs to: prompts of one name continue each other.
+        session: Option<Template>,
+        /// The arguments of an MCP tool or of an operation on the board, with templates in their texts.
         params: IndexMap<String, Value> = IndexMap::new(),
     }
     ignored [
@@ -276,6 +291,7 @@ choice! {
         Prompt = "prompt",
         SlashCommand = "slash_command",
         McpTool = "mcp_tool",
+        Board = "board",
     }
 }
 
@@ -471,6 +487,28 @@ pub enum Shell {
     Argv(Vec<String>),
 }
 
+record! {
+    /// What the work on the task board may take at most.
+    pub struct BoardLimits {
+        /// How often the plan is reviewed.
+        max_plan_revisions: Count = Count::of(3),
+        /// How often a failed test is followed by a fix, in one attempt at a task.
+        max_fix_cycles: AtMost = AtMost(3),
+        /// How often a task is tried before it is split.
+        attempts_before_replan: Count = Count::of(3),
+        /// How deep tasks may be split.
+        max_replan_depth: AtMost = AtMost(3),
+        /// How many passes in a row may complete no task.
+        max_goal_iterations: Count = Count::of(5),
+        /// The share of tasks that may fail for good, from 0 to 1.
+        abort_failed_ratio: f64 = 0.5,
+    }
+}
+
+/// A count that may be zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtMost(pub u32);
+
 /// A count of at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(u32);
@@ -496,22 +534,37 @@ const MAX_COUNT: u32 = 1_000_000_000;
 
 impl Decode for Count {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        let Some(ScalarValue::Int(count)) = node.as_scalar().map(|scalar| &scalar.value) else {
-            wrong_type(node, path, "a whole number of at least 1", out);
-            return None;
-        };
-        if let Ok(count @ 1..=MAX_COUNT) = u32::try_from(*count) {
-            return Some(Self(count));
-        }
-        let bound = if *count < 1 { "at least 1" } else { "at most 1,000,000,000" };
-        let message = format!("{} must be {bound}, not {count}", subject(path));
-        out.push(Diagnostic::error("count", Place::Value(path.clone()), message));
-        None
+        whole(node, 1, path, out).map(Self)
     }
 
     fn schema(_: &mut Definitions) -> Value {
         json!({"type": "integer", "minimum": 1, "maximum": MAX_COUNT})
     }
+}
+
+impl Decode for AtMost {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        whole(node, 0, path, out).map(Self)
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT})
+    }
+}
+
+fn whole(node: &Node, least: u32, path: &DocPath, out: &mut Diagnostics) -> Option<u32> {
+    let Some(ScalarValue::Int(count)) = node.as_scalar().map(|scalar| &scalar.value) else {
+        wrong_type(node, path, &format!("a whole number of at least {least}"), out);
+        return None;
+    };
+    if let Some(count) = u32::try_from(*count).ok().filter(|count| (least..=MAX_COUNT).contains(count)) {
+        return Some(count);
+    }
+    let bound =
+        if *count < least.into() { format!("at least {least}") } else { "at most 1,000,000,000".to_owned() };
+    let message = format!("{} must be {bound}, not {count}", subject(path));
+    out.push(Diagnostic::error("count", Place::Value(path.clone()), message));
+    None
 }
 
 impl Decode for Delay {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use crate::base::name::StateName;
+use crate::base::name::{StateName, VarName};
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Scope, Template};
 use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
+use crate::board;
 use crate::evaluate::field::FieldError;
 use crate::evaluate::model::{Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
@@ -19,18 +20,18 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
 use crate::machine::routing::{self, Ended, Reason};
 use crate::machine::{
-    self, Action, Binding, Budget, Cap, End, EndId, Meaning, OnHandoff, PromptAction, Routes, Step, StepId,
-    SubLoopAction, SubLoopInput, Target,
+    self, Action, Binding, BoardAction, Budget, Cap, End, EndId, Meaning, OnHandoff, PromptAction, Routes,
+    Step, StepId, SubLoopAction, SubLoopInput, Target,
 };
 
 use super::event::{
-    ActionComplete, ActionKind, Event, Halt, Handoff, HandoffReason, Llm, LoopComplete, RouteReason,
-    SubLoopComplete, Tree,
+    ActionComplete, ActionKind, BoardEvent, Event, Halt, Handoff, HandoffReason, Llm, LoopComplete,
+    RouteReason, SubLoopComplete, Tree,
 };
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, Around, AskRequest, PromptRequest, Setting, SubLoopEnd, SubLoopRequest, SurveyRequest,
-    ToolRequest,
+    ActionRequest, Around, AskRequest, PromptRequest, Session, Setting, SubLoopEnd, SubLoopRequest,
+    SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::signals::{self, Found};
@@ -38,6 +39,9 @@ use super::{Engine, Request, budget, environment};
 
 /// How long a model may take to answer when the loop does not say.
 const ASKING_TIME: Duration = Duration::from_mins(30);
+
+/// How long the wait before another try becomes at most.
+const LONGEST_RETRY: Duration = Duration::from_mins(10);
 
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
@@ -225,7 +229,8 @@ impl Engine<'_> {
         if let Some(refused) = self.refuse(id) {
             return refused;
         }
-        if !waited && let Some(wait) = self.wait_before(id) {
+        let wait = self.wait_before(id).into_iter().chain(self.wait_before_retry(id)).max();
+        if let Some(wait) = wait.filter(|_| !waited) {
             return Event::Backoff { state: self.machine.step(id).name.clone(), duration_ms: millis(wait) };
         }
         self.retry(id).unwrap_or_else(|| self.enter(id))
@@ -352,14 +357,35 @@ impl Engine<'_> {
         (wait > Duration::ZERO).then_some(wait)
     }
 
+    /// Returns the wait before another try of a state, which doubles from try to try.
+    fn wait_before_retry(&self, id: StepId) -> Option<Duration> {
+        let retry = self.machine.step(id).retry.as_ref()?;
+        let tries = self.run.attempt().checked_sub(1).filter(|_| self.run.last_entered() == Some(id))?;
+        let wait = retry.delay.saturating_mul(1 << tries.min(16)).min(LONGEST_RETRY);
+        (wait > Duration::ZERO).then_some(wait)
+    }
+
     fn act(&mut self, id: StepId) -> Event {
         let step = self.machine.step(id);
         if self.is_without_model(step) {
-            return without_model(step);
+            return self.without_model(step);
         }
         let Some(action) = &step.action else { return self.judge(id) };
         let key = if matches!(action, Action::SubLoop(_)) { "loop" } else { "action" };
         self.request(action, &step.name).unwrap_or_else(|error| error_in(&step.name, key, &error.to_string()))
+    }
+
+    /// Goes on without the model that a step needs, or saves the run for where there is one.
+    fn without_model(&self, step: &Step) -> Event {
+        if routing::without_model(self.machine, step).is_none() {
+            let message =
+                format!("`{}` needs an agent, and none may be asked here (llm_disabled)", step.name);
+            return saved(&step.name, HandoffReason::LlmDisabled, message);
+        }
+        let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
+        let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
+        let verdict = Verdict::blocked();
+        Event::Evaluate { r#type, verdict, details, memory: None, tree: None }
     }
 
     /// Tells whether a step needs a model and none may be asked.
@@ -428,9 +454,41 @@ impl Engine<'_> {
             }
             // A sub-loop is announced by itself.
             Action::SubLoop(sub) => return self.request_sub_loop(sub, text, state),
+            Action::Board(board) => return self.operate(board, state),
+        };
+        let session = match &request {
+            Request::Prompt(prompt) => prompt.session.as_ref().map(|session| session.name.clone()),
+            Request::Action(_) | Request::Tool(_) | Request::SubLoop(_) => None,
         };
         self.request = Some(request);
-        Ok(Event::ActionStart { state: state.clone(), action: shown, kind })
+        let role = self.role_of(state).map(ToString::to_string);
+        Ok(Event::ActionStart { state: state.clone(), action: shown, kind, role, session })
+    }
+
+    /// Returns who does the work of a state.
+    pub(super) fn role_of(&self, state: &StateName) -> Option<&VarName> {
+        match self.machine.find(state)? {
+            Target::Step(id) => self.machine.step(id).role.as_ref(),
+            Target::End(_) => None,
+        }
+    }
+
+    /// Makes an operation on the task board. It needs nothing from the world.
+    fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
+        let params = action.params.iter().map(|(name, text)| Ok((name.clone(), self.render(text)?)));
+        let params = params.collect::<Result<_, RenderError>>()?;
+        let before = self.run.board();
+        let (after, word, notes) = match action.kind.with(&params) {
+            Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
+            Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
+        };
+        Ok(Event::Board(BoardEvent {
+            state: state.clone(),
+            operation: action.kind.word().to_owned(),
+            verdict: Verdict::new(word),
+            change: board::Change::between(before, &after),
+            notes,
+        }))
     }
 
     /// Puts a prompt together.
@@ -446,11 +504,19 @@ impl Engine<'_> {
                 if text.starts_with('/') { format!("{text}\n\n{told}") } else { format!("{told}\n\n{text}") };
         }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
+        let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
+        // What the first model did not answer well is asked of the other one.
+        let model = if self.run.attempt() > 1 { fallback_model.clone().or(model) } else { model };
+        let session = rendered(&prompt.session)?
+            .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
         Ok(PromptRequest {
             text,
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
-            model: rendered(&prompt.model)?,
+            fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
+            model,
+            answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
+            session,
             setting: self.setting(&prompt.setting)?,
             budget: self.budget_left(),
         })
@@ -518,7 +584,9 @@ impl Engine<'_> {
             Some(Action::SubLoop(sub)) => {
                 (self.render(&sub.name).unwrap_or_default(), matches!(sub.given, SubLoopInput::Everything))
             }
-            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => (String::new(), false),
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => {
+                (String::new(), false)
+            }
         };
         let state = step.name.clone();
         Event::SubLoopComplete(match end {
@@ -729,7 +797,7 @@ impl Engine<'_> {
             _ => Ended::Well,
         };
         let way = if self.is_without_model(step) {
-            routing::without_model(step)
+            routing::without_model(self.machine, step)
         } else {
             routing::way(self.machine, step, verdict, ended)
         };
@@ -938,18 +1006,6 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             _,
         ) => None,
     }
-}
-
-/// Goes on without the model that a step needs, or saves the run for where there is one.
-fn without_model(step: &Step) -> Event {
-    if routing::without_model(step).is_none() {
-        let message = format!("`{}` needs an agent, and none may be asked here (llm_disabled)", step.name);
-        return saved(&step.name, HandoffReason::LlmDisabled, message);
-    }
-    let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
-    let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
-    let verdict = Verdict::blocked();
-    Event::Evaluate { r#type, verdict, details, memory: None, tree: None }
 }
 
 /// Tells whether a prompt says itself what was left to say.

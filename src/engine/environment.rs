@@ -26,7 +26,10 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
         ("LL_STEP_KEY", key(engine)),
         ("LL_STEP", run.step().to_string()),
     ];
-    let mut all: Vec<_> = fixed.map(|(name, value)| (name.to_owned(), value)).into();
+    let role = run.current().and_then(|state| engine.role_of(state)).map(ToString::to_string);
+    let role = role.map(|role| ("LL_AGENT_ROLE".to_owned(), role));
+    let mut all: Vec<_> =
+        fixed.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(role).collect();
     let mut left = ALL;
     let prev = run.prev().map(|prev| ("LL_PREV_OUTPUT".to_owned(), prev));
     let captured = run.captured().iter().map(|(name, result)| (captured_variable(name), result));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::base::name::{LoopName, StateName};
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
+use crate::board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::survey::Survey;
@@ -51,6 +52,12 @@ pub enum Event {
         action: String,
         /// What kind of action.
         kind: ActionKind,
+        /// Who does it, where the loop says so.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        role: Option<String>,
+        /// The conversation that a prompt belongs to.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        session: Option<String>,
     },
     /// An action ended.
     ActionComplete(ActionComplete),
@@ -149,6 +156,8 @@ pub enum Event {
         /// What stood behind it.
         text: String,
     },
+    /// A state worked on the task board.
+    Board(BoardEvent),
     /// The run is saved for a later one.
     Handoff(Handoff),
     /// A state failed in a way that nothing caught.
@@ -167,6 +176,22 @@ pub enum Event {
     },
     /// The run is over. Every journal ends with this line.
     LoopComplete(LoopComplete),
+}
+
+/// An operation on the task board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardEvent {
+    /// The state.
+    pub state: StateName,
+    /// The operation.
+    pub operation: String,
+    /// What it answers.
+    pub verdict: Verdict,
+    /// What it changed.
+    pub change: board::Change,
+    /// What people should hear of.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<board::Note>,
 }
 
 /// Why and how a run is saved for a later one.
@@ -264,6 +289,9 @@ pub struct LoopStart {
     /// Whether a maintain loop ends with the first cycle in which nothing failed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub until_clean: bool,
+    /// Whether the loop works on a task board: its work is told by task.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub board: bool,
     /// What is to be said as soon as the run has begun, each as a warning of its own.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,

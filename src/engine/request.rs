@@ -163,10 +163,25 @@ pub struct PromptRequest {
     pub tools: Vec<String>,
     /// The model.
     pub model: Option<String>,
+    /// The model in its place where that one cannot be asked.
+    pub fallback_model: Option<String>,
+    /// The JSON Schema of the answer.
+    pub answer: Option<Value>,
+    /// The conversation that it belongs to.
+    pub session: Option<Session>,
     /// Where and how long it runs.
     pub setting: Setting,
     /// What is left of the budget.
     pub budget: Budget,
+}
+
+/// A conversation with an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// What the loop calls it.
+    pub name: String,
+    /// What the host calls it, once it has begun.
+    pub id: Option<String>,
 }
 
 /// A call of an MCP tool with every template resolved.

@@ -7,13 +7,14 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
+use crate::board::Board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stream, Text};
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
 use super::event::{
-    Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
+    BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
@@ -191,6 +192,11 @@ pub struct Run {
     continuation: Option<String>,
     /// The step that is done once more because the run was resumed in it.
     redone: Option<u32>,
+    board: Board,
+    /// What the host calls each conversation.
+    sessions: BTreeMap<String, String>,
+    /// The conversation of the prompt that is asked.
+    session: Option<String>,
 }
 
 impl Run {
@@ -233,6 +239,9 @@ impl Run {
             lost: None,
             continuation: None,
             redone: None,
+            board: Board::default(),
+            sessions: BTreeMap::new(),
+            session: None,
         }
     }
 
@@ -343,6 +352,16 @@ impl Run {
         self.streaks.iter().map(|(id, streak)| (*id, streak.visits))
     }
 
+    /// Returns the task board.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Returns what the host calls each conversation.
+    pub(super) fn sessions(&self) -> &BTreeMap<String, String> {
+        &self.sessions
+    }
+
     /// Returns the cap on passes that is in force.
     pub fn iteration_cap(&self) -> u32 {
         self.iteration_cap
@@ -442,7 +461,7 @@ impl Run {
                 self.iteration_cap = start.max_iterations;
                 self.arrive(machine.initial);
             }
-            Event::LoopResume(resume) => self.resume(resume),
+            Event::LoopResume(resume) => self.resume(machine, resume),
             Event::StateEnter { state, iteration, step, attempt } => {
                 let id = match machine.find(state) {
                     Some(Target::Step(id)) => Some(id),
@@ -450,9 +469,10 @@ impl Run {
                 };
                 self.enter(id, state, (*iteration, *step, *attempt));
             }
-            Event::ActionStart { state, action, .. } => match machine.find(state) {
+            Event::ActionStart { state, action, session, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
                     self.action = Some(action.clone());
+                    self.session.clone_from(session);
                     self.phase = Phase::Waiting(Waiting::Action(id));
                 }
                 Some(Target::End(id)) => {
@@ -463,6 +483,7 @@ impl Run {
             },
             Event::ActionComplete(complete) => {
                 self.spend(complete.usage.as_ref());
+                self.converse(&complete.seen, complete.usage.as_ref());
                 self.complete(machine, &complete.seen);
             }
             Event::SubLoopStart { state, .. } => {
@@ -476,6 +497,7 @@ impl Run {
                 self.complete_sub_loop(machine, complete);
             }
             Event::Judge { usage, .. } => self.spend(Some(usage)),
+            Event::Board(event) => self.operate(event),
             Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
             Event::Evaluate { verdict, details, memory, tree, .. } => {
                 self.evaluate(verdict, details, (memory.as_ref(), tree.as_ref()));
@@ -547,6 +569,25 @@ impl Run {
         self.handoff = Some(handoff.clone());
     }
 
+    /// The board answers for itself: its word is no observation of the work, unless it could not do what it was asked.
+    fn operate(&mut self, event: &BoardEvent) {
+        let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
+        self.board.take(&event.change);
+        if event.verdict.is_error() {
+            self.observed(&event.verdict);
+        }
+        self.phase = Phase::Deciding(Deciding::Leave(id, event.verdict.clone()));
+    }
+
+    /// Keeps what the host calls a conversation. One in which a call failed is not gone on with.
+    fn converse(&mut self, seen: &Observation, usage: Option<&Usage>) {
+        let Some(name) = self.session.take() else { return };
+        match usage.and_then(|usage| usage.session.clone()).filter(|_| seen.succeeded()) {
+            Some(id) => self.sessions.insert(name, id),
+            None => self.sessions.remove(&name),
+        };
+    }
+
     /// Counts what models cost.
     fn spend(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
@@ -577,7 +618,7 @@ impl Run {
     }
 
     /// Goes on where the run was left: with what was due, or with the step that was not finished.
-    fn resume(&mut self, resume: &LoopResume) {
+    fn resume(&mut self, machine: &Machine, resume: &LoopResume) {
         if let Some(cap) = resume.changes.max_iterations {
             self.iteration_cap = cap;
         }
@@ -598,6 +639,13 @@ impl Run {
             Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
             due => due,
         };
+        // An end that was reached stays one.
+        let is_over = matches!(
+            due,
+            Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
+        );
+        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over);
+        let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
         if let Some(due) = due {
             self.redone = matches!(due, Deciding::Again(_)).then_some(self.step);
             self.phase = Phase::Deciding(due);
@@ -837,6 +885,7 @@ impl Run {
         self.last_entered = None;
         self.trust = Trust::Clean;
         self.restarting = true;
+        self.board = Board::default();
     }
 
     /// Works out which cap made the engine choose a handler, from the same numbers.

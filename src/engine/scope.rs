@@ -9,6 +9,7 @@ use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 use crate::base::time::{human, millis};
+use crate::board;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::machine::{Target, context};
@@ -51,6 +52,7 @@ impl Scope for RunScope<'_, '_> {
             Namespace::Param => self.param(path),
             Namespace::Messages => self.messages(path),
             Namespace::Criteria => self.criteria(path),
+            Namespace::Board => self.board(path),
         }
     }
 }
@@ -187,6 +189,12 @@ impl RunScope<'_, '_> {
             Some("next_step") => Ok(text(state.next_step().unwrap_or_default().into_owned())),
             wanted => Err(among("criteria", wanted, &["unmet", "next_step"])),
         }
+    }
+
+    fn board(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        let wanted = key(path);
+        let field = wanted.and_then(|field| self.0.run().board().text(&self.0.machine().board, field));
+        field.map(text).ok_or_else(|| among("board", wanted, board::FIELDS))
     }
 
     fn messages(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {

@@ -46,6 +46,7 @@ fn start(strict: bool) -> Start {
             inputs: Vec::new(),
             llm: Llm::Off,
             strict,
+            board: false,
             until_clean: false,
             warnings: Vec::new(),
             nights: Vec::new(),
@@ -243,6 +244,7 @@ fn traced(events: &[Event]) -> String {
             }
             Event::ActionComplete(complete) => write!(out, " ({})", complete.seen.exit_code),
             Event::Evaluate { verdict, .. } => write!(out, " → {verdict}"),
+            Event::Board(event) => write!(out, " {} → {}", event.operation, event.verdict),
             Event::Route { to, reason, verdict, .. } => {
                 let verdict = verdict.as_ref().map(|verdict| format!(" for {verdict}")).unwrap_or_default();
                 writeln!(out, " → {to} [{reason:?}{verdict}]")

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::base::decode::tagged;
 use crate::base::template::{Scope, Template};
 
+pub mod answer;
 pub mod field;
 pub mod model;
 pub mod observation;

@@ -12,7 +12,7 @@ use crate::base::time::{Timestamp, millis};
 use crate::engine::Engine;
 use crate::engine::event::TAIL;
 use crate::engine::outcome::Outcome;
-use crate::engine::run::{Phase, Run, StateResult};
+use crate::engine::run::{Phase, Run, StateResult, Waiting};
 use crate::evaluate::Evaluate;
 
 use super::fault;
@@ -67,6 +67,7 @@ pub fn snapshot(
         "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
         "message_count": run.messages().len(),
         "counters": counters(engine),
+        "board": board(engine),
         "budget": run.usage(),
         "handoffs": run.handoffs(),
         "continuation_prompt": run.handoff().and_then(|handoff| handoff.continuation.as_ref()),
@@ -179,4 +180,27 @@ fn counters(engine: &Engine<'_>) -> Value {
         "convergence": convergence,
         "stall": stall,
     })
+}
+
+/// The task board and how far its work is, in the words of those who plan work.
+fn board(engine: &Engine<'_>) -> Option<Value> {
+    if !engine.machine().has_board() {
+        return None;
+    }
+    let board = engine.run().board();
+    Some(json!({ "execution": execution(engine), "planning": board.planning, "tasks": board.tasks }))
+}
+
+fn execution(engine: &Engine<'_>) -> &'static str {
+    match engine.run().phase() {
+        Phase::Waiting(Waiting::Start) => "not_started",
+        Phase::Done(complete) => match complete.outcome {
+            Outcome::Success => "completed",
+            Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
+            Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
+            Outcome::Failure if complete.final_state.as_str() == "aborted" => "aborted",
+            Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
+        },
+        Phase::Waiting(_) | Phase::Deciding(_) => "running",
+    }
 }

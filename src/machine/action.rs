@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::base::name::VarName;
 use crate::base::template::{RenderError, Template};
+use crate::board;
+use crate::evaluate::answer::Form;
 
 /// What a state runs: data only.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,9 +18,11 @@ pub enum Action {
     /// Another loop.
     SubLoop(SubLoopAction),
     /// A prompt for an agent.
-    Prompt(PromptAction),
+    Prompt(Box<PromptAction>),
     /// A call of an MCP tool.
     Tool(ToolAction),
+    /// An operation on the task board.
+    Board(BoardAction),
 }
 
 /// Where and how long an action runs.
@@ -58,6 +62,12 @@ pub struct PromptAction {
     pub tools: Vec<String>,
     /// The model.
     pub model: Option<Template>,
+    /// The model in its place where that one cannot be asked, and for a call that is made again.
+    pub fallback_model: Option<Template>,
+    /// The form that the answer has to have.
+    pub answer: Option<Form>,
+    /// The conversation that it belongs to.
+    pub session: Option<Template>,
     /// Where and how long it runs.
     pub setting: Setting,
 }
@@ -71,6 +81,17 @@ pub struct ToolAction {
     pub params: IndexMap<String, Params>,
     /// Where and how long it runs.
     pub setting: Setting,
+}
+
+/// An operation on the task board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoardAction {
+    /// Which operation, as it was written.
+    pub text: Template,
+    /// Which operation.
+    pub kind: board::Kind,
+    /// What it is told.
+    pub params: IndexMap<String, Template>,
 }
 
 /// A value whose texts are templates, at every depth.
@@ -171,6 +192,7 @@ impl Action {
             Self::SubLoop(sub) => &sub.name,
             Self::Prompt(prompt) => &prompt.text,
             Self::Tool(tool) => &tool.tool,
+            Self::Board(board) => &board.text,
         }
     }
 
@@ -181,6 +203,7 @@ impl Action {
             Self::Prompt(prompt) => &prompt.setting,
             Self::Tool(tool) => &tool.setting,
             Self::SubLoop(_) => return true,
+            Self::Board(_) => return false,
         };
         setting.timeout.is_some() || setting.idle_timeout.is_some()
     }
@@ -195,7 +218,12 @@ impl Action {
             Self::Prompt(prompt) => {
                 let context =
                     prompt.context.iter().map(|(name, template)| (format!("context.{name}"), template));
-                let host = [("agent", &prompt.agent), ("model", &prompt.model)];
+                let host = [
+                    ("agent", &prompt.agent),
+                    ("model", &prompt.model),
+                    ("fallback_model", &prompt.fallback_model),
+                    ("session", &prompt.session),
+                ];
                 let host = host.into_iter().filter_map(|(key, word)| Some((key.to_owned(), word.as_ref()?)));
                 let place = prompt.setting.templates();
                 let text = std::iter::once(("action".to_owned(), &prompt.text));
@@ -208,6 +236,10 @@ impl Action {
                 }
                 all.extend(tool.setting.templates());
                 all
+            }
+            Self::Board(board) => {
+                let params = board.params.iter();
+                params.map(|(name, template)| (format!("params.{name}"), template)).collect()
             }
             Self::SubLoop(sub) => {
                 let bindings = match &sub.given {

@@ -12,14 +12,15 @@ use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
 use crate::base::text::one_line;
+use crate::board;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
 
 use super::{
-    Action, Binding, Budget, Cap, End, EndId, Fallback, Limits, Llm, Machine, Maintain, Meaning, Params,
-    PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId, SubLoopAction, SubLoopInput,
-    Target, ToolAction,
+    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, Limits, Llm, Machine, Maintain, Meaning,
+    Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId, SubLoopAction,
+    SubLoopInput, Target, ToolAction,
 };
 
 /// Compiles a definition. The machine is there when no problem is an error.
@@ -96,7 +97,8 @@ impl<'d> Compiler<'d> {
         };
         let limits = self.limits();
         let stall = self.stall();
-        let (llm, budget) = (self.llm(), self.budget());
+        let (llm, budget, board) = (self.llm(), self.budget(), self.board());
+        let on_resume = self.optional(definition.on_resume.as_ref(), &root.key("on_resume"));
         if self.problems.has_errors() {
             return None;
         }
@@ -120,6 +122,8 @@ impl<'d> Compiler<'d> {
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
             max_handoffs: definition.max_handoffs.get(),
+            board,
+            on_resume,
             steps,
             ends,
             referred: BTreeSet::new(),
@@ -202,6 +206,31 @@ impl<'d> Compiler<'d> {
             tokens: budget.tokens.map(|tokens| tokens.get().into()),
             calls: budget.llm_calls.map(schema::Count::get),
             allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
+        }
+    }
+
+    fn board(&mut self) -> board::Limits {
+        let Some(limits) = &self.definition.board else { return board::Limits::default() };
+        let ratio = limits.abort_failed_ratio;
+        let path = DocPath::root().key("board");
+        if !(0.0..=1.0).contains(&ratio) {
+            let place = Place::Value(path.key("abort_failed_ratio"));
+            let message = format!("`abort_failed_ratio: {ratio}` is not between 0 and 1");
+            self.problems.push(Diagnostic::error("count", place, message));
+        }
+        let is_used = |state: &State| state.action_type == Some(ActionType::Board);
+        if !self.definition.states.values().any(is_used) {
+            let message = "`board` has no effect: no state works on the task board";
+            let help = "add `action_type: board` to a state, or remove it";
+            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path), message).help(help));
+        }
+        board::Limits {
+            plan_revisions: limits.max_plan_revisions.get(),
+            fix_cycles: limits.max_fix_cycles.0,
+            attempts: limits.attempts_before_replan.get(),
+            depth: limits.max_replan_depth.0,
+            idle_passes: limits.max_goal_iterations.get(),
+            failed_ratio: ratio,
         }
     }
 
@@ -298,6 +327,7 @@ impl<'d> Compiler<'d> {
         let step = Step {
             name: name.clone(),
             description: state.description.clone(),
+            role: state.role.clone(),
             action,
             evaluate,
             routes: routes?,
@@ -371,8 +401,17 @@ impl<'d> Compiler<'d> {
                 }
                 None
             }
-            // The end of a sub-loop is its verdict.
+            // The end of a sub-loop is its verdict, and the answer of the board is its own.
             _ if matches!(action, Some(Action::SubLoop(_))) => None,
+            _ if matches!(action, Some(Action::Board(_))) => {
+                if explicit.is_some() {
+                    let place = Place::Key(path.key("evaluate"));
+                    let message = "`evaluate` has no effect beside an operation on the board";
+                    let help = "the operation has verdicts of its own; name them with `on_` or `route`";
+                    self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+                }
+                None
+            }
             _ => explicit.cloned().or_else(|| action.and_then(judged_by)),
         }
     }
@@ -452,22 +491,27 @@ impl<'d> Compiler<'d> {
                 };
                 Action::Shell(ShellAction { text, shell, setting })
             }
-            ActionType::Prompt | ActionType::SlashCommand => Action::Prompt(PromptAction {
+            ActionType::Prompt | ActionType::SlashCommand => Action::Prompt(Box::new(PromptAction {
                 text,
                 context: state.context.clone(),
                 agent: state.agent.clone(),
                 tools: state.tools.clone(),
                 model: self.model(state.model.as_ref(), &path.key("model")),
+                fallback_model: self.model(state.fallback_model.as_ref(), &path.key("fallback_model")),
+                answer: state.answer.clone(),
+                session: state.session.clone(),
                 setting,
-            }),
+            })),
             ActionType::McpTool => self.tool(text, state, setting, path),
+            ActionType::Board => return self.operation(text, state, path),
         })
     }
 
     /// Notes keys that belong to another kind of action.
     fn idle_keys(&mut self, state: &State, kind: ActionType, path: &DocPath) {
-        let (is_shell, is_tool) = (kind == ActionType::Shell, kind == ActionType::McpTool);
-        let is_prompt = !is_shell && !is_tool;
+        let (is_shell, is_board) = (kind == ActionType::Shell, kind == ActionType::Board);
+        let is_tool = kind == ActionType::McpTool;
+        let is_prompt = !is_shell && !is_tool && !is_board;
         for (key, given, fits, help) in [
             ("agent", state.agent.is_some(), is_prompt, "a prompt has an agent: add `action_type: prompt`"),
             ("tools", !state.tools.is_empty(), is_prompt, "a prompt has tools: add `action_type: prompt`"),
@@ -478,12 +522,16 @@ impl<'d> Compiler<'d> {
                 is_prompt,
                 "it is shown to prompts; name the values in the action, or put them under `env`",
             ),
+            ("fallback_model", state.fallback_model.is_some(), is_prompt, "only a prompt has a model"),
+            ("answer", state.answer.is_some(), is_prompt, "only a prompt is answered"),
+            ("session", state.session.is_some(), is_prompt, "only a prompt belongs to a conversation"),
             (
                 "params",
                 !state.params.is_empty(),
-                is_tool,
+                is_tool || is_board,
                 "a tool has parameters: add `action_type: mcp_tool`",
             ),
+            ("env", !state.env.is_empty(), !is_board, "an operation on the board starts no process"),
             ("shell", state.shell.is_some(), is_shell, "only a shell action is run by a shell"),
         ] {
             if given && !fits {
@@ -511,6 +559,42 @@ impl<'d> Compiler<'d> {
             .filter_map(|(name, value)| Some((name.clone(), self.tool_params(value, &at.key(name))?)));
         let params = params.collect();
         Action::Tool(ToolAction { tool, params, setting })
+    }
+
+    /// Reads an operation on the board and what it is told.
+    fn operation(&mut self, text: Template, state: &State, path: &DocPath) -> Option<Action> {
+        let word = text.source().trim();
+        let Some(kind) = board::Kind::parse(word) else {
+            let words = || board::Kind::ALL.iter().map(|kind| kind.word());
+            let message = format!("`{}` is no operation on the board", one_line(word, 60));
+            let help = match nearest(word, words()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the operations are {}", words().collect::<Vec<_>>().join(", ")),
+            };
+            let place = Place::Value(path.key("action"));
+            self.problems.push(Diagnostic::error("operation", place, message).help(help));
+            return None;
+        };
+        let mut params = IndexMap::new();
+        for (name, value) in &state.params {
+            let at = path.key("params").key(name);
+            if !kind.params().contains(&name.as_str()) {
+                let message = format!("the operation `{kind}` has no parameter `{name}`", kind = kind.word());
+                let help = match kind.params() {
+                    [] => "it has none".to_owned(),
+                    known => format!("it has {}", known.join(", ")),
+                };
+                self.problems.push(Diagnostic::error("operation", Place::Key(at), message).help(help));
+            } else if let Some(text) = value.as_str() {
+                params
+                    .extend(decode::template(text, &at, &mut self.problems).map(|text| (name.clone(), text)));
+            } else {
+                let message = format!("the parameter `{name}` of an operation is a text");
+                let help = "write a text, such as `${captured.plan.json}`";
+                self.problems.push(Diagnostic::error("operation", Place::Value(at), message).help(help));
+            }
+        }
+        Some(Action::Board(BoardAction { text, kind, params }))
     }
 
     fn tool_params(&mut self, value: &Value, path: &DocPath) -> Option<Params> {
@@ -620,12 +704,16 @@ impl<'d> Compiler<'d> {
                 max: max.get(),
                 exhausted: exhausted?,
                 codes: state.retryable_exit_codes.clone(),
+                delay: state.retry_delay.map_or(Duration::ZERO, |delay| delay.0),
             }),
             (None, None) => {
-                if !state.retryable_exit_codes.is_empty() {
-                    let place = Place::Key(path.key("retryable_exit_codes"));
-                    let message = "`retryable_exit_codes` has no effect without `max_retries`";
-                    self.problems.push(Diagnostic::warning("no-effect", place, message));
+                let idle = [
+                    ("retryable_exit_codes", !state.retryable_exit_codes.is_empty()),
+                    ("retry_delay", state.retry_delay.is_some()),
+                ];
+                for (key, _) in idle.into_iter().filter(|(_, given)| *given) {
+                    let message = format!("`{key}` has no effect without `max_retries`");
+                    self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
                 }
                 None
             }
@@ -680,7 +768,7 @@ fn judged_by(action: &Action) -> Option<Evaluate> {
         Action::Shell(_) => Some(Evaluate::ExitCode(ExitCode::unix())),
         Action::Prompt(_) => Some(Evaluate::LlmStructured(LlmStructured::standard())),
         Action::Tool(_) => Some(Evaluate::McpResult(McpResult { source: None })),
-        Action::SubLoop(_) => None,
+        Action::SubLoop(_) | Action::Board(_) => None,
     }
 }
 

@@ -242,7 +242,8 @@ impl Scope for StartScope<'_> {
             | Namespace::Loop
             | Namespace::Param
             | Namespace::Messages
-            | Namespace::Criteria => Err(Missing::default()),
+            | Namespace::Criteria
+            | Namespace::Board => Err(Missing::default()),
         }
     }
 }

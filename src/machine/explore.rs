@@ -63,6 +63,12 @@ pub struct Exploration {
 pub fn explore(machine: &Machine, bound: usize) -> Exploration {
     let mut walk = Walk { bound, ..Walk::default() };
     walk.visit(Node { at: machine.initial, verified: true, capped: false }, None);
+    // A run can be left anywhere.
+    for verified in [true, false] {
+        if let Some(at) = machine.on_resume {
+            walk.visit(Node { at, verified, capped: false }, None);
+        }
+    }
     let moves: Vec<Vec<Move>> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
     let mut here = 0;
     while let Some(node) = walk.nodes.get(here).copied() {

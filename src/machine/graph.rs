@@ -63,6 +63,7 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
         machine.limits.iterations.handler,
         machine.limits.steps.and_then(|cap| cap.handler),
         machine.stall.and_then(|stall| stall.to),
+        machine.on_resume,
     ];
     let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten());
     spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)))

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
+use crate::board;
 use crate::definition::schema::Parameter;
 pub use crate::definition::schema::{OnHandoff, SignalKind};
 use crate::evaluate::Evaluate;
@@ -25,7 +26,8 @@ pub mod graph;
 pub mod routing;
 
 pub use action::{
-    Action, Binding, Params, PromptAction, Setting, ShellAction, SubLoopAction, SubLoopInput, ToolAction,
+    Action, Binding, BoardAction, Params, PromptAction, Setting, ShellAction, SubLoopAction, SubLoopInput,
+    ToolAction,
 };
 
 /// A step, as an index into its machine.
@@ -82,6 +84,10 @@ pub struct Machine {
     pub on_handoff: OnHandoff,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
+    /// The limits of the task board.
+    pub board: board::Limits,
+    /// Where a run goes on that was left; where it was left, without it.
+    pub on_resume: Option<Target>,
     steps: Vec<Step>,
     ends: Vec<End>,
     referred: BTreeSet<String>,
@@ -173,6 +179,8 @@ pub struct Step {
     pub name: StateName,
     /// What it is for.
     pub description: Option<String>,
+    /// Who does its work.
+    pub role: Option<VarName>,
     /// What it runs.
     pub action: Option<Action>,
     /// How the result is judged; none for an unconditional `next` and for a state with nothing to judge.
@@ -198,6 +206,8 @@ pub struct Retry {
     pub exhausted: Target,
     /// The codes that are worth another try; empty means every one.
     pub codes: Vec<i32>,
+    /// The wait before the first of them; it doubles with each further one.
+    pub delay: Duration,
 }
 
 /// Where the verdicts of a state lead. Never empty.
@@ -309,6 +319,11 @@ impl Machine {
     pub fn find(&self, name: &StateName) -> Option<Target> {
         let step = self.steps().find(|(_, step)| step.name == *name).map(|(id, _)| Target::Step(id));
         step.or_else(|| self.ends().find(|(_, end)| end.name == *name).map(|(id, _)| Target::End(id)))
+    }
+
+    /// Tells whether the loop works on a task board.
+    pub fn has_board(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.action, Some(Action::Board(_))))
     }
 
     /// Tells whether some template of the loop names this capture or state under `captured`.

@@ -117,8 +117,9 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
 }
 
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
-/// `blocked`, or else for errors. None: the run has to be continued where one may be asked.
-pub fn without_model(step: &Step) -> Option<Way> {
+/// `blocked`, or else for errors. A way back into the same state is another try, which would come to nothing. None: the
+/// run has to be continued where one may be asked.
+pub fn without_model(machine: &Machine, step: &Step) -> Option<Way> {
     let blocked = Verdict::blocked();
     let (blocked_way, error_way) = match &step.routes {
         Routes::Always { on_blocked, on_error, .. } => {
@@ -131,7 +132,8 @@ pub fn without_model(step: &Step) -> Option<Way> {
         }
     };
     let verdict = Some(blocked.clone());
-    match (blocked_way, error_way) {
+    let leads_on = |to: &Target| machine.name_of(*to) != &step.name;
+    match (blocked_way.filter(leads_on), error_way.filter(|(to, _)| leads_on(to))) {
         (Some(to), _) => Some(Way { to, verdict, reason: Reason::Verdict, key: Key::On(blocked) }),
         (None, Some((to, key))) => Some(Way { to, verdict, reason: Reason::Error, key }),
         (None, None) => None,
@@ -218,6 +220,10 @@ pub fn departures(step: &Step) -> Vec<Departure> {
         let ends = [("success", Ended::Well), ("failure", Ended::Badly), ("blocked", Ended::Badly)];
         let stopped = [("error", Ended::Badly), ("timeout", Ended::Badly)];
         return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
+    }
+    if let Some(Action::Board(board)) = &step.action {
+        let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, Ended::Well));
+        return answers.chain([Departure::of("error", Ended::Badly)]).collect();
     }
     let Some(evaluate) = &step.evaluate else {
         return vec![Departure::of("yes", Ended::Well)];

@@ -66,6 +66,7 @@ impl CiLog {
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Judge { .. }
+            | Event::Board(_)
             | Event::Message { .. } => Ok(()),
             Event::SubLoopStart { .. } => self.sub_loop(),
             Event::ActionStart { .. } => self.open_group(),

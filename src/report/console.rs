@@ -80,6 +80,7 @@ impl Console {
             | Event::SubLoopComplete(_)
             | Event::Message { .. }
             | Event::Judge { .. }
+            | Event::Board(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::LoopTimeout { .. } => Ok(()),
@@ -546,7 +547,13 @@ mod tests {
         });
         let state = super::super::testing::state("failed");
         journal
-            .push(Event::ActionStart { state, action: "notify".into(), kind: ActionKind::Shell })
+            .push(Event::ActionStart {
+                state,
+                action: "notify".into(),
+                kind: ActionKind::Shell,
+                role: None,
+                session: None,
+            })
             .done(1, "", "");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         assert_snapshot!(shown(&journal, LOOK), @r"

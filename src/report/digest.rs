@@ -213,6 +213,7 @@ impl Digest {
             Event::StateEnter { .. }
             | Event::ActionStart { .. }
             | Event::Evaluate { .. }
+            | Event::Board(_)
             | Event::Message { .. }
             | Event::Signal { .. }
             | Event::Retry { .. }
@@ -736,7 +737,9 @@ mod tests {
         journal.step(("check", 1), "mypy", (1, "bad\n"), "no", "failed");
         let state = super::super::testing::state("failed");
         let kind = crate::engine::event::ActionKind::Shell;
-        journal.push(Event::ActionStart { state, action: "notify".into(), kind }).done(7, "", "");
+        journal
+            .push(Event::ActionStart { state, action: "notify".into(), kind, role: None, session: None })
+            .done(7, "", "");
         let digest = journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false).digest();
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");
         assert!(!digest.states().keys().any(|state| state.as_str() == "failed"));

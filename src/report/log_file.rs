@@ -57,6 +57,7 @@ impl Sink for LogFile {
             | Event::LoopResume(_)
             | Event::StateEnter { .. }
             | Event::Evaluate { .. }
+            | Event::Board(_)
             | Event::Route { .. }
             | Event::Retry { .. }
             | Event::Message { .. }

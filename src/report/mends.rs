@@ -136,8 +136,13 @@ mod tests {
     fn a_closing_action_mends_nothing() {
         let mut journal = Journal::start();
         journal.step(("a", 1), "x", (1, ""), "no", "done");
-        let closing =
-            Event::ActionStart { state: state("done"), action: "x".into(), kind: ActionKind::Shell };
+        let closing = Event::ActionStart {
+            state: state("done"),
+            action: "x".into(),
+            kind: ActionKind::Shell,
+            role: None,
+            session: None,
+        };
         journal.push(closing).done(0, "", "");
         journal.step(("a", 2), "x", (0, ""), "yes", "done");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);

@@ -390,7 +390,7 @@ impl Tracker {
                 self.current = Some(entered);
                 finished
             }
-            Event::ActionStart { state, action, kind } => {
+            Event::ActionStart { state, action, kind, .. } => {
                 let finished = self.closes(state).then(|| self.finish()).flatten();
                 let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
                 let closing = || Step { closing: true, ..Step::new(number, state, iteration, stamped.ts) };
@@ -448,6 +448,7 @@ impl Tracker {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Judge { .. }
+            | Event::Board(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::Stall { .. }

@@ -48,6 +48,7 @@ impl Journal {
             max_iterations,
             inputs: vec![],
             llm: Llm::Off,
+            board: false,
             strict: true,
             until_clean: false,
             warnings: Vec::new(),
@@ -87,8 +88,13 @@ impl Journal {
     }
 
     pub(crate) fn act(&mut self, action: &str) -> &mut Self {
-        let started =
-            Event::ActionStart { state: self.last.clone(), action: action.into(), kind: ActionKind::Shell };
+        let started = Event::ActionStart {
+            state: self.last.clone(),
+            action: action.into(),
+            kind: ActionKind::Shell,
+            role: None,
+            session: None,
+        };
         self.push(started)
     }
 

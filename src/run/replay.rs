@@ -167,7 +167,7 @@ impl Level {
         let Some(Target::Step(id)) = self.machine.find(state) else { return false };
         match &self.machine.step(id).action {
             Some(Action::SubLoop(sub)) => matches!(sub.given, SubLoopInput::Everything),
-            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => false,
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => false,
         }
     }
 

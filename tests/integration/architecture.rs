@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("base", &[] as &[&str]),
+        ("board", &["base"]),
         ("criteria", &["base"]),
         ("evaluate", &["base", "criteria"]),
-        ("definition", &["base", "evaluate"]),
-        ("machine", &["base", "evaluate", "definition"]),
-        ("engine", &["base", "evaluate", "machine"]),
+        ("definition", &["base", "board", "evaluate"]),
+        ("machine", &["base", "board", "evaluate", "definition"]),
+        ("engine", &["base", "board", "evaluate", "machine"]),
         ("host", &["base", "evaluate"]),
         ("process", &["base", "evaluate"]),
-        ("journal", &["base", "evaluate", "engine"]),
+        ("journal", &["base", "board", "evaluate", "engine"]),
         ("bundle", &["base", "engine", "process", "journal"]),
-        ("report", &["base", "evaluate", "engine"]),
+        ("report", &["base", "board", "evaluate", "engine"]),
         ("ci", &["base", "report"]),
         (
             "run",

@@ -215,7 +215,7 @@ fn literal_names(machine: &Machine) -> Vec<String> {
 fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
     machine.steps().filter_map(|(_, step)| match &step.action {
         Some(Action::SubLoop(sub)) => Some((step, sub)),
-        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => None,
+        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => None,
     })
 }
 

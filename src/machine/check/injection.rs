@@ -45,8 +45,8 @@ fn is_foreign(expression: &Expression) -> bool {
             !matches!(expression.path.last(), Some(Segment::Key(key)) if matches!(key.as_str(), "exit_code" | "duration_ms" | "state"))
         }
         Namespace::Result => expression.path.first() == Some(&Segment::Key("details".to_owned())),
-        // Messages are made of what states printed.
-        Namespace::Env | Namespace::Messages => true,
+        // Messages are made of what states printed, tasks of what agents answered.
+        Namespace::Env | Namespace::Messages | Namespace::Board => true,
         Namespace::Context | Namespace::State | Namespace::Loop | Namespace::Param | Namespace::Criteria => {
             false
         }

@@ -19,7 +19,7 @@ pub(super) fn needed(subject: &Subject<'_>, findings: &mut Diagnostics) {
 
 /// Says what becomes of a state that needs a model where none may be asked.
 pub fn fate(machine: &Machine, step: &Step) -> String {
-    match routing::without_model(step) {
+    match routing::without_model(machine, step) {
         Some(way) => format!("it goes to `{}` as `blocked`", machine.name_of(way.to)),
         None => "the run is saved there (exit 75) for `resume --llm`".to_owned(),
     }

@@ -1,0 +1,63 @@
+//! How many calls of agents the work on a board can take at most, before anything of it is known.
+
+use super::limits::Limits;
+
+/// A plan has at most this many tasks.
+const MOST_TASKS: u64 = 15;
+
+/// A task is split into at most this many.
+const MOST_PARTS: u64 = 5;
+
+/// Which calls an agent is asked for, and how often each is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// Whether plans are reviewed.
+    pub reviews: bool,
+    /// Whether an agent tests.
+    pub tests: bool,
+    /// Whether an agent verifies tasks.
+    pub verifies: bool,
+    /// How often a call that failed is made again.
+    pub retries: u32,
+}
+
+/// The most calls of each kind, without those that are made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Plans and their reviews.
+    pub planning: u64,
+    /// Attempts at tasks.
+    pub attempts: u64,
+    /// Calls in one attempt.
+    pub per_attempt: u64,
+    /// Splits of tasks.
+    pub splits: u64,
+    /// How often each of them is made at most.
+    pub tries: u64,
+}
+
+impl Bound {
+    /// Works it out from the limits.
+    pub fn of(limits: &Limits, calls: Calls) -> Self {
+        let level = |depth: u32| MOST_TASKS.saturating_mul(MOST_PARTS.saturating_pow(depth));
+        let sum =
+            |depths: std::ops::Range<u32>| depths.fold(0_u64, |sum, depth| sum.saturating_add(level(depth)));
+        let tasks = sum(0..limits.depth.saturating_add(1).min(64));
+        let fixes = u64::from(limits.fix_cycles);
+        let plans = if calls.reviews { u64::from(limits.plan_revisions) } else { 1 };
+        Self {
+            planning: plans * if calls.reviews { 2 } else { 1 },
+            attempts: tasks.saturating_mul(limits.attempts.into()),
+            per_attempt: 1 + fixes + if calls.tests { 1 + fixes } else { 0 } + u64::from(calls.verifies),
+            splits: sum(0..limits.depth.min(64)),
+            tries: 1 + u64::from(calls.retries),
+        }
+    }
+
+    /// Returns the calls in all, with the one that verifies the goal.
+    pub fn all(&self) -> u64 {
+        let tasks = self.attempts.saturating_mul(self.per_attempt);
+        let once = tasks.saturating_add(self.planning).saturating_add(self.splits).saturating_add(1);
+        once.saturating_mul(self.tries)
+    }
+}

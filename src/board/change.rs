@@ -1,0 +1,52 @@
+//! What an operation changed, as a journal keeps it: a board of many tasks is not written anew at every step.
+
+use serde::{Deserialize, Serialize};
+
+use super::task::{Board, Planning, Task};
+
+/// From one board to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// How the planning stands now, where that changed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub planning: Option<Planning>,
+    /// Whether nothing remains of the tasks there were.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub replaces: bool,
+    /// The tasks that changed or are new, as they are now.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tasks: Vec<Task>,
+}
+
+impl Change {
+    /// Compares two boards.
+    pub fn between(before: &Board, after: &Board) -> Self {
+        let planning = (before.planning != after.planning).then(|| after.planning.clone());
+        let replaces = !before.tasks.iter().all(|task| after.task(&task.id).is_some());
+        let is_new = |task: &&Task| replaces || before.task(&task.id) != Some(*task);
+        Self { planning, replaces, tasks: after.tasks.iter().filter(is_new).cloned().collect() }
+    }
+}
+
+impl Board {
+    /// Makes the change that an operation made before.
+    pub fn take(&mut self, change: &Change) {
+        if let Some(planning) = &change.planning {
+            self.planning = planning.clone();
+        }
+        if change.replaces {
+            self.tasks.clear();
+        }
+        for task in &change.tasks {
+            if let Some(known) = self.task_mut(&task.id) {
+                *known = task.clone();
+                continue;
+            }
+            let parent = task.id.parent();
+            let last =
+                parent.and_then(|parent| self.tasks.iter().rposition(|other| other.id.is_within(&parent)));
+            let place = last.map_or(self.tasks.len(), |last| last + 1);
+            self.tasks.insert(place, task.clone());
+        }
+    }
+}

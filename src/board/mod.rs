@@ -1,0 +1,24 @@
+//! The task board of a run that plans its own work: which tasks there are, how they stand, and which comes next.
+//!
+//! States work on it through operations, each of which is decided here: [`apply`] takes a board and an operation, and
+//! says how the board stands then, in one word which state comes next, and what people should hear of. It knows no
+//! process, file, clock or chance; the same operations make the same board, everywhere and always.
+
+mod answer;
+mod apply;
+mod bound;
+mod change;
+mod limits;
+mod operation;
+mod shown;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use apply::apply;
+pub use bound::{Bound, Calls};
+pub use change::Change;
+pub use limits::Limits;
+pub use operation::{Kind, Note, NoteKind, Operation};
+pub use shown::FIELDS;
+pub use task::{Board, Complexity, Planning, Status, Task, TaskId};

@@ -1,0 +1,231 @@
+//! The board itself: tasks in the order of the plan, each in front of what it was split into.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a task: its place in the plan, from 1, and behind dots its places in what its parents were split into.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// Returns the name of the task at a place of the plan, from 0.
+    pub(super) fn root(index: usize) -> Self {
+        Self((index + 1).to_string())
+    }
+
+    /// Returns the name of a part of this task, from 0.
+    pub(super) fn child(&self, index: usize) -> Self {
+        Self(format!("{self}.{}", index + 1))
+    }
+
+    /// Returns the name of the task that this one is a part of.
+    pub fn parent(&self) -> Option<Self> {
+        self.0.rsplit_once('.').map(|(parent, _)| Self(parent.to_owned()))
+    }
+
+    /// Returns how often the work was split to come here, 0 for a task of the plan.
+    pub fn depth(&self) -> u32 {
+        u32::try_from(self.0.matches('.').count()).unwrap_or(u32::MAX)
+    }
+
+    /// Tells whether this task is that one or a part of it, at any depth.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.strip_prefix(&other.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How hard a task is, by whoever planned it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Complexity {
+    /// Little to do.
+    Simple,
+    /// More.
+    #[default]
+    Medium,
+    /// Much.
+    Complex,
+}
+
+impl Complexity {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Medium => "medium",
+            Self::Complex => "complex",
+        }
+    }
+}
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It waits for its turn.
+    #[default]
+    Pending,
+    /// It is worked on.
+    InProgress,
+    /// It is done, and was verified as far as the loop wants that.
+    Completed,
+    /// It failed for good.
+    Failed,
+    /// Its parts are worked on in its place.
+    Blocked,
+}
+
+impl Status {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+/// A piece of the work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// What is to be done.
+    pub description: String,
+    /// How hard it is.
+    pub complexity: Complexity,
+    /// The tasks that have to be completed before it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dependencies: Vec<TaskId>,
+    /// By what it is judged.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub criteria: Vec<String>,
+    /// How it stands.
+    pub status: Status,
+    /// How often it was tried since the run began or was resumed.
+    pub attempts: u32,
+    /// Passes that ended here without anything completed since.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub idle: u32,
+    /// Fixes in this attempt.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub rounds: u32,
+    /// What the last test found.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub failures: String,
+    /// What the tester wants to have done about it.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub fix_plan: String,
+    /// What the fixes of this attempt did, the first one first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub fixes: Vec<String>,
+    /// Why attempts failed, the last ones, the latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub history: Vec<String>,
+    /// What was done, once it is completed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub summary: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// How the planning stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planning {
+    /// Why the plan may be worked on; none while it may not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approval: Option<String>,
+    /// How often a plan was looked at and not approved.
+    pub reviews: u32,
+    /// Whether the plan that is there is to be replaced.
+    pub is_revised: bool,
+    /// What was said about the last plan.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub feedback: String,
+    /// What may go wrong, by whoever planned.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub risks: Vec<String>,
+    /// What the plan takes for granted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub assumptions: Vec<String>,
+}
+
+/// The tasks of a run, and how far they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Board {
+    /// How the planning stands.
+    pub planning: Planning,
+    /// The tasks, each in front of its parts.
+    pub tasks: Vec<Task>,
+}
+
+impl Board {
+    /// Finds a task.
+    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == *id)
+    }
+
+    pub(super) fn task_mut(&mut self, id: &TaskId) -> Option<&mut Task> {
+        self.tasks.iter_mut().find(|task| task.id == *id)
+    }
+
+    /// Returns the task that is worked on.
+    pub fn current(&self) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.status == Status::InProgress)
+    }
+
+    /// Returns the parts of a task, in order.
+    pub fn parts<'b>(&'b self, id: &'b TaskId) -> impl Iterator<Item = &'b Task> {
+        self.tasks.iter().filter(|task| task.id.parent().as_ref() == Some(id))
+    }
+
+    /// Tells whether a task has no parts, so that it is done by itself.
+    pub fn is_leaf(&self, id: &TaskId) -> bool {
+        self.parts(id).next().is_none()
+    }
+
+    /// Returns the tasks that are done by themselves, in order.
+    pub fn leaves(&self) -> impl Iterator<Item = &Task> {
+        // A part stands behind what it is a part of.
+        let next = self.tasks.iter().skip(1).map(Some).chain(std::iter::once(None));
+        let is_leaf = |task: &Task, next: Option<&Task>| next.is_none_or(|next| !next.id.is_within(&task.id));
+        self.tasks.iter().zip(next).filter(move |(task, next)| is_leaf(task, *next)).map(|(task, _)| task)
+    }
+
+    /// Returns the first task that this one has to wait for: one of its own, or of what it is a part of.
+    pub fn waits_for(&self, task: &Task) -> Option<&Task> {
+        let around = self.tasks.iter().filter(|other| task.id.is_within(&other.id));
+        let awaited = around.flat_map(|other| &other.dependencies);
+        awaited.filter_map(|id| self.task(id)).find(|other| other.status != Status::Completed)
+    }
+
+    /// Returns the tasks that nobody can begin any more, each with the task that it waits for.
+    pub fn unreachable(&self) -> impl Iterator<Item = (&Task, &Task)> {
+        let pending = self.leaves().filter(|task| task.status == Status::Pending);
+        pending.filter_map(|task| Some((task, self.waits_for(task)?)))
+    }
+
+    /// Tells whether there is work and all of it is done.
+    pub fn is_completed(&self) -> bool {
+        !self.tasks.is_empty() && self.tasks.iter().all(|task| task.status == Status::Completed)
+    }
+}
