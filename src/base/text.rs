@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Deserializer, Value};
+
 /// Removes escape sequences and the control characters that no report can show, keeping tabs and line ends.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let stripped = console::strip_ansi_codes(text);
@@ -13,6 +15,21 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 fn is_printable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t' | '\r')
+}
+
+/// Reads JSON out of a text: the text itself, or what stands in its last code fence for it.
+pub fn json_in(text: &str) -> Option<Value> {
+    let text = text.trim();
+    serde_json::from_str(text).ok().or_else(|| {
+        // A text within JSON has no line ends, so that a fence at the start of a line is no part of one.
+        let begins_line = |at: usize| text[..at].trim_end_matches([' ', '\t']).chars().next_back();
+        let is_fence = |at: usize| begins_line(at).is_none_or(|before| before == '\n');
+        let (at, mark) = text.rmatch_indices("```json").find(|(at, _)| is_fence(*at))?;
+        let inside = &text[at + mark.len()..];
+        let mut values = Deserializer::from_str(inside).into_iter();
+        let value = values.next()?.ok()?;
+        inside[values.byte_offset()..].trim_start().starts_with("```").then_some(value)
+    })
 }
 
 /// Returns the last `limit` bytes, cut at a character.
@@ -92,6 +109,25 @@ mod tests {
     #[test]
     fn escapes_and_controls_go_and_lines_stay() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{0}\tok\n"), "red\tok\n");
+    }
+
+    #[test]
+    fn json_is_the_text_or_what_its_last_fence_holds() {
+        for (text, expected) in [
+            (" [1, 2]\n", Some("[1,2]")),
+            ("\"a\"", Some("\"a\"")),
+            ("so:\n```json\n{\"a\": 1}\n```\n", Some(r#"{"a":1}"#)),
+            ("```json\n1\n```\nno, this:\n  ```json\n2\n  ```", Some("2")),
+            ("```json\n{\"a\": \"```json\\n```\"}\n```", Some(r#"{"a":"```json\n```"}"#)),
+            ("```json\n1\n```\n```json\nbroken\n```", None),
+            ("```json\n{\"a\": 1}\n", None),
+            ("```json\n1 2\n```", None),
+            ("done", None),
+            ("{} {}", None),
+            ("", None),
+        ] {
+            assert_eq!(json_in(text).map(|value| value.to_string()).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

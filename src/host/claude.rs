@@ -38,15 +38,23 @@ impl Host for Claude {
     }
 
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
-        let (argument, stdin) = passed(prompt.text);
+        // What stands behind `-p` is the prompt, unless it begins with a dash.
+        let (argument, stdin) = match prompt.answer {
+            Some(_) => (None, Some(prompt.text.to_owned())),
+            None => passed(prompt.text),
+        };
         let mut argv =
             words("claude --dangerously-skip-permissions --verbose --output-format stream-json -p");
         argv.extend(argument);
+        let schema = prompt.answer.map(Value::to_string);
         let tools = prompt.tools.join(",");
         argv.extend(options(&[
+            ("--json-schema", schema.as_deref()),
+            ("--resume", prompt.session),
             ("--agent", prompt.agent),
             ("--tools", Some(tools.as_str()).filter(|tools| !tools.is_empty())),
             ("--model", prompt.model),
+            ("--fallback-model", prompt.fallback),
         ]));
         Invocation { argv, stdin, env: vec![variable(HOME, "1")] }
     }
@@ -202,16 +210,28 @@ impl Format for Messages {
     }
 
     fn last_words(&self, _: &SoFar) -> Result<String, Failure> {
-        let result = self.result.as_ref();
-        if let Some(result) = result {
-            refusal(result, self.class.as_deref(), self.quota)?;
-        }
-        let last = result.and_then(|result| result.get("result")?.as_str());
+        let last = self.good()?.and_then(|result| result.get("result")?.as_str());
         last.map(str::to_owned).ok_or_else(|| Failure::Misunderstood("its result has no text".to_owned()))
+    }
+
+    fn answer(&self, so_far: &SoFar) -> Result<String, Failure> {
+        let result = self.good()?;
+        let structured = result.and_then(|result| result.get("structured_output"));
+        let structured = structured.filter(|answer| !answer.is_null());
+        let written = result.and_then(|result| result.get("result")).filter(|answer| answer.is_object());
+        structured.or(written).map_or_else(|| self.last_words(so_far), |answer| Ok(answer.to_string()))
     }
 }
 
 impl Messages {
+    /// Returns the result, unless it says that the call failed.
+    fn good(&self) -> Result<Option<&Map<String, Value>>, Failure> {
+        if let Some(result) = &self.result {
+            refusal(result, self.class.as_deref(), self.quota)?;
+        }
+        Ok(self.result.as_ref())
+    }
+
     fn assistant(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
         if let Some(class) = event.get("error").and_then(Value::as_str) {
             self.class = Some(class.to_owned());
@@ -237,7 +257,7 @@ mod tests {
     use super::*;
 
     fn prompt(text: &str) -> Prompt<'_> {
-        Prompt { text, agent: None, tools: &[], model: None }
+        Prompt { text, ..Prompt::default() }
     }
 
     fn play(lines: &[Value], exit_code: i32) -> (Vec<String>, Result<String, Failure>, Usage) {
@@ -257,7 +277,13 @@ mod tests {
     #[test]
     fn a_prompt_is_an_argument_while_it_is_short() {
         let tools = ["Read".to_owned(), "Edit".to_owned()];
-        let full = Prompt { text: "/fix it", agent: Some("fixer"), tools: &tools, model: Some("small") };
+        let full = Prompt {
+            text: "/fix it",
+            agent: Some("fixer"),
+            tools: &tools,
+            model: Some("small"),
+            ..Prompt::default()
+        };
         let call = Claude.prompt(&full);
         let expected = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p|/fix it|--agent fixer --tools Read,Edit --model small";
         assert_eq!(
@@ -272,6 +298,46 @@ mod tests {
         let call = Claude.prompt(&prompt(&long));
         assert_eq!(call.argv.last().unwrap(), "-p");
         assert_eq!(call.stdin.as_deref(), Some(long.as_str()));
+    }
+
+    #[test]
+    fn a_prompt_with_a_form_goes_through_standard_input() {
+        let schema = json!({"type": "object"});
+        let full = Prompt {
+            text: "/fix it",
+            agent: Some("fixer"),
+            model: Some("large"),
+            fallback: Some("small"),
+            answer: Some(&schema),
+            session: Some("s-1"),
+            ..Prompt::default()
+        };
+        let start = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p";
+        for (prompt, argument, options, stdin) in [
+            (
+                full,
+                None,
+                r#"--json-schema {"type":"object"} --resume s-1 --agent fixer --model large --fallback-model small"#,
+                Some("/fix it"),
+            ),
+            (
+                Prompt { answer: None, ..full },
+                Some("/fix it"),
+                "--resume s-1 --agent fixer --model large --fallback-model small",
+                None,
+            ),
+            (
+                Prompt { text: "-x", answer: Some(&schema), ..Prompt::default() },
+                None,
+                r#"--json-schema {"type":"object"}"#,
+                Some("-x"),
+            ),
+        ] {
+            let call = Claude.prompt(&prompt);
+            let expected = start.split(' ').chain(argument).chain(options.split(' ')).collect::<Vec<_>>();
+            assert_eq!(call.argv, expected);
+            assert_eq!((call.stdin.as_deref(), call.env.len()), (stdin, 1));
+        }
     }
 
     const ARGUMENT_AND_MORE: usize = super::super::ARGUMENT + 1;
@@ -334,6 +400,54 @@ mod tests {
         failed(&[result(&json!({"is_error": true, "result": "boom"}))], 0, "boom");
         failed(&[result(&json!({"subtype": "error_max_turns"}))], 0, "done");
         failed(&[result(&json!({"permission_denials": [{"tool_name": "Bash"}]}))], 0, "use Bash");
+    }
+
+    #[test]
+    fn an_answer_is_the_end_alone() {
+        let answer = |lines: &[Value]| stream::play_answer(&Claude, lines, 0);
+        let structured = json!({"structured_output": {"status": "done"}});
+        let only = json!({"type": "result", "structured_output": {"status": "done"}});
+        let form = "{\"status\":\"done\"}\n";
+        let pretty: Vec<Value> =
+            format!("{:#}", result(&structured)).lines().map(|line| json!(line)).collect();
+        for (lines, expected) in [
+            (vec![says("I look."), result(&structured)], form),
+            (vec![result(&json!({"result": "", "structured_output": {"status": "done"}}))], form),
+            (vec![result(&json!({"result": {"status": "done"}}))], form),
+            (vec![only], form),
+            (pretty, form),
+            (vec![says("I look."), result(&json!({"structured_output": null}))], "done\n"),
+            (vec![says("I look."), says("and"), result(&json!({"result": "prose\n"}))], "prose\n"),
+        ] {
+            assert_eq!(answer(&lines).as_deref(), Ok(expected), "{lines:?}");
+        }
+        let (shown, end, _) = play(&[says("I look."), result(&structured)], 0);
+        assert_eq!((shown, end.as_deref()), (vec!["I look.".to_owned()], Ok("I look.\n")));
+        for (lines, code, why) in [
+            (vec![says("{}")], 0, "without a result"),
+            (vec![json!("{"), json!("\"type\": \"result\"")], 0, "not a stream"),
+            (vec![json!("["), json!("]")], 0, "not a stream"),
+            (vec![result(&json!({"result": " "}))], 0, "empty"),
+            (vec![result(&json!({"result": null}))], 0, "no text"),
+            (vec![result(&structured)], 1, "after a good result"),
+            (
+                vec![result(&json!({"is_error": true, "structured_output": {"status": "done"}}))],
+                0,
+                "it failed",
+            ),
+        ] {
+            let failure = stream::play_answer(&Claude, &lines, code).unwrap_err();
+            assert!(format!("{failure:?}").contains(why), "{lines:?}: {failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_document_on_several_lines_is_a_result() {
+        let document = result(&json!({"total_cost_usd": 0.5, "usage": {"output_tokens": 7}}));
+        let lines: Vec<Value> = format!("{document:#}").lines().map(|line| json!(line)).collect();
+        let (_, end, usage) = play(&lines, 0);
+        assert_eq!((end.as_deref(), usage.calls, usage.tokens()), (Ok("done\n"), 1, 7));
+        assert_eq!(usage.cost_usd, Some(0.5));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::stream::{Format, Reader, SoFar};
-use super::{Failure, Host, Invocation, Listener, Prompt, excerpt, options, with_form, words};
+use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
 
 /// The host.
 pub(super) struct Codex;
@@ -35,11 +35,11 @@ impl Host for Codex {
     }
 
     fn ignores(&self) -> &'static [&'static str] {
-        &["agent", "tools", "max_tokens"]
+        &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
-        call("--dangerously-bypass-approvals-and-sandbox", prompt.model, prompt.text.to_owned())
+        call("--dangerously-bypass-approvals-and-sandbox", prompt.model, prompted(prompt))
     }
 
     fn listen(&self) -> Box<dyn Listener> {
@@ -47,11 +47,11 @@ impl Host for Codex {
     }
 
     fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
-        call("--sandbox read-only --ephemeral", question.model.as_deref(), with_form(question))
+        call("--sandbox read-only --ephemeral", question.model.as_deref(), asked(question))
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        reader().answer(stdout, exit_code)
+        reader().reply(stdout, exit_code)
     }
 }
 
@@ -142,7 +142,7 @@ impl Turn {
 mod tests {
     use serde_json::json;
 
-    use super::super::stream::tests::{assert_failed, play};
+    use super::super::stream::tests::{assert_failed, play, play_answer};
     use super::*;
 
     fn says(text: &str) -> Value {
@@ -169,7 +169,13 @@ mod tests {
     #[test]
     fn a_prompt_goes_through_standard_input() {
         let tools = ["Read".to_owned()];
-        let full = Prompt { text: "- fix it", agent: Some("fixer"), tools: &tools, model: Some("small") };
+        let full = Prompt {
+            text: "- fix it",
+            agent: Some("fixer"),
+            tools: &tools,
+            model: Some("small"),
+            ..Prompt::default()
+        };
         let call = Codex.prompt(&full);
         let expected = "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model small -";
         assert_eq!(call.argv.join(" "), expected);
@@ -242,6 +248,8 @@ mod tests {
             let lines = messages.iter().map(|text| says(text)).chain([completed()]);
             lines.flat_map(|line| [line.to_string(), "\n".to_owned()]).collect::<String>()
         };
+        let lines = [says("I look."), says("{}"), completed()];
+        assert_eq!(play_answer(&Codex, &lines, 0).as_deref(), Ok("{}\n"));
         let yes = json!({"verdict": "yes"});
         for last in ["{\"verdict\": \"yes\"}", "so:\n```json\n{\"verdict\": \"yes\"}\n```\n"] {
             let (answer, usage) = Codex.answer(&stream(&["I look at {it}.", last]), 0);

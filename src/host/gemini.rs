@@ -18,7 +18,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::stream::{Format, Reader, SoFar};
-use super::{Failure, Host, Invocation, Listener, Prompt, excerpt, options, with_form, words};
+use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
 
 /// The host.
 pub(super) struct Gemini;
@@ -36,12 +36,12 @@ impl Host for Gemini {
     }
 
     fn ignores(&self) -> &'static [&'static str] {
-        &["agent", "tools", "max_tokens"]
+        &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
         let rights = Some("yolo");
-        call(&[("--approval-mode", rights), ("--model", prompt.model)], prompt.text.to_owned())
+        call(&[("--approval-mode", rights), ("--model", prompt.model)], prompted(prompt))
     }
 
     fn listen(&self) -> Box<dyn Listener> {
@@ -49,11 +49,11 @@ impl Host for Gemini {
     }
 
     fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
-        call(&[("--model", question.model.as_deref())], with_form(question))
+        call(&[("--model", question.model.as_deref())], asked(question))
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        reader().answer(stdout, exit_code)
+        reader().reply(stdout, exit_code)
     }
 }
 
@@ -134,7 +134,7 @@ impl Format for Session {
 mod tests {
     use serde_json::json;
 
-    use super::super::stream::tests::{assert_failed, play};
+    use super::super::stream::tests::{assert_failed, play, play_answer};
     use super::*;
 
     fn piece(text: &str) -> Value {
@@ -155,7 +155,13 @@ mod tests {
     #[test]
     fn a_prompt_goes_through_standard_input() {
         let tools = ["Read".to_owned()];
-        let full = Prompt { text: "--fix it", agent: Some("fixer"), tools: &tools, model: Some("small") };
+        let full = Prompt {
+            text: "--fix it",
+            agent: Some("fixer"),
+            tools: &tools,
+            model: Some("small"),
+            ..Prompt::default()
+        };
         let call = Gemini.prompt(&full);
         let expected = "gemini --output-format stream-json --approval-mode yolo --model small";
         assert_eq!(call.argv.join(" "), expected);
@@ -245,6 +251,7 @@ mod tests {
             result(&json!({})),
         ];
         let stdout: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
+        assert_eq!(play_answer(&Gemini, &lines, 0).as_deref(), Ok("{\"verdict\": \"yes\"}\n"));
         let (answer, usage) = Gemini.answer(&stdout, 0);
         assert_eq!((answer, usage.calls, usage.tokens()), (Ok(json!({"verdict": "yes"})), 1, 130));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::base::text::one_line;
+use crate::base::text::{json_in, one_line};
 use crate::evaluate::model::{Question, Usage};
 
 mod claude;
@@ -12,7 +12,7 @@ mod qwen;
 mod stream;
 
 /// A prompt for an agent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Prompt<'a> {
     /// The whole text.
     pub text: &'a str,
@@ -22,6 +22,12 @@ pub struct Prompt<'a> {
     pub tools: &'a [String],
     /// The model.
     pub model: Option<&'a str>,
+    /// The model in its place where that one cannot be asked.
+    pub fallback: Option<&'a str>,
+    /// The JSON Schema of the answer, where one in a certain form is wanted.
+    pub answer: Option<&'a Value>,
+    /// What the host calls the conversation that goes on; a new one when absent.
+    pub session: Option<&'a str>,
 }
 
 /// How a host is called.
@@ -66,6 +72,10 @@ pub trait Listener {
 
     /// Returns what the agent said, once its process has ended with this code.
     fn end(&mut self, exit_code: i32) -> Result<String, Failure>;
+
+    /// Returns the answer to a prompt that asks for one in a certain form, once the process has ended with this code:
+    /// the last words alone. Whether they have that form is not looked at.
+    fn answer(&mut self, exit_code: i32) -> Result<String, Failure>;
 }
 
 /// A CLI that takes prompts.
@@ -125,15 +135,9 @@ fn document(stdout: &str) -> Option<Value> {
     whole.or_else(|| serde_json::from_str(stdout.lines().rev().find(|line| !line.trim().is_empty())?).ok())
 }
 
-/// Reads an object out of the text of a model: the text itself, or what stands in its last code fence.
+/// Reads an object out of the text of a model.
 fn object_in(text: &str) -> Option<Value> {
-    let text = text.trim();
-    let fenced = text.rfind("```json").map(|start| &text[start + 7..]);
-    let fenced = fenced.and_then(|rest| Some(&rest[..rest.find("```")?]));
-    [Some(text), fenced]
-        .into_iter()
-        .flatten()
-        .find_map(|candidate| serde_json::from_str(candidate.trim()).ok().filter(Value::is_object))
+    json_in(text).filter(Value::is_object)
 }
 
 /// Returns the start of a text for a message.
@@ -157,11 +161,42 @@ fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Iterator<Item 
     given.flatten().map(str::to_owned)
 }
 
-/// Returns the text of a question with the form that the answer must have, for a host that takes no schema.
-fn with_form(question: &Question) -> String {
+/// Returns a text with the form that the answer to it must have, for a host that takes no schema.
+fn with_form(text: &str, schema: &Value) -> String {
     format!(
-        "{}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
-         Schema:\n{}\n",
-        question.prompt, question.schema
+        "{text}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
+         Schema:\n{schema}\n"
     )
+}
+
+/// Returns the text of a question for a host that takes no schema.
+fn asked(question: &Question) -> String {
+    with_form(&question.prompt, &question.schema)
+}
+
+/// Returns the text of a prompt for a host that takes no schema.
+fn prompted(prompt: &Prompt<'_>) -> String {
+    prompt.answer.map_or_else(|| prompt.text.to_owned(), |schema| with_form(prompt.text, schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_takes_no_schema_reads_the_form_in_the_prompt() {
+        let schema = json!({"type": "object"});
+        let plain = Prompt { text: "fix it", ..Prompt::default() };
+        let full = Prompt { answer: Some(&schema), session: Some("s-1"), fallback: Some("small"), ..plain };
+        for host in HOSTS.iter().filter(|host| host.ignores().contains(&"session")) {
+            assert!(host.ignores().contains(&"fallback_model"));
+            let (without, with) = (host.prompt(&plain), host.prompt(&full));
+            assert_eq!((&with.argv, &with.env), (&without.argv, &without.env), "{}", host.name());
+            assert_eq!(without.stdin.as_deref(), Some("fix it"));
+            let text = with.stdin.unwrap_or_default();
+            assert!(text.starts_with("fix it\n\n") && text.contains(r#"{"type":"object"}"#), "{text}");
+        }
+    }
 }

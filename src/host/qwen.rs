@@ -16,7 +16,7 @@ use crate::evaluate::model::{Question, Usage};
 
 use super::claude::Messages;
 use super::stream::Reader;
-use super::{Failure, Host, Invocation, Listener, Prompt, options, with_form, words};
+use super::{Failure, Host, Invocation, Listener, Prompt, asked, options, prompted, words};
 
 /// The host.
 pub(super) struct Qwen;
@@ -34,11 +34,11 @@ impl Host for Qwen {
     }
 
     fn ignores(&self) -> &'static [&'static str] {
-        &["agent", "tools", "max_tokens"]
+        &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
-        call("qwen --output-format stream-json --yolo", prompt.model, prompt.text.to_owned())
+        call("qwen --output-format stream-json --yolo", prompt.model, prompted(prompt))
     }
 
     fn listen(&self) -> Box<dyn Listener> {
@@ -46,11 +46,11 @@ impl Host for Qwen {
     }
 
     fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
-        call("qwen --output-format stream-json", question.model.as_deref(), with_form(question))
+        call("qwen --output-format stream-json", question.model.as_deref(), asked(question))
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        reader().answer(stdout, exit_code)
+        reader().reply(stdout, exit_code)
     }
 }
 
@@ -68,7 +68,7 @@ fn reader() -> Reader<Messages> {
 mod tests {
     use serde_json::json;
 
-    use super::super::stream::tests::{assert_failed, play};
+    use super::super::stream::tests::{assert_failed, play, play_answer};
     use super::*;
 
     fn says(text: &str) -> Value {
@@ -96,7 +96,13 @@ mod tests {
 
     #[test]
     fn a_prompt_goes_through_standard_input() {
-        let full = Prompt { text: "--fix it", agent: Some("fixer"), tools: &[], model: Some("small") };
+        let full = Prompt {
+            text: "--fix it",
+            agent: Some("fixer"),
+            tools: &[],
+            model: Some("small"),
+            ..Prompt::default()
+        };
         let call = Qwen.prompt(&full);
         assert_eq!(call.argv.join(" "), "qwen --output-format stream-json --yolo --model small");
         assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("--fix it"), 0));
@@ -141,7 +147,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_the_result() {
-        let stdout = format!("{}\n{}\n", says("hm"), result(&json!({"result": "{\"verdict\": \"yes\"}"})));
+        let lines = [says("hm"), result(&json!({"result": "{\"verdict\": \"yes\"}"}))];
+        assert_eq!(play_answer(&Qwen, &lines, 0).as_deref(), Ok("{\"verdict\": \"yes\"}\n"));
+        let stdout = format!("{}\n{}\n", lines[0], lines[1]);
         let (answer, usage) = Qwen.answer(&stdout, 0);
         assert_eq!((answer, usage.calls, usage.tokens()), (Ok(json!({"verdict": "yes"})), 1, 120));
         assert!(matches!(Qwen.answer(&stdout, 52).0, Err(Failure::Unavailable(_))));

@@ -19,6 +19,11 @@ pub(super) trait Format {
     /// Returns the last words of a call that has come to its end, or why they are none.
     fn last_words(&self, so_far: &SoFar) -> Result<String, Failure>;
 
+    /// Returns the answer of such a call where one in a certain form was asked for, or why there is none.
+    fn answer(&self, so_far: &SoFar) -> Result<String, Failure> {
+        self.last_words(so_far)
+    }
+
     /// Returns what the host said went wrong before the call broke off.
     fn complaint(&self) -> Option<&str> {
         None
@@ -34,9 +39,16 @@ pub(super) struct SoFar {
     pub(super) usage: Usage,
     /// Whether the call has come to its end.
     pub(super) is_done: bool,
+    /// Whether there was any event.
+    is_stream: bool,
     /// The first line that is not part of a stream.
     stray: Option<String>,
+    /// The lines before any event, which may be a document together.
+    strays: String,
 }
+
+/// How what is wanted of a stream is taken from it.
+type Wanted<F> = fn(&F, &SoFar) -> Result<String, Failure>;
 
 /// The reader of a stream.
 pub(super) struct Reader<F> {
@@ -52,12 +64,12 @@ impl<F: Format> Reader<F> {
     }
 
     /// Reads a whole stream, and the object that the last words of the agent are.
-    pub(super) fn answer(mut self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
+    pub(super) fn reply(mut self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
         for line in stdout.lines() {
             self.line(line, &mut |_| {});
         }
         self.so_far.usage.calls = 1;
-        let answer = self.finish(exit_code).and_then(|last| {
+        let answer = self.finish(exit_code, F::last_words).and_then(|last| {
             object_in(&last).ok_or_else(|| {
                 Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&last)))
             })
@@ -65,16 +77,28 @@ impl<F: Format> Reader<F> {
         (answer, self.so_far.usage)
     }
 
-    /// Returns the last words of a good stream.
-    fn finish(&self, exit_code: i32) -> Result<String, Failure> {
-        self.ended(exit_code).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
+    /// Returns what is wanted of a good stream: its last words or its answer.
+    fn finish(&mut self, exit_code: i32, wanted: Wanted<F>) -> Result<String, Failure> {
+        self.whole();
+        self.ended(exit_code, wanted).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
     }
 
-    fn ended(&self, exit_code: i32) -> Result<String, Failure> {
+    /// Reads an output that is no stream, but a document on several lines.
+    fn whole(&mut self) {
+        if self.so_far.is_stream {
+            return;
+        }
+        if let Ok(Value::Object(event)) = serde_json::from_str(&std::mem::take(&mut self.so_far.strays)) {
+            self.format.event(&event, &mut self.so_far, &mut |_| {});
+            self.so_far.usage.calls = 1;
+        }
+    }
+
+    fn ended(&self, exit_code: i32, wanted: Wanted<F>) -> Result<String, Failure> {
         if !self.so_far.is_done {
             return Err(self.broken_off(exit_code));
         }
-        let last = self.format.last_words(&self.so_far)?;
+        let last = wanted(&self.format, &self.so_far)?;
         if exit_code != 0 {
             return Err(Failure::Failed(format!("it exited with {exit_code}, after a good result")));
         }
@@ -104,9 +128,11 @@ impl<F: Format> Listener for Reader<F> {
             return;
         }
         if let Ok(Value::Object(event)) = serde_json::from_str(line) {
+            self.so_far.is_stream = true;
             self.format.event(&event, &mut self.so_far, say);
         } else {
             self.so_far.stray.get_or_insert_with(|| excerpt(line));
+            self.so_far.keep_stray(line);
             say(&plain(line));
         }
     }
@@ -124,9 +150,23 @@ impl<F: Format> Listener for Reader<F> {
     }
 
     fn end(&mut self, exit_code: i32) -> Result<String, Failure> {
-        let last = self.finish(exit_code)?;
+        let last = self.finish(exit_code, F::last_words)?;
         let text = std::mem::take(&mut self.so_far.said.text);
         Ok(if text.trim().is_empty() { format!("{last}\n") } else { text })
+    }
+
+    fn answer(&mut self, exit_code: i32) -> Result<String, Failure> {
+        let answer = self.finish(exit_code, F::answer)?;
+        Ok(if answer.ends_with('\n') { answer } else { answer + "\n" })
+    }
+}
+
+impl SoFar {
+    /// Keeps a line that is no event, as long as there was none.
+    fn keep_stray(&mut self, line: &str) {
+        if !self.is_stream && self.strays.len() + line.len() < KEPT {
+            self.strays.extend([line, "\n"]);
+        }
     }
 }
 
@@ -201,20 +241,34 @@ pub(super) mod tests {
     use super::super::Host;
     use super::*;
 
+    /// Plays lines to the reader of a host, with what was shown of them.
+    fn heard(host: &dyn Host, lines: &[Value]) -> (Vec<String>, Box<dyn Listener>) {
+        let (mut shown, mut listener) = (Vec::new(), host.listen());
+        for line in lines {
+            let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
+            listener.line(&line, &mut |line| shown.push(line.to_owned()));
+        }
+        (shown, listener)
+    }
+
     /// Plays lines to the reader of a host: what was shown, what came out, and what it cost.
     pub(in crate::host) fn play(
         host: &dyn Host,
         lines: &[Value],
         exit_code: i32,
     ) -> (Vec<String>, Result<String, Failure>, Usage) {
-        let mut listener = host.listen();
-        let mut shown = Vec::new();
-        for line in lines {
-            let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
-            listener.line(&line, &mut |line| shown.push(line.to_owned()));
-        }
-        let usage = listener.usage().clone();
-        (shown, listener.end(exit_code), usage)
+        let (shown, mut listener) = heard(host, lines);
+        let end = listener.end(exit_code);
+        (shown, end, listener.usage().clone())
+    }
+
+    /// Plays lines to the reader of a host that was asked for an answer in a certain form.
+    pub(in crate::host) fn play_answer(
+        host: &dyn Host,
+        lines: &[Value],
+        exit_code: i32,
+    ) -> Result<String, Failure> {
+        heard(host, lines).1.answer(exit_code)
     }
 
     /// Asserts that a stream is a failure like any other, for this reason.

@@ -91,6 +91,9 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         agent: request.agent.as_deref(),
         tools: &request.tools,
         model: request.model.as_deref(),
+        fallback: request.fallback_model.as_deref(),
+        answer: request.answer.as_ref(),
+        session: request.session.as_ref().and_then(|session| session.id.as_deref()),
     };
     let mut patience = Patience::new(world, &request.setting);
     let mut spent = Usage::default();
@@ -300,21 +303,23 @@ async fn prompted(
         listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
     });
     complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
-    heard(seen, listener.as_mut())
+    heard(seen, listener.as_mut(), prompt.answer.is_some())
 }
 
-/// Makes of a process and what was heard from it the end of a call.
-fn heard(seen: Observation, listener: &mut dyn Listener) -> Called<String> {
-    let usage = listener.usage().clone();
+/// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
+/// answer alone counts.
+fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Called<String> {
     if seen.failure.is_some() {
         return missing(seen);
     }
     let said = Text::whole(listener.said());
     let mut seen = Observation { stdout: said, ..seen };
+    let code = seen.exit_code;
+    let result = if is_answer { listener.answer(code) } else { listener.end(code) };
+    let usage = listener.usage().clone();
     if seen.stop == Some(Stop::Budget) {
         seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
     }
-    let result = listener.end(seen.exit_code);
     Called { seen, result, usage }
 }
 

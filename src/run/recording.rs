@@ -109,13 +109,21 @@ pub(super) struct Call {
 
 /// Looks at what a prompt asks and at what.
 pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Call {
-    let asked = json!({
+    let mut asked = json!({
         "kind": "prompt",
         "prompt": request.text,
         "agent": request.agent,
         "tools": request.tools,
         "model": request.model,
     });
+    // What is not asked for is not there, so that recordings from before there was such a thing stay good.
+    let more = [
+        ("fallback_model", request.fallback_model.clone().map(Value::String)),
+        ("answer", request.answer.clone()),
+    ];
+    for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        asked[key] = value;
+    }
     Call::new(asked, world).await
 }
 

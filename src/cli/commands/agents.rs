@@ -11,7 +11,7 @@ use crate::cli::output::Output;
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
-use crate::machine::{Action, Budget, Machine, OnHandoff};
+use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::agent::Agents;
 use crate::run::recording::{Mode, Recording};
@@ -29,6 +29,9 @@ pub(super) struct Decided {
     /// Who continues after a hand-off, in place of what the loop says.
     pub(super) on_handoff: Option<OnHandoff>,
 }
+
+/// So many states are named in a warning each; more of them share one.
+const MOST_WARNINGS: usize = 3;
 
 /// Decides it from the command line and the environment, and says what follows for this loop and for those that it runs.
 pub(super) fn decide(
@@ -127,22 +130,54 @@ fn priced(
 /// Says what the loop asks for that the host cannot be told.
 fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, output: &Output) {
     let Some(host) = host else { return };
-    let say = |place: &str, set: &[(&str, bool)]| {
-        let keys = set.iter().filter(|(key, is_set)| *is_set && host.ignores().contains(key));
-        let keys: Vec<_> = keys.map(|(key, _)| format!("`{key}`")).collect();
-        if !keys.is_empty() {
-            let (name, keys) = (host.name(), keys.join(" and "));
-            output
-                .warning(&format!("`{name}` cannot be told {keys}; what `{place}` says there has no effect"));
-        }
+    let say = |places: &[String], keys: &[&str]| {
+        let (name, keys) = (host.name(), listed(keys));
+        let (places, say) = (listed(places), if places.len() == 1 { "says" } else { "say" });
+        output.warning(&format!("`{name}` cannot be told {keys}; what {places} {say} there has no effect"));
     };
-    for (_, step) in machine.steps() {
-        if let Some(Action::Prompt(prompt)) = &step.action {
-            say(&step.name.to_string(), &[("agent", prompt.agent.is_some())]);
+    let states: Vec<_> = machine
+        .steps()
+        .filter_map(|(_, step)| {
+            let keys: Vec<_> =
+                asked_for(step).into_iter().filter(|key| host.ignores().contains(key)).collect();
+            (!keys.is_empty()).then(|| (step.name.to_string(), keys))
+        })
+        .collect();
+    if states.len() > MOST_WARNINGS {
+        let mut keys: Vec<_> = states.iter().flat_map(|(_, keys)| keys).copied().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let names: Vec<_> = states.into_iter().map(|(name, _)| name).collect();
+        say(&names, &keys);
+    } else {
+        for (name, keys) in states {
+            say(&[name], &keys);
         }
     }
-    if machine.steps().any(|(_, step)| step.needs_model()) {
-        say("llm", &[("max_tokens", machine.llm.max_tokens.is_some())]);
+    let is_limited = machine.llm.max_tokens.is_some() && host.ignores().contains(&"max_tokens");
+    if is_limited && machine.steps().any(|(_, step)| step.needs_model()) {
+        say(&["llm".to_owned()], &["max_tokens"]);
+    }
+}
+
+/// Returns the keys by which a prompt asks for something that not every host can do.
+fn asked_for(step: &Step) -> Vec<&'static str> {
+    let Some(Action::Prompt(prompt)) = &step.action else { return Vec::new() };
+    let keys = [
+        ("agent", prompt.agent.is_some()),
+        ("session", prompt.session.is_some()),
+        ("fallback_model", prompt.fallback_model.is_some()),
+    ];
+    keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
+}
+
+/// Lists words in marks, with `and` before the last one.
+fn listed(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{}`", word.as_ref())).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn spawn(
 }
 
 fn start(host: &dyn Host, text: &str, files: &RunFiles, env: &Env) -> std::io::Result<()> {
-    let call = host.prompt(&Prompt { text, agent: None, tools: &[], model: None });
+    let call = host.prompt(&Prompt { text, ..Prompt::default() });
     let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
     let log = fs_err::File::create(files.session())?.into_parts().0;
     let stdin = call.stdin.map_or_else(|| Ok(Stdio::null()), |text| given(&text, files))?;
