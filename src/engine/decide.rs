@@ -175,6 +175,10 @@ impl Engine<'_> {
 
     /// Returns what an evaluator can see.
     fn judging<'e>(&'e self, id: StepId, scope: &'e dyn Scope, survey: Option<&'e Surveyed>) -> Judging<'e> {
+        let form = match &self.machine.step(id).action {
+            Some(Action::Prompt(prompt)) => prompt.answer.as_ref(),
+            Some(Action::Shell(_) | Action::SubLoop(_) | Action::Tool(_) | Action::Board(_)) | None => None,
+        };
         Judging {
             seen: self.run.seen(),
             scope,
@@ -183,6 +187,7 @@ impl Engine<'_> {
             survey,
             file: self.file.as_ref(),
             answer: self.answer.as_ref(),
+            form,
         }
     }
 

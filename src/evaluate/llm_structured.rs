@@ -9,8 +9,9 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::template::Template;
-use crate::base::text::{one_line, tail};
+use crate::base::text::tail;
 
+use super::answer::{mismatch, unusable};
 use super::field::{Field, FieldError};
 use super::model::Question;
 use super::observation::Observation;
@@ -202,19 +203,6 @@ fn kept(answer: &Value) -> Value {
     if text.len() <= KEPT { answer.clone() } else { format!("…{}", tail(&text, KEPT)).into() }
 }
 
-/// Returns why a value does not satisfy a schema, if it does not.
-fn mismatch(schema: &Value, value: &Value) -> Option<String> {
-    match jsonschema::validator_for(schema) {
-        Ok(validator) => {
-            let error = validator.iter_errors(value).next()?;
-            let place = error.instance_path().to_string();
-            let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
-            Some(one_line(&format!("{at}{error}"), 300))
-        }
-        Err(error) => Some(one_line(&error.to_string(), 300)),
-    }
-}
-
 /// The schema of a loop's own for the answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerSchema {
@@ -230,12 +218,8 @@ impl Decode for AnswerSchema {
             let help = "write a JSON Schema of an object with the property `verdict`";
             out.push(Diagnostic::error("answer-schema", Place::Value(path.clone()), message).help(help));
         };
-        let Value::Object(_) = &schema else {
-            refuse("`schema` must be a mapping".to_owned());
-            return None;
-        };
-        if let Err(error) = jsonschema::validator_for(&schema) {
-            refuse(format!("`schema` is not a JSON Schema: {}", one_line(&error.to_string(), 200)));
+        if let Some(why) = unusable(&schema, path) {
+            refuse(why);
             return None;
         }
         let properties = schema.get("properties").and_then(Value::as_object);

@@ -28,14 +28,17 @@ mod criteria;
 mod diff_stall;
 mod exit_code;
 mod harbor_scorer;
+mod level;
 mod llm_structured;
 mod mcp_result;
 mod output_contains;
 mod output_json;
 mod output_numeric;
+mod score;
 mod score_stall;
 
 pub use action_stall::ActionStall;
+pub use answer::Answered;
 pub use classify::Classify;
 pub use convergence::{Convergence, Direction};
 pub use criteria::Criteria;
@@ -47,8 +50,10 @@ pub use mcp_result::McpResult;
 pub use output_contains::OutputContains;
 pub use output_json::OutputJson;
 pub use output_numeric::OutputNumeric;
+pub use score::Score;
 pub use score_stall::ScoreStall;
 
+use answer::Form;
 use field::{Field, FieldError};
 use model::{Answer, Question};
 use observation::Observation;
@@ -82,6 +87,10 @@ tagged! {
         McpResult(McpResult) = "mcp_result",
         /// By the criteria of a piece of work.
         Criteria(Criteria) = "criteria",
+        /// By a field of the answer to a prompt.
+        Answer(Answered) = "answer",
+        /// By the score that a reviewer gives.
+        Score(Score) = "score",
         /// By the answer of a model.
         LlmStructured(LlmStructured) = "llm_structured",
     }
@@ -104,6 +113,8 @@ pub struct Judging<'a> {
     pub file: Option<&'a FileRead>,
     /// What a model answered, for an evaluator that asks one.
     pub answer: Option<&'a Answer>,
+    /// The form that the answer to the state's prompt has to have, if it asks for one.
+    pub form: Option<&'a Form>,
 }
 
 /// What is in a file, none where there is no file, or why it cannot be read.
@@ -299,11 +310,15 @@ mod testing {
 
     /// Decodes the value of `evaluate:`.
     fn evaluator(spec: &str) -> Evaluate {
+        decoded(spec)
+    }
+
+    fn decoded<T: Decode>(text: &str) -> T {
         let mut problems = crate::base::diagnostic::Diagnostics::default();
-        let tree = crate::definition::yaml::parse(spec, crate::base::node::FileId(0), &mut problems).unwrap();
-        let evaluate = Evaluate::decode(&tree, &crate::base::path::DocPath::root(), &mut problems);
+        let tree = crate::definition::yaml::parse(text, crate::base::node::FileId(0), &mut problems).unwrap();
+        let decoded = T::decode(&tree, &crate::base::path::DocPath::root(), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
-        evaluate.unwrap()
+        decoded.unwrap()
     }
 
     fn scope() -> Values {
@@ -323,6 +338,7 @@ mod testing {
             survey: None,
             file: None,
             answer: None,
+            form: None,
         };
         match evaluator(spec).judge(judging) {
             Ok(judged) => (judged.verdict.to_string(), Value::Object(judged.details)),
@@ -347,6 +363,7 @@ mod testing {
             survey: None,
             file: None,
             answer,
+            form: None,
         };
         run(&evaluator(spec), judging)
     }
@@ -355,6 +372,14 @@ mod testing {
     pub(super) fn judge_answer(spec: &str, answer: &Answer, exit_code: i32) -> Judged {
         with_action(spec, "out", exit_code, Some(answer), |evaluate, judging| {
             evaluate.judge(judging).unwrap()
+        })
+    }
+
+    /// The judgement of the answer to a prompt that asks for one in this form.
+    pub(super) fn judge_formed(spec: &str, form: Option<&str>, stdout: &str, exit_code: i32) -> Judged {
+        let form: Option<Form> = form.map(decoded);
+        with_action(spec, stdout, exit_code, None, |evaluate, judging| {
+            evaluate.judge(Judging { form: form.as_ref(), ..judging }).unwrap()
         })
     }
 
@@ -388,6 +413,7 @@ mod testing {
                 survey: self.survey.as_ref(),
                 file: self.file.as_ref(),
                 answer: None,
+                form: None,
             });
             let judged = judged.unwrap();
             if judged.memory.is_some() {

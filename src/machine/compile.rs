@@ -15,7 +15,7 @@ use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::verdict::Verdict;
-use crate::evaluate::{Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
+use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
 
 use super::{
     Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, Limits, Llm, Machine, Maintain, Meaning,
@@ -766,6 +766,7 @@ impl<'d> Compiler<'d> {
 fn judged_by(action: &Action) -> Option<Evaluate> {
     match action {
         Action::Shell(_) => Some(Evaluate::ExitCode(ExitCode::unix())),
+        Action::Prompt(prompt) if prompt.answer.is_some() => Some(Evaluate::Answer(Answered::standard())),
         Action::Prompt(_) => Some(Evaluate::LlmStructured(LlmStructured::standard())),
         Action::Tool(_) => Some(Evaluate::McpResult(McpResult { source: None })),
         Action::SubLoop(_) | Action::Board(_) => None,

@@ -1,0 +1,125 @@
+//! How urgent it is to tell whoever does the work that it is not good.
+
+/// How serious it is, from harmless to the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// Nothing is to be said.
+    None,
+    /// Something small is missing.
+    Remind,
+    /// The work goes wrong.
+    Correct,
+    /// The work is about something else.
+    Refocus,
+    /// There are many issues.
+    Critical,
+    /// There are so many issues that going on makes no sense.
+    Abort,
+}
+
+/// More issues than this are critical.
+const MANY: usize = 4;
+
+/// More issues than this end the run.
+const TOO_MANY: usize = 5;
+
+impl Level {
+    const ALL: [Self; 6] =
+        [Self::None, Self::Remind, Self::Correct, Self::Refocus, Self::Critical, Self::Abort];
+
+    /// Returns its word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Remind => "remind",
+            Self::Correct => "correct",
+            Self::Refocus => "refocus",
+            Self::Critical => "critical",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// Finds the level with this word.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.word() == word)
+    }
+
+    /// Returns how what is said begins.
+    pub(super) fn start(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Remind => "Reminder: ",
+            Self::Correct => "Correction: ",
+            Self::Refocus => "Refocus on the task: ",
+            Self::Critical => "Critical: ",
+            Self::Abort => "Abort: ",
+        }
+    }
+}
+
+/// What became of work that was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// It is good.
+    Approved,
+    /// It is to be revised.
+    Revise,
+    /// It is no good.
+    Rejected,
+}
+
+/// Returns how serious the judgement of a piece of work is: by the number of issues, or else by the score, or else by
+/// what became of it.
+pub(super) fn level(score: Option<f64>, issues: usize, approval: Approval) -> Level {
+    match (approval, score) {
+        (Approval::Approved, _) => Level::None,
+        _ if issues > TOO_MANY => Level::Abort,
+        _ if issues > MANY => Level::Critical,
+        (_, Some(score)) if score >= 70.0 => Level::None,
+        (_, Some(score)) if score >= 50.0 => Level::Remind,
+        (_, Some(score)) if score >= 30.0 => Level::Correct,
+        (_, Some(_)) => Level::Refocus,
+        (Approval::Revise, None) => Level::Remind,
+        (Approval::Rejected, None) => Level::Correct,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issues_come_before_the_score() {
+        use Approval::{Approved, Rejected, Revise};
+        for (score, issues, approval, expected) in [
+            (Some(100.0), 9, Approved, Level::None),
+            (None, 9, Approved, Level::None),
+            (Some(70.0), 0, Revise, Level::None),
+            (Some(69.9), 0, Revise, Level::Remind),
+            (Some(69.0), 4, Revise, Level::Remind),
+            (Some(50.0), 0, Revise, Level::Remind),
+            (Some(49.0), 0, Rejected, Level::Correct),
+            (Some(30.0), 0, Rejected, Level::Correct),
+            (Some(29.0), 0, Rejected, Level::Refocus),
+            (Some(0.0), 4, Rejected, Level::Refocus),
+            (Some(69.0), 5, Revise, Level::Critical),
+            (Some(0.0), 5, Rejected, Level::Critical),
+            (Some(69.0), 6, Revise, Level::Abort),
+            (None, 6, Rejected, Level::Abort),
+            (None, 5, Revise, Level::Critical),
+            (None, 4, Revise, Level::Remind),
+            (None, 0, Rejected, Level::Correct),
+        ] {
+            assert_eq!(level(score, issues, approval), expected, "{score:?} {issues} {approval:?}");
+        }
+    }
+
+    #[test]
+    fn levels_have_an_order_and_words() {
+        assert!(Level::ALL.is_sorted());
+        for level in Level::ALL {
+            assert_eq!(Level::parse(level.word()), Some(level));
+        }
+        assert_eq!(Level::parse("panic"), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! `score`: a reviewer's answer says how good the work is.
+
+use serde_json::{Value, json};
+
+use crate::base::decode::record;
+use crate::base::template::Template;
+use crate::base::text::head;
+
+use super::answer::{failed_all_the_same, read, said, wrong};
+use super::field::{Field, FieldError};
+use super::level::{Approval, Level, level};
+use super::verdict::Verdict;
+use super::{Evaluator, Judged, Judging, Verdicts, number};
+
+record! {
+    /// Judges work by the score that the answer of a reviewer gives it.
+    pub struct Score {
+        /// The lowest score of work that is approved.
+        approve: Field<f64> = Field::Literal(70.0),
+        /// The lowest score of work that is to be revised; below it is rejected.
+        revise: Field<f64> = Field::Literal(50.0),
+        /// The text to judge instead of the answer.
+        source: Option<Template>,
+    }
+}
+
+/// How much of the feedback is kept in the details.
+const KEPT: usize = 16 * 1024;
+
+/// What a reviewer thinks of the work.
+struct Review {
+    score: Option<f64>,
+    approval: Approval,
+}
+
+impl Score {
+    /// Reads what a reviewer thinks. The score decides; what else the answer says counts only without one.
+    fn review(answer: &Value, approve: f64, revise: f64) -> Result<Review, &'static str> {
+        let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
+        if let Some(score) = given("score") {
+            let score = score.as_f64().filter(|score| (0.0..=100.0).contains(score));
+            let score = score.ok_or("the `score` of the answer is no number from 0 to 100")?;
+            let approval = match score {
+                score if score >= approve => Approval::Approved,
+                score if score >= revise => Approval::Revise,
+                _ => Approval::Rejected,
+            };
+            return Ok(Review { score: Some(score), approval });
+        }
+        let approved = given("approved")
+            .map(|approved| approved.as_bool().ok_or("`approved` of the answer is neither true nor false"));
+        let recommended = given("recommendation").and_then(Value::as_str).map(str::trim);
+        let approval = match (approved.transpose()?, recommended) {
+            (Some(true), _) | (None, Some("approve")) => Approval::Approved,
+            (Some(false) | None, Some("revise")) => Approval::Revise,
+            (Some(false), _) | (None, Some("reject")) => Approval::Rejected,
+            (None, Some(_)) => return Err("the `recommendation` of the answer is no known word"),
+            (None, None) => return Err("the answer has neither a score nor an approval"),
+        };
+        Ok(Review { score: None, approval })
+    }
+
+    /// Judges an answer that has the right form.
+    fn weigh(answer: &Value, review: &Review) -> Result<(Verdict, Value), &'static str> {
+        let issues = match answer.get("issues") {
+            Some(Value::Array(issues)) => issues.len(),
+            Some(Value::Null) | None => 0,
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                return Err("the `issues` of the answer are no list");
+            }
+        };
+        let own = level(review.score, issues, review.approval);
+        let claimed = said(answer, "escalationLevel").and_then(Level::parse);
+        let claimed = claimed.filter(|_| review.approval != Approval::Approved);
+        let level = claimed.map_or(own, |claimed| claimed.max(own));
+        let feedback = said(answer, "feedback").map(|text| format!("{}{text}", level.start()));
+        let details = json!({
+            "score": review.score.map(number),
+            "level": level.word(),
+            "issues": issues,
+            "feedback": head(&feedback.unwrap_or_default(), KEPT),
+        });
+        let verdict = match review.approval {
+            Approval::Approved => Verdict::yes_if(true),
+            Approval::Revise => Verdict::new("partial"),
+            Approval::Rejected => Verdict::yes_if(false),
+        };
+        Ok((verdict, details))
+    }
+}
+
+impl Evaluator for Score {
+    fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
+        let (approve, revise) = (self.approve.resolve(judging.scope)?, self.revise.resolve(judging.scope)?);
+        let (answer, failed) = match read(self.source.as_ref(), judging)? {
+            Ok(read) => read,
+            Err(judged) => return Ok(judged),
+        };
+        let weighed = Self::review(&answer, approve, revise).and_then(|review| Self::weigh(&answer, &review));
+        Ok(match (weighed, failed) {
+            (Ok((verdict, details)), Some(seen)) if !verdict.is_failing() => {
+                failed_all_the_same("approved", seen, details)
+            }
+            (Ok((verdict, details)), _) => Judged::new(verdict, details),
+            (Err(why), _) => wrong(why, &answer),
+        })
+    }
+
+    fn verdicts(&self) -> Verdicts<'_> {
+        Verdicts::only(&["yes", "no", "partial"])
+    }
+
+    fn templates(&self) -> Vec<(&'static str, &Template)> {
+        let keys = [
+            ("approve", self.approve.as_template()),
+            ("revise", self.revise.as_template()),
+            ("source", self.source.as_ref()),
+        ];
+        keys.into_iter().filter_map(|(key, template)| Some((key, template?))).collect()
+    }
+
+    fn oddities(&self) -> Vec<(&'static str, String)> {
+        let mut odd = Vec::new();
+        for (key, field) in [("approve", &self.approve), ("revise", &self.revise)] {
+            if let Some(score) = field.as_literal().filter(|score| !(0.0..=100.0).contains(*score)) {
+                odd.push((key, format!("`{key}: {score}` is not between 0 and 100")));
+            }
+        }
+        if let (Some(approve), Some(revise)) = (self.approve.as_literal(), self.revise.as_literal())
+            && revise > approve
+        {
+            odd.push((
+                "revise",
+                format!("nothing is ever revised: `revise: {revise}` is above `approve: {approve}`"),
+            ));
+        }
+        odd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::judge_formed;
+    use super::*;
+
+    #[track_caller]
+    fn check(spec: &str, answer: &Value, exit_code: i32, expected: &str) -> Value {
+        let judged = judge_formed(&format!("{{type: score{spec}}}"), None, &answer.to_string(), exit_code);
+        assert_eq!(judged.verdict.as_str(), expected, "{answer}: {:?}", judged.details);
+        Value::Object(judged.details)
+    }
+
+    #[test]
+    fn the_score_decides() {
+        for (spec, score, expected) in [
+            ("", json!(100), "yes"),
+            ("", json!(70), "yes"),
+            ("", json!(69.9), "partial"),
+            ("", json!(69), "partial"),
+            ("", json!(50), "partial"),
+            ("", json!(49), "no"),
+            ("", json!(0), "no"),
+            (", approve: 90, revise: 80", json!(89), "partial"),
+            (", approve: 90, revise: 80", json!(79), "no"),
+            (", approve: '${context.n}', revise: 1", json!(5), "yes"),
+        ] {
+            let lies = json!({"score": score, "approved": expected != "yes", "recommendation": "approve"});
+            check(spec, &lies, 0, expected);
+        }
+    }
+
+    #[test]
+    fn without_a_score_the_reviewer_says_it() {
+        for (answer, expected) in [
+            (json!({"approved": true}), "yes"),
+            (json!({"approved": true, "recommendation": "reject"}), "yes"),
+            (json!({"approved": false}), "no"),
+            (json!({"approved": false, "recommendation": "approve"}), "no"),
+            (json!({"approved": false, "recommendation": "revise"}), "partial"),
+            (json!({"approved": false, "recommendation": "reject"}), "no"),
+            (json!({"approved": null, "recommendation": "approve"}), "yes"),
+            (json!({"score": null, "recommendation": "revise"}), "partial"),
+            (json!({"recommendation": "reject"}), "no"),
+        ] {
+            assert_eq!(check("", &answer, 0, expected)["score"], Value::Null);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_approves_nothing_is_an_error() {
+        let neither = "the answer has neither a score nor an approval";
+        for (answer, why) in [
+            (json!({}), neither),
+            (json!({"feedback": "very good"}), neither),
+            (json!({"score": null, "approved": null}), neither),
+            (json!({"score": "90"}), "no number from 0 to 100"),
+            (json!({"score": 101}), "no number from 0 to 100"),
+            (json!({"score": -1, "approved": true}), "no number from 0 to 100"),
+            (json!({"approved": "yes", "recommendation": "approve"}), "neither true nor false"),
+            (json!({"recommendation": "fine"}), "no known word"),
+            (json!({"score": 90, "issues": "none"}), "are no list"),
+            (json!([90]), "no JSON object"),
+        ] {
+            let details = check("", &answer, 0, "error");
+            assert!(details["error"].as_str().unwrap().contains(why), "{answer}: {details}");
+        }
+        let judged = judge_formed("type: score", None, "I give it 90.", 0);
+        assert_eq!(judged.verdict.as_str(), "error");
+        let form = Some("{type: object, required: [score, feedback]}");
+        assert_eq!(judge_formed("type: score", form, r#"{"score": 90}"#, 0).verdict.as_str(), "error");
+    }
+
+    #[test]
+    fn the_feedback_begins_with_how_serious_it_is() {
+        let issues = |count: usize| vec!["one"; count];
+        for (answer, verdict, level, feedback) in [
+            (json!({"score": 90, "issues": issues(9), "escalationLevel": "abort"}), "yes", "none", "F"),
+            (json!({"score": 60}), "partial", "remind", "Reminder: F"),
+            (json!({"score": 60, "issues": issues(4)}), "partial", "remind", "Reminder: F"),
+            (json!({"score": 40}), "no", "correct", "Correction: F"),
+            (json!({"score": 20}), "no", "refocus", "Refocus on the task: F"),
+            (json!({"score": 60, "issues": issues(5)}), "partial", "critical", "Critical: F"),
+            (json!({"score": 60, "issues": issues(6)}), "partial", "abort", "Abort: F"),
+            (
+                json!({"score": 60, "escalationLevel": "refocus"}),
+                "partial",
+                "refocus",
+                "Refocus on the task: F",
+            ),
+            (json!({"score": 20, "escalationLevel": "remind"}), "no", "refocus", "Refocus on the task: F"),
+            (json!({"score": 20, "escalationLevel": "panic"}), "no", "refocus", "Refocus on the task: F"),
+            (json!({"approved": false}), "no", "correct", "Correction: F"),
+            (json!({"recommendation": "revise"}), "partial", "remind", "Reminder: F"),
+        ] {
+            let mut answer = answer;
+            answer["feedback"] = " F ".into();
+            let details = check("", &answer, 0, verdict);
+            assert_eq!(
+                (&details["level"], &details["feedback"]),
+                (&json!(level), &json!(feedback)),
+                "{answer}"
+            );
+        }
+        let expected = json!({"score": 65, "level": "remind", "issues": 1, "feedback": ""});
+        assert_eq!(check("", &json!({"score": 65.0, "issues": ["x"]}), 0, "partial"), expected);
+        let high = check(", approve: 90", &json!({"score": 80, "feedback": "F"}), 0, "partial");
+        assert_eq!((&high["level"], &high["feedback"]), (&json!("none"), &json!("F")));
+    }
+
+    #[test]
+    fn an_action_that_failed_is_not_approved() {
+        check("", &json!({"score": 90}), 1, "error");
+        check("", &json!({"score": 90}), 137, "error");
+        check("", &json!({"score": 60}), 1, "partial");
+        check(", source: '{\"score\": 90}'", &json!("x"), 1, "yes");
+    }
+}
