@@ -8,6 +8,7 @@ use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
 use crate::base::template::{Found, Missing, Namespace, Scope, walk};
+use crate::base::text::{json_in, one_line};
 use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::Evaluate;
@@ -212,7 +213,7 @@ impl RunScope<'_, '_> {
     }
 }
 
-/// Looks into the result of a state: output, stderr, `exit_code`, `duration_ms`, verdict, state.
+/// Looks into the result of a state: output, `json`, stderr, `exit_code`, `duration_ms`, verdict, state.
 fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> Result<Found<'r>, Missing> {
     let seen = &result.seen;
     match (key(path), path.len()) {
@@ -224,10 +225,27 @@ fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> 
         (Some("verdict"), 1) => {
             Ok(Found::Text(Cow::Borrowed(result.verdict.as_ref().map_or("", |verdict| verdict.as_str()))))
         }
+        (Some("json"), _) => document(prefix, seen.stdout.as_str(), &path[1..]),
         (wanted, _) => {
-            Err(among(prefix, wanted, &["output", "stderr", "exit_code", "duration_ms", "verdict", "state"]))
+            let known = ["output", "json", "stderr", "exit_code", "duration_ms", "verdict", "state"];
+            Err(among(prefix, wanted, &known))
         }
     }
+}
+
+/// Looks into an output that is JSON, or has it in a code fence. The whole of it is inserted as it would be written.
+fn document<'f>(prefix: &str, output: &str, path: &[Segment]) -> Result<Found<'f>, Missing> {
+    let document = json_in(output).ok_or_else(|| {
+        let why = match one_line(output, 60) {
+            line if line.is_empty() => "the output is empty, and no JSON".to_owned(),
+            line => format!("the output is no JSON: {line}"),
+        };
+        Missing { nearest: Some(format!("{prefix}.output")), why: Some(why) }
+    })?;
+    if path.is_empty() {
+        return Ok(text(document.to_string()));
+    }
+    walk(&format!("{prefix}.json"), &document, path).map(|value| Found::Json(Cow::Owned(value.clone())))
 }
 
 fn key(path: &[Segment]) -> Option<&str> {

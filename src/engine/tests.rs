@@ -619,6 +619,35 @@ states:
 }
 
 #[test]
+fn an_output_that_is_json_can_be_looked_into() {
+    let answer = r#"{"status":"done","tasks":[{"description":"it's one"},2],"none":null}"#;
+    for (output, path, expected) in [
+        (answer, "captured.out.json.status", "b: see done (0)"),
+        (answer, "captured.a.json.tasks.0.description", "b: see it's one (0)"),
+        (answer, "prev.json.tasks[1]", "b: see 2 (0)"),
+        (answer, "prev.json.tasks", r#"b: see [{"description":"it's one"},2] (0)"#),
+        (answer, "prev.json.none:-nothing", "b: see nothing (0)"),
+        (answer, "prev.json", &format!("b: see {answer} (0)")),
+        (r#"so: ```json {"a":1} ```"#, "prev.json", "so: ```json"),
+        (r#""word""#, "prev.json", r#"b: see "word" (0)"#),
+        (answer, "prev.json.statu", "has no value (the nearest is `${prev.json.status}`)"),
+        (
+            "I am done",
+            "captured.out.json.status",
+            "the output is no JSON: I am done (the nearest is `${captured.out.output}`)",
+        ),
+        ("", "prev.json.status", "the output is empty, and no JSON"),
+        ("I am done", "prev.json.status:-unknown", "b: see unknown (0)"),
+    ] {
+        let text = format!(
+            "states:\n  a: {{action: one, capture: out, next: b}}\n  b: {{action: \"see ${{{path}}}\", next: done}}\n  done: {{terminal: true}}\n"
+        );
+        let trace = trace(&text, &format!("one: 0 {output}"));
+        assert!(trace.contains(expected), "{output} {path}: {trace}");
+    }
+}
+
+#[test]
 fn a_missing_value_ends_the_run_and_names_everything() {
     let text = "states:\n  a: {action: 'x ${prev.output}', next: done}\n  done: {terminal: true}\n";
     assert_snapshot!(trace(text, ""), @"

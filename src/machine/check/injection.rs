@@ -41,8 +41,10 @@ fn brought<'s>(step: &'s Step, expression: &Expression) -> Option<&'s Expression
 fn is_foreign(expression: &Expression) -> bool {
     match expression.namespace {
         Namespace::Captured | Namespace::Prev => {
-            // Codes, times and names are made by the engine.
-            !matches!(expression.path.last(), Some(Segment::Key(key)) if matches!(key.as_str(), "exit_code" | "duration_ms" | "state"))
+            // Codes, times and names are made by the engine, and the same words within an answer are not.
+            let depth = usize::from(expression.namespace == Namespace::Captured);
+            let is_made = |key: &str| matches!(key, "exit_code" | "duration_ms" | "state");
+            !matches!(expression.path.get(depth..), Some([Segment::Key(key)]) if is_made(key))
         }
         Namespace::Result => expression.path.first() == Some(&Segment::Key("details".to_owned())),
         // Messages are made of what states printed, tasks of what agents answered.

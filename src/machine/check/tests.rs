@@ -108,6 +108,20 @@ fn a_capture_that_a_path_goes_around_is_shown_with_that_path() {
 }
 
 #[test]
+fn a_word_within_an_answer_is_foreign_whatever_it_is_called() {
+    let states = "
+  a: {action: x, capture: out, next: b}
+  b: {action: 'y ${captured.out.exit_code} ${prev.state}', next: c}
+  c: {action: 'z ${captured.out.json.state} ${prev.json.exit_code}', next: done}
+  done: {terminal: true}
+";
+    assert_snapshot!(found(states), @"
+    9:18 warning[template-injection]: `${captured.out.json.state}` is pasted into a shell command unquoted
+    9:45 warning[template-injection]: `${prev.json.exit_code}` is pasted into a shell command unquoted
+    ");
+}
+
+#[test]
 fn a_parameter_that_brings_foreign_text_into_a_command_is_seen() {
     let states = "
   a: {action: x, capture: out, next: b}
