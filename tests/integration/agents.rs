@@ -77,6 +77,118 @@ fn an_agent_works_and_a_model_judges() {
     assert_eq!(project.state()["budget"]["cost_usd"], 0.75);
 }
 
+/// A loop whose prompt asks for an answer in a form.
+const FORMED: &str = "name: main
+description: an answer in a form
+initial: work
+states:
+  work:
+    action: do it
+    action_type: prompt
+    answer: {type: object, required: [status], properties: {status: {type: string}, files: {type: array}}}
+    model: large
+    fallback_model: small
+    on_yes: tell
+    on_no: bad
+    on_error: $current
+    max_retries: 2
+    retry_delay: 10ms
+    on_retry_exhausted: oops
+  tell: {action: 'echo ${captured.work.json.files.0:shell} > told', next: done}
+  done: {terminal: true}
+  bad: {terminal: true, outcome: failure}
+  oops: {terminal: true, outcome: failure}
+";
+
+/// A prompt that was answered in a form.
+fn formed(answer: &Value) -> String {
+    let says =
+        json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "working on it"}]}});
+    prints(&[says, result(&json!({"structured_output": answer}))])
+}
+
+#[test]
+fn an_answer_in_a_form_reaches_the_next_state() {
+    let project = project(FORMED, &[formed(&json!({"status": "done", "files": ["a b.rs"]}))]);
+    let ran = project.run(&["run", "main", "--no-ci", "-v", "--record", "recorded"]).code(0);
+    assert_eq!(project.end()["final_state"], "done", "{}", ran.all());
+    assert!(ran.stdout.contains("working on it"), "{}", ran.all());
+    assert_eq!((project.read("told").as_str(), calls(&project)), ("a b.rs\n", 1));
+    assert_eq!(project.read("calls/1.stdin"), "do it");
+    let argv = project.read("calls/1.argv");
+    assert!(argv.contains("stream-json\n-p\n--json-schema\n{\"type\":\"object\","), "{argv}");
+    assert!(argv.ends_with("}\n--model\nlarge\n--fallback-model\nsmall\n"), "{argv}");
+    let events = project.events();
+    let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
+    assert_eq!((&evaluate["type"], &evaluate["details"]["answer"]), (&json!("answer"), &json!("done")));
+    let _ran = project.run(&["run", "main", "--no-ci", "--replay", "recorded"]).code(0);
+    assert_eq!(calls(&project), 1);
+    let recorded = fs::read_dir(project.at("recorded")).unwrap().next().unwrap().unwrap().path();
+    let recorded: Value = serde_json::from_str(&fs::read_to_string(recorded).unwrap()).unwrap();
+    assert_eq!(recorded["request"]["answer"]["required"], json!(["status"]));
+    assert_eq!(recorded["request"]["fallback_model"], "small");
+}
+
+#[test]
+fn an_answer_that_is_none_is_asked_for_again_and_of_the_other_model() {
+    let good = formed(&json!({"status": "done", "files": ["a"]}));
+    for (answers, end, count) in [
+        (vec![done()], "oops", 3),
+        (vec![formed(&json!({"files": []}))], "oops", 3),
+        (vec!["exit 3".to_owned()], "oops", 3),
+        (vec![done(), good.clone()], "done", 2),
+        (vec![format!("{good}exit 1"), good], "done", 2),
+        (vec![formed(&json!({"status": "failed"}))], "bad", 1),
+    ] {
+        let project = project(FORMED, &answers);
+        let ran = run(&project).code(i32::from(end != "done"));
+        assert_eq!(
+            (project.end()["final_state"].as_str(), calls(&project)),
+            (Some(end), count),
+            "{}",
+            ran.all()
+        );
+        let waits = project.events().into_iter().filter(|event| event["event"] == "backoff");
+        let waits: Vec<_> = waits.map(|event| event["duration_ms"].as_u64().unwrap()).collect();
+        assert_eq!(waits, [10, 20][..count - 1]);
+        if count > 1 {
+            let argv = project.read("calls/2.argv");
+            assert!(argv.ends_with("\n--model\nsmall\n"), "{argv}");
+        }
+    }
+    let project = project(FORMED, &[done()]);
+    let _ran = run(&project).code(1);
+    let events = project.events();
+    let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
+    assert_eq!(evaluate["details"]["error"], "the answer is no JSON: did it");
+}
+
+#[test]
+fn prompts_of_one_session_continue_each_other_until_one_fails() {
+    let text = "name: main
+description: prompts of one conversation
+initial: a
+states:
+  a: {action: one, action_type: prompt, session: task, next: b}
+  b: {action: two, action_type: prompt, session: task, next: c, on_error: c}
+  c: {action: three, action_type: prompt, session: 'ta${context.rest}', next: d}
+  d: {action: four, action_type: prompt, session: other, next: done}
+  done: {terminal: true}
+context: {rest: sk}
+";
+    for (second, third) in [(done(), Some("s-1")), ("exit 3".to_owned(), None)] {
+        let project = project(text, &[done(), second, done()]);
+        let ran = run(&project).code(0);
+        assert_eq!(calls(&project), 4, "{}", ran.all());
+        for (call, resumed) in [(1, None), (2, Some("s-1")), (3, third), (4, None)] {
+            let argv = project.read(&format!("calls/{call}.argv"));
+            let given =
+                argv.split_once("\n--resume\n").map(|(_, rest)| rest.lines().next().unwrap_or_default());
+            assert_eq!(given, resumed, "{call}: {argv}");
+        }
+    }
+}
+
 #[test]
 fn what_an_agent_says_is_shown_as_it_comes() {
     let project = project(LOOP, &[done(), judged("yes")]);

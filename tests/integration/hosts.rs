@@ -309,6 +309,59 @@ fn what_a_host_cannot_be_told_is_said_first() {
 }
 
 #[test]
+fn many_states_that_ask_for_too_much_share_a_warning() {
+    let asks = |count: usize| {
+        let state = |index: usize| {
+            let key = if index == 0 { "fallback_model: small, session: x" } else { "session: x" };
+            let next = if index + 1 == count { "done".to_owned() } else { format!("s{}", index + 1) };
+            format!("  s{index}: {{action: go, action_type: prompt, {key}, next: {next}}}\n")
+        };
+        let states: Vec<_> = (0..count).map(state).collect();
+        let states = states.concat();
+        format!("name: main\ndescription: d\ninitial: s0\nstates:\n  done: {{terminal: true}}\n{states}")
+    };
+    let warned = |cli: &Cli, count: usize| {
+        let project = cli.project(&asks(count), &cli.good());
+        let ran = run(&project, &[]).code(0);
+        let lines = ran.stderr.lines().filter(|line| line.contains("cannot be told"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for cli in &ALL {
+        let few = warned(cli, 3);
+        assert!(
+            few[0].ends_with(
+                "cannot be told `session` and `fallback_model`; what `s0` says there has no effect"
+            )
+        );
+        assert!(few.len() == 3 && few[2].contains("told `session`; what `s2` says"), "{few:?}");
+        let many = warned(cli, 4);
+        let expected = "cannot be told `fallback_model` and `session`; what `s0`, `s1`, `s2` and `s3` say there has no effect";
+        assert!(many.len() == 1 && many[0].ends_with(expected), "{many:?}");
+    }
+}
+
+#[test]
+fn every_host_answers_in_a_form() {
+    let form = "answer: {type: object, required: [status]}";
+    let text = LOOP.replace("action: '/fix it'", &format!("action: '/fix it', {form}"));
+    for cli in ALL {
+        let project = cli.project(&text, &[prints(&(cli.says)("{\"status\": \"fixed\"}"))]);
+        let ran = run(&project, &[]).code(0);
+        assert_eq!(
+            (project.end()["final_state"].as_str(), calls(&project)),
+            (Some("done"), 1),
+            "{}",
+            ran.all()
+        );
+        let asked = project.read("calls/1.stdin");
+        assert!(asked.starts_with("/fix it\n\n") && asked.contains(r#""required":["status"]"#), "{asked}");
+        let prose = cli.project(&text, &[prints(&(cli.says)("I fixed it."))]);
+        let _ran = run(&prose, &[]).code(1);
+        assert_eq!(prose.end()["final_state"], "oops");
+    }
+}
+
+#[test]
 fn an_agent_that_may_do_more_than_the_loop_says_is_not_asked() {
     let text = LOOP.replace("action: '/fix it'", "action: '/fix it', tools: [Read]");
     for cli in ALL {
