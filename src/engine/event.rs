@@ -478,6 +478,8 @@ pub enum ActionKind {
     Mcp,
     /// Another loop.
     SubLoop,
+    /// An operation on the task board.
+    Board,
 }
 
 /// Which rule chose the next state.

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 
 use super::mends::Mends;
 use super::step::{Standing, Step, Tracker};
+use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
@@ -143,6 +144,7 @@ pub struct Digest {
     usage: Usage,
     trees: IndexMap<StateName, (Tree, bool)>,
     mends: Mends,
+    work: Option<Box<Work>>,
     restarts: u32,
     tracker: Tracker,
     end: Option<LoopComplete>,
@@ -186,7 +188,10 @@ impl Digest {
             return;
         }
         match &stamped.event {
-            Event::LoopStart(start) => self.start = Some(start.clone()),
+            Event::LoopStart(start) => {
+                self.work = start.board.then(Box::default);
+                self.start = Some(start.clone());
+            }
             Event::LoopResume(resume) => {
                 if let Some(start) = &mut self.start {
                     start.change(resume);
@@ -205,15 +210,23 @@ impl Digest {
                 self.continuation.clone_from(&handoff.continuation);
             }
             Event::LoopComplete(end) => self.end = Some(end.clone()),
+            Event::ActionStart { role, .. } => self.at_work(|work| work.began(role.as_ref())),
             Event::ActionComplete(complete) => {
                 complete.usage.iter().for_each(|usage| self.usage.add(usage));
+                self.at_work(|work| work.acted(complete.usage.as_ref(), complete.seen.duration));
             }
-            Event::Judge { usage, .. } => self.usage.add(usage),
-            Event::SubLoopComplete(complete) => self.usage.add(&complete.usage),
+            Event::Judge { usage, .. } => {
+                self.usage.add(usage);
+                self.at_work(|work| work.spent(usage, Duration::ZERO));
+            }
+            Event::SubLoopComplete(complete) => {
+                self.usage.add(&complete.usage);
+                let duration = Duration::from_millis(complete.duration_ms);
+                self.at_work(|work| work.spent(&complete.usage, duration));
+            }
+            Event::Board(event) => self.at_work(|work| work.operated(event)),
             Event::StateEnter { .. }
-            | Event::ActionStart { .. }
             | Event::Evaluate { .. }
-            | Event::Board(_)
             | Event::Message { .. }
             | Event::Signal { .. }
             | Event::Retry { .. }
@@ -253,6 +266,31 @@ impl Digest {
     /// Returns which states failed, and what came of them.
     pub fn mends(&self) -> &Mends {
         &self.mends
+    }
+
+    /// Returns the work on the task board, for a loop that has one.
+    pub fn work(&self) -> Option<&Work> {
+        self.work.as_deref()
+    }
+
+    /// Returns how far the work on the task board is, in the words of those who plan work: the same as in `state.json`.
+    pub fn execution(&self) -> &'static str {
+        let Some(end) = self.end() else {
+            return if self.tracker.steps() == 0 { "not_started" } else { "running" };
+        };
+        match end.outcome {
+            Outcome::Success => "completed",
+            Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
+            Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
+            Outcome::Failure if end.final_state.as_str() == "aborted" => "aborted",
+            Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
+        }
+    }
+
+    fn at_work(&mut self, tell: impl FnOnce(&mut Work)) {
+        if let Some(work) = &mut self.work {
+            tell(work);
+        }
     }
 
     /// Returns how many cycles of a maintain loop began.
@@ -516,7 +554,10 @@ impl Digest {
         };
         let same = visited.verdicts.get(verdict.as_str()).copied().unwrap_or(1);
         match end.cycles {
-            0 | 1 => sentence.words(&format!(" in {same} of {} iterations", end.iterations)),
+            // Every task has its own attempts: there are no passes over all of the work.
+            0 | 1 if self.work.is_none() => {
+                sentence.words(&format!(" in {same} of {} iterations", end.iterations))
+            }
             _ => sentence.words(&format!(" {same} of {} times", visited.visits)),
         }
     }

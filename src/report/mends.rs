@@ -34,7 +34,8 @@ impl Mends {
         if step.closing {
             return;
         }
-        if step.action.is_some() {
+        // An operation on the board touches nothing that a state could look at.
+        if step.action.is_some() && !step.is_operation() {
             let others = self.states.iter_mut().filter(|(state, _)| **state != step.state);
             others
                 .filter_map(|(_, mend)| mend.failed.as_mut())

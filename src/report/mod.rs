@@ -12,9 +12,11 @@ pub mod log_file;
 pub mod mends;
 pub mod nights;
 mod recent;
+pub mod stages;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod work;
 
 use std::io;
 

@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, human};
-use crate::engine::event::{ActionKind, Event, LoopComplete, RouteReason, Stamped, SubLoopComplete, TAIL};
+use crate::board::NoteKind;
+use crate::engine::event::{
+    ActionKind, BoardEvent, Event, LoopComplete, RouteReason, Stamped, SubLoopComplete, TAIL,
+};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::verdict::Verdict;
@@ -109,6 +112,19 @@ pub struct Judged {
     pub details: Map<String, Value>,
 }
 
+impl Judged {
+    /// The board answers its operations itself; where it could not make one, it says why.
+    fn of_operation(event: &BoardEvent) -> Self {
+        let refused = event.notes.iter().find(|note| note.kind == NoteKind::Refused);
+        let details = refused.map(|note| ("refused".to_owned(), Value::from(text::head(&note.text, 400))));
+        Self {
+            evaluator: "board".to_owned(),
+            verdict: event.verdict.clone(),
+            details: details.into_iter().collect(),
+        }
+    }
+}
+
 /// Where a step led.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
@@ -127,6 +143,8 @@ pub struct Action {
     pub text: String,
     /// What kind of action.
     pub kind: ActionKind,
+    /// Who does it, where the loop says so.
+    pub role: Option<String>,
 }
 
 /// One state execution.
@@ -177,7 +195,13 @@ impl Step {
             return Standing::Failing;
         }
         if let Some(verdict) = self.verdict() {
-            return if verdict.is_failing() { Standing::Failing } else { Standing::Passing };
+            let is_failing = if self.is_operation() { verdict.is_error() } else { verdict.is_failing() };
+            return match (is_failing, self.is_operation()) {
+                (true, _) => Standing::Failing,
+                // What comes next in a plan says nothing about the work.
+                (false, true) => Standing::Open,
+                (false, false) => Standing::Passing,
+            };
         }
         match &self.result {
             Some(result) if result.succeeded => Standing::Passing,
@@ -302,12 +326,23 @@ impl Step {
         shown
     }
 
+    /// Returns who does the work, where the loop says so.
+    pub fn role(&self) -> Option<&str> {
+        self.action.as_ref().and_then(|action| action.role.as_deref())
+    }
+
+    /// Tells whether the step is an operation on the task board.
+    pub fn is_operation(&self) -> bool {
+        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Board)
+    }
+
     /// Tells whether an agent did the work, which can fail after it was started.
     fn is_prompt(&self) -> bool {
         self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Prompt)
     }
 
-    fn ended(&self, result: &ActionResult) -> String {
+    /// Says how the action ended: `exit 1`, `timed out`.
+    pub(super) fn ended(&self, result: &ActionResult) -> String {
         match (&result.failure, result.stop, result.signal) {
             (_, Some(Stop::Timeout), _) => "timed out".to_owned(),
             (_, Some(Stop::IdleTimeout), _) => "timed out in silence".to_owned(),
@@ -390,12 +425,13 @@ impl Tracker {
                 self.current = Some(entered);
                 finished
             }
-            Event::ActionStart { state, action, kind, .. } => {
+            Event::ActionStart { state, action, kind, role, session: _ } => {
                 let finished = self.closes(state).then(|| self.finish()).flatten();
                 let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
                 let closing = || Step { closing: true, ..Step::new(number, state, iteration, stamped.ts) };
                 let text = text::head(action, MAX_ACTION).to_owned();
-                self.current.get_or_insert_with(closing).action = Some(Action { text, kind: *kind });
+                self.current.get_or_insert_with(closing).action =
+                    Some(Action { text, kind: *kind, role: role.clone() });
                 finished
             }
             Event::ActionComplete(complete) => {
@@ -409,9 +445,14 @@ impl Tracker {
                 self.inner = inner;
                 self.with_current(|step| {
                     let text = format!("loop {}", text::head(r#loop, MAX_ACTION));
-                    step.action = Some(Action { text, kind: ActionKind::SubLoop });
+                    step.action = Some(Action { text, kind: ActionKind::SubLoop, role: None });
                 })
             }
+            Event::Board(event) => self.with_current(|step| {
+                let text = text::head(&event.operation, MAX_ACTION).to_owned();
+                step.action = Some(Action { text, kind: ActionKind::Board, role: None });
+                step.judged = Some(Judged::of_operation(event));
+            }),
             Event::SubLoopComplete(complete) => self.with_current(|step| {
                 step.result =
                     Some(ActionResult::of_sub_loop(complete, inner.as_deref().and_then(Self::failing)));
@@ -448,7 +489,6 @@ impl Tracker {
             | Event::Backoff { .. }
             | Event::Warning { .. }
             | Event::Judge { .. }
-            | Event::Board(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::Stall { .. }

@@ -3,23 +3,29 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
 use super::digest::{Digest, NotRun};
 use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
+use crate::board::{self, Board, Change, Kind, Limits};
 use crate::engine::event::{
-    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, Overrides, RouteReason, SCHEMA, Source,
-    Stamped,
+    ActionComplete, ActionKind, BoardEvent, Event, Llm, LoopComplete, LoopStart, Overrides, RouteReason,
+    SCHEMA, Source, Stamped,
 };
 use crate::engine::night::Night;
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::Verdict;
 
 pub(crate) fn state(name: &str) -> StateName {
     StateName::parse(name).unwrap()
 }
+
+/// The limits of the boards here: two attempts, and one split.
+const LIMITS: Limits =
+    Limits { plan_revisions: 3, fix_cycles: 3, attempts: 2, depth: 1, idle_passes: 9, failed_ratio: 0.5 };
 
 /// The events of a run that is being told.
 pub(crate) struct Journal {
@@ -29,6 +35,7 @@ pub(crate) struct Journal {
     step: u32,
     iteration: u32,
     last: StateName,
+    board: Board,
 }
 
 impl Journal {
@@ -39,8 +46,15 @@ impl Journal {
 
     pub(crate) fn of(name: &str, max_iterations: u32) -> Self {
         let began = 1_763_682_527_000;
-        let mut journal =
-            Self { events: vec![], now: began, began, step: 0, iteration: 1, last: state("check") };
+        let mut journal = Self {
+            events: vec![],
+            now: began,
+            began,
+            step: 0,
+            iteration: 1,
+            last: state("check"),
+            board: Board::default(),
+        };
         journal.push(Event::LoopStart(LoopStart {
             r#loop: LoopName::parse(name).unwrap(),
             run_id: format!("{name}-20251120T234847-1f2e"),
@@ -63,6 +77,69 @@ impl Journal {
             schema: SCHEMA,
         }));
         journal
+    }
+
+    /// Begins a run of `build` that works on a task board.
+    pub(crate) fn on_board() -> Self {
+        let mut journal = Self::of("build", 500);
+        let Some(Stamped { event: Event::LoopStart(start), .. }) = journal.events.first_mut() else {
+            panic!()
+        };
+        start.board = true;
+        journal
+    }
+
+    /// A whole step that works on the board, with what the board really makes of it: `params` are texts, or JSON.
+    pub(crate) fn operate(&mut self, name: &str, word: &str, params: &Value) -> &mut Self {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let params: IndexMap<_, _> = params
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect();
+        let operation = Kind::parse(word).unwrap().with(&params).unwrap();
+        let (after, verdict, notes) = board::apply(self.board.clone(), &LIMITS, operation);
+        let change = Change::between(&self.board, &after);
+        self.board = after;
+        self.enter(name, self.iteration);
+        let verdict = Verdict::new(verdict);
+        let (state, operation) = (self.last.clone(), word.to_owned());
+        self.push(Event::Board(BoardEvent { state, operation, verdict: verdict.clone(), change, notes }));
+        self.route(Some(verdict.as_str()), "x")
+    }
+
+    /// Enters a state of somebody with a role, who begins.
+    pub(crate) fn begin(&mut self, name: &str, role: &str) -> &mut Self {
+        self.enter(name, self.iteration);
+        self.push(Event::ActionStart {
+            state: state(name),
+            action: format!("do {name}"),
+            kind: ActionKind::Prompt,
+            role: Some(role.to_owned()),
+            session: None,
+        })
+    }
+
+    /// A whole stage: somebody with a role is called, and an evaluator judges.
+    pub(crate) fn stage(&mut self, name: &str, role: &str, verdict: &str, details: &Value) -> &mut Self {
+        self.begin(name, role);
+        self.now += 2_340;
+        let mut seen = Observation::exited(0, format!("{name} prints\n"));
+        seen.duration = Duration::from_millis(2_340);
+        let usage = Usage {
+            calls: 1,
+            input_tokens: 1000,
+            output_tokens: 20,
+            cost_usd: Some(0.5),
+            ..Usage::default()
+        };
+        self.push(Event::ActionComplete(ActionComplete { step: self.step, seen, usage: Some(usage) }));
+        let r#type = if details.get("score").is_some() { "score" } else { "answer" }.to_owned();
+        let details = details.as_object().cloned().unwrap_or_default();
+        let judged = Verdict::new(verdict);
+        self.push(Event::Evaluate { r#type, verdict: judged, details, memory: None, tree: None });
+        self.route(Some(verdict), "x")
     }
 
     /// Makes it a night after these.
@@ -212,6 +289,59 @@ pub(crate) fn succeeding() -> Journal {
     journal.next(("fix", 1), "ruff check --fix src/", 0, "check");
     journal.step(("check", 2), "mypy src/", (0, "Success: no issues found\n"), "yes", "done");
     journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+    journal
+}
+
+/// What a planner answers with these tasks, each with the tasks that it waits for, from 0.
+pub(crate) fn plan(tasks: &[(&str, &[i64])]) -> Value {
+    let task = |(description, dependencies): &(&str, &[i64])| json!({"description": description, "dependencies": dependencies});
+    json!({"answer": {"tasks": tasks.iter().map(task).collect::<Vec<_>>()}})
+}
+
+/// Begins the run of `build` up to its first task, with a plan that is revised once.
+pub(crate) fn planned(tasks: &[(&str, &[i64])]) -> Journal {
+    let mut journal = Journal::on_board();
+    journal.stage("plan", "planner", "yes", &json!({})).operate("load", "load", &plan(&[("Do it", &[])]));
+    let vague = json!({"score": 62, "level": "remind", "feedback": "too vague"});
+    journal.stage("review", "supervisor", "partial", &vague);
+    journal.operate("review_round", "tick", &json!({"feedback": "too vague", "level": "remind"}));
+    journal.stage("plan", "planner", "yes", &json!({})).operate("load", "load", &plan(tasks));
+    journal.stage("review", "supervisor", "yes", &json!({"score": 85, "level": "none", "feedback": "fine"}));
+    journal.operate("approve_plan", "approve", &json!({"because": "85"}));
+    journal
+}
+
+/// Three tasks: one is completed after a fix, one is split and fails in a part, and one waits for it.
+pub(crate) fn working() -> Journal {
+    let mut journal = planned(&[("Add the login form", &[]), ("Store sessions", &[]), ("Document it", &[1])]);
+    journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
+    journal.stage("test", "tester", "no", &json!({"answer": "failed", "reason": "2 failures"}));
+    journal.operate("fix_round", "tick", &json!({"output": "2 failures"}));
+    journal.stage("fix", "coder", "fixed", &json!({})).stage("test", "tester", "yes", &json!({}));
+    // Facts for the supervisor, which nobody in particular finds out.
+    journal.next(("facts", 1), "git diff --stat", 0, "verify");
+    journal.stage("verify", "supervisor", "yes", &json!({"score": 85, "level": "none", "feedback": "good"}));
+    journal.operate("pass", "pass", &json!({"summary": "a form"}));
+    let poor = json!({"score": 20, "level": "refocus", "feedback": "sessions are lost"});
+    let told = json!({"feedback": "sessions are lost", "level": "refocus"});
+    for _ in 0..2 {
+        journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
+        journal.stage("verify", "supervisor", "no", &poor).operate("fail", "fail", &told);
+    }
+    journal.stage("replan", "planner", "yes", &json!({}));
+    let parts =
+        json!({"answer": {"subtasks": [{"description": "Pick a store"}, {"description": "Write to it"}]}});
+    journal.operate("split", "split", &parts);
+    journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
+    journal.operate("pass", "pass", &json!({}));
+    for _ in 0..2 {
+        let blocked = json!({"reason": "no disk"});
+        journal.operate("next", "next", &json!({})).stage("implement", "coder", "blocked", &blocked);
+        journal.operate("fail", "fail", &json!({"error": "no disk"}));
+    }
+    journal.operate("give_up", "give_up", &json!({}));
+    journal.operate("next", "next", &json!({}));
+    journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
     journal
 }
 
