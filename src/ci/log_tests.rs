@@ -3,11 +3,12 @@
 use std::io;
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use super::Provider;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::report::ci_log::{CiLog, MAX_LIVE};
-use crate::report::testing::{Buffer, Journal, failing, show, succeeding};
+use crate::report::testing::{Buffer, Journal, failing, planned, show, succeeding, working};
 use crate::report::{OutputLine, Sink, Stream};
 
 fn log(provider: &str) -> (CiLog, Buffer) {
@@ -310,4 +311,188 @@ fn a_closed_pipe_is_an_error() {
     let dialect = Provider::by_name("github", &|_| None).unwrap().dialect();
     let mut log = CiLog::new(Box::new(Buffer::closed_after(200)), dialect, false);
     assert_eq!(show(&mut log, &failing()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn work_on_a_board_is_grouped_by_task_and_stage() {
+    assert_snapshot!(shown("github", &working()), @"
+    ▶ build: at most 500 iterations, run build-20251120T234847-1f2e
+    ::group::plan (planner)
+    ::stop::TOKEN
+    │ plan prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ yes (2.3s)
+    ▸ 1 task planned
+    ::group::review (supervisor)
+    ::stop::TOKEN
+    │ review prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ partial 62 (2.3s): too vague
+    ! the supervisor says remind about the plan
+    ::group::plan (planner)
+    ::stop::TOKEN
+    │ plan prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ yes (revision 1, 2.3s)
+    ▸ 3 tasks planned
+    ::group::review (supervisor)
+    ::stop::TOKEN
+    │ review prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ 85 (revision 1, 2.3s)
+    ▸ task 1 of 3: Add the login form
+    ::group::task 1/3 Add the login form › implement (coder)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ complete (2.3s)
+    ::group::task 1/3 Add the login form › test (tester)
+    ::stop::TOKEN
+    │ test prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ no (2.3s): 2 failures
+    ::group::task 1/3 Add the login form › fix (coder, round 1)
+    ::stop::TOKEN
+    │ fix prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ fixed (round 1, 2.3s)
+    ::group::task 1/3 Add the login form › test (tester, round 1)
+    ::stop::TOKEN
+    │ test prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ yes (round 1, 2.3s)
+    ::group::task 1/3 Add the login form › verify (supervisor, round 1)
+    ::stop::TOKEN
+    │ verify prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ 85 (round 1, 2.3s)
+    ✓ task 1 completed
+    ▸ task 2 of 3: Store sessions
+    ::group::task 2/3 Store sessions › implement (coder)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ complete (2.3s)
+    ::group::task 2/3 Store sessions › verify (supervisor)
+    ::stop::TOKEN
+    │ verify prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ no 20 (2.3s): sessions are lost
+    ! the supervisor says refocus about task 2
+    ! task 2 failed in attempt 1: sessions are lost
+    ▸ task 2 of 3, attempt 2: Store sessions
+    ::group::task 2/3 Store sessions › implement (coder, attempt 2)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ complete (2.3s)
+    ::group::task 2/3 Store sessions › verify (supervisor, attempt 2)
+    ::stop::TOKEN
+    │ verify prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ no 20 (2.3s): sessions are lost
+    ! the supervisor says refocus about task 2
+    ! task 2 failed in attempt 2: sessions are lost
+    ::group::task 2/3 Store sessions › replan (planner, attempt 2)
+    ::stop::TOKEN
+    │ replan prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ yes (2.3s)
+    ▾ task 2 split into 2 parts
+    ▸ task 2.1: Pick a store
+    ::group::task 2.1 Pick a store › implement (coder)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✓ complete (2.3s)
+    ✓ task 2.1 completed
+    ▸ task 2.2: Write to it
+    ::group::task 2.2 Write to it › implement (coder)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ blocked (2.3s): no disk
+    ! task 2.2 failed in attempt 1: no disk
+    ▸ task 2.2, attempt 2: Write to it
+    ::group::task 2.2 Write to it › implement (coder, attempt 2)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ::endgroup::
+    ✗ blocked (2.3s): no disk
+    ! task 2.2 failed in attempt 2: no disk
+    ✗ task 2.2 failed
+    ! task 3 cannot begin: task 2 is not completed
+    ── the step that decided: implement (coder)
+    ::stop::TOKEN
+    │ implement prints
+    ::TOKEN::
+    ── ✗ blocked (exit 0, reason no disk, 2.3s)
+    ✗ Loop failed: failed (1 iteration, 42.8s)
+    · 2 of 4 tasks completed, 1 failed, 1 unreachable
+    · failure: `implement` said blocked 2 of 6 times
+    ");
+}
+
+#[test]
+fn what_nobody_in_particular_does_is_shown_where_it_fails() {
+    let mut journal = planned(&[("Add the form", &[])]);
+    journal.operate("next", "next", &json!({}));
+    journal.enter("facts", 1).act("git diff --stat").done(0, "1 file changed\n", "").route(None, "verify");
+    journal
+        .enter("facts", 1)
+        .act("git diff --stat")
+        .done(128, "", "not a git repository\n")
+        .route(None, "verify");
+    journal.begin("test", "tester");
+    journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "test", false);
+    let text = shown("plain", &journal);
+    assert!(!text.contains("1 file changed"), "{text}");
+    assert_snapshot!(text[text.find("▸ task").unwrap()..], @"
+    ▸ task 1 of 1: Add the form
+    ==> [1/500] facts → git diff --stat
+    │ not a git repository
+    ✗ exit 128 (2.3s)
+    ==> task 1/1 Add the form › test (tester)
+    • not finished
+    ✗ Loop interrupted by SIGTERM in test (1 iteration, 14.2s)
+    · 0 of 1 task completed
+    · interrupted: SIGTERM in `test`
+    · continue with `ll-loop resume build-20251120T234847-1f2e`
+    ");
+}
+
+#[test]
+fn a_description_is_no_command() {
+    let hostile = "::error::x\u{1b}[2J##[error]|'<b>##teamcity[x]\n::add-mask::y";
+    let mut journal = planned(&[(hostile, &[]), ("b", &[0])]);
+    journal.operate("next", "next", &json!({})).stage("test", "tester", "no", &json!({"reason": hostile}));
+    journal.operate("fail", "fail", &json!({"feedback": hostile}));
+    journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+    for provider in ["github", "azure", "teamcity", "buildkite", "gitlab", "plain"] {
+        let text = shown(provider, &journal);
+        let obeyed = |line: &&str| {
+            line.starts_with("::error") || line.starts_with("::add-mask") || line.starts_with("##[error]")
+        };
+        assert_eq!(text.lines().find(obeyed), None, "{text}");
+        assert!(provider != "teamcity" || !text.contains("##teamcity[x]"), "{text}");
+        let in_line = ["azure", "github"].contains(&provider) && text.contains("##[error]");
+        assert!(!in_line, "{text}");
+    }
 }

@@ -8,11 +8,12 @@ use console::Style;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
 use super::level::Levels;
+use super::stages::{self, Stage};
 use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
 use crate::base::time::{Timestamp, human};
-use crate::engine::event::{ActionKind, Event, LoopResume, LoopStart, RouteReason, Stamped};
+use crate::engine::event::{ActionKind, BoardEvent, Event, LoopResume, LoopStart, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -31,6 +32,8 @@ pub struct CiLog {
     open: Open,
     live: u64,
     held: u64,
+    /// Whether what runs is shown only if it fails.
+    is_silent: bool,
     /// When the last event happened.
     now: Timestamp,
 }
@@ -55,6 +58,7 @@ impl CiLog {
             open: Open::default(),
             live: 0,
             held: 0,
+            is_silent: false,
             now: Timestamp::from_millis(0),
         }
     }
@@ -66,11 +70,11 @@ impl CiLog {
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Judge { .. }
-            | Event::Board(_)
             | Event::Message { .. } => Ok(()),
             Event::SubLoopStart { .. } => self.sub_loop(),
-            Event::ActionStart { .. } => self.open_group(),
-            Event::ActionComplete(_) => self.close_group(),
+            Event::ActionStart { .. } => self.action_start(),
+            Event::ActionComplete(_) => self.action_complete(),
+            Event::Board(event) => self.operated(event),
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = true;
                 self.close_group()
@@ -84,6 +88,9 @@ impl CiLog {
                 self.verdict(Some(to.as_str()))
             }
             Event::Retry { state, attempt, max_retries } => {
+                if self.levels.digest.work().is_some() {
+                    self.pending_verdict()?;
+                }
                 self.line("↻", &format!("retry {} of {max_retries}: {state}", attempt.saturating_sub(1)))
             }
             Event::Backoff { state, duration_ms } => {
@@ -118,6 +125,41 @@ impl CiLog {
         }
     }
 
+    /// Opens the group of an action. Where tasks are told, one without a role is shown only if it fails.
+    fn action_start(&mut self) -> io::Result<()> {
+        let digest = &self.levels.digest;
+        self.is_silent = digest.work().is_some() && digest.unfinished().is_some_and(stages::is_silent);
+        if !self.is_silent {
+            // What cuts it off leaves no verdict, and still came to something.
+            self.levels.verdict_due |= self.levels.digest.work().is_some();
+            return self.open_group();
+        }
+        let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
+        self.levels.recent.begin(number);
+        Ok(())
+    }
+
+    fn action_complete(&mut self) -> io::Result<()> {
+        let failed = self.levels.digest.unfinished().filter(|step| !stages::is_silent(step));
+        if let (true, Some(step)) = (std::mem::take(&mut self.is_silent), failed) {
+            let printed = step.output();
+            self.open_group()?;
+            printed.lines().try_for_each(|line| self.quote(line))?;
+        }
+        self.close_group()
+    }
+
+    /// Says what an operation on the board came to, as far as that is not what comes next.
+    fn operated(&mut self, event: &BoardEvent) -> io::Result<()> {
+        let Some(work) = self.levels.digest.work() else {
+            return Ok(());
+        };
+        let line = |turn| (stages::sign(turn), format!("{}{}", self.levels.prefix, stages::turn(turn, work)));
+        let lines: Vec<_> = work.turns().iter().map(line).collect();
+        lines.iter().try_for_each(|(sign, line)| self.line(sign, line))?;
+        stages::notes(&event.notes).iter().try_for_each(|note| self.line("!", note))
+    }
+
     /// Says that another loop begins. Its steps are groups like any others: groups do not nest.
     fn sub_loop(&mut self) -> io::Result<()> {
         match self.levels.digest.unfinished().map(|step| self.title(step)) {
@@ -147,6 +189,9 @@ impl CiLog {
     }
 
     fn title(&self, step: &Step) -> String {
+        if let Some(work) = self.levels.digest.work().filter(|_| step.role().is_some()) {
+            return format!("{}{}", self.levels.prefix, stages::title(step, work));
+        }
         let place = if step.closing { step.state.to_string() } else { self.place(step) };
         match step.action_line(MAX_TITLE) {
             Some(action) => format!("{place} → {action}"),
@@ -215,6 +260,13 @@ impl CiLog {
         let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
+        if let Some(work) = self.levels.digest.work() {
+            let words = Stage::of(step, work).words;
+            let has_group = step.action.as_ref().is_some_and(|action| action.kind != ActionKind::SubLoop);
+            let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
+            let (mark, is_shown) = (step.mark(), !step.is_operation() && !stages::is_silent(step));
+            return if is_shown { self.line(mark, &format!("{place}{words}")) } else { Ok(()) };
+        }
         let has_group = step.action.as_ref().is_some_and(|action| action.kind != ActionKind::SubLoop);
         let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
         let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
@@ -226,7 +278,10 @@ impl CiLog {
         self.close_group()?;
         if let Some(step) = self.levels.digest.deciding_step() {
             let lines = self.levels.recent.of(step, SHOWN_AT_END);
-            let (title, verdict) = (self.title(step), format!("{} {}", step.mark(), step.verdict_line()));
+            // A stage need not belong to the task that was worked on last.
+            let is_stage = self.levels.digest.work().is_some() && step.role().is_some();
+            let title = if is_stage { stages::running(step) } else { self.title(step) };
+            let verdict = format!("{} {}", step.mark(), step.verdict_line());
             self.ending("──", &format!("the step that decided: {title}"))?;
             for line in &lines {
                 self.quote(line)?;
@@ -239,7 +294,11 @@ impl CiLog {
         };
         let (headline, sentence) = (headline(end), self.levels.digest.sentence());
         let mark = if self.levels.digest.is_success() { "✓" } else { "✗" };
+        let progress = self.levels.digest.work().and_then(stages::progress);
         self.ending(mark, &headline)?;
+        if let Some(progress) = progress {
+            self.line("  ", &progress)?;
+        }
         self.line(" ".repeat(2).as_str(), &sentence)?;
         match advice(&self.levels.digest) {
             Some(advice) => self.line("  ", &advice),
@@ -315,6 +374,9 @@ impl Sink for CiLog {
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
         self.levels.recent.push(line.text);
+        if self.is_silent {
+            return Ok(());
+        }
         let bytes = line.text.len() as u64 + 1;
         if self.live + bytes > MAX_LIVE {
             self.held += bytes;

@@ -10,11 +10,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::closing::{advice, headline};
 use super::level::Levels;
+use super::stages::{self, Stage};
 use super::step::{Standing, Step};
+use super::work::Turn;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::human;
-use crate::engine::event::{Event, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +53,13 @@ pub struct Console {
 const INDENT: &str = "       ";
 const SHOWN_AT_END: usize = 15;
 
+/// Columns for the state and for the role of a stage.
+const NAME_COLUMN: usize = 12;
+const ROLE_COLUMN: usize = 11;
+
+/// Columns of a spinner for what runs.
+const MAX_RUNNING: usize = 40;
+
 /// Narrower windows get lines of this width, broken by the terminal.
 const MIN_WIDTH: usize = 20;
 
@@ -67,6 +76,9 @@ impl Console {
         if self.look.verbosity == Verbosity::Quiet {
             let is_end = matches!(event, Event::LoopComplete(_)) && !self.levels.is_nested();
             return if is_end { self.finish() } else { Ok(()) };
+        }
+        if self.levels.digest.work().is_some() {
+            return self.show_work(event);
         }
         match event {
             Event::LoopResume(resume) => {
@@ -88,7 +100,7 @@ impl Console {
                 let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
                 self.levels.recent.begin(number);
                 self.head()?;
-                self.spin();
+                self.spin("");
                 Ok(())
             }
             Event::ActionComplete(_) => {
@@ -129,6 +141,137 @@ impl Console {
             Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
             Event::LoopComplete(_) => self.finish(),
         }
+    }
+
+    /// The same for a loop that works on a task board: a line for each stage and for what becomes of each task.
+    fn show_work(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::LoopResume(resume) => {
+                let place = one_line(&format!("{}{}", self.levels.prefix, resume.from_state), 400);
+                let progress = self.levels.digest.work().and_then(stages::progress);
+                let progress = progress.map(|progress| format!(": {progress}")).unwrap_or_default();
+                self.line(&format!("goes on in {place}{progress}"))
+            }
+            Event::ActionStart { .. } => self.stage_begins(),
+            Event::ActionComplete(_) => {
+                self.stop_spinner();
+                let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
+                if closing { self.verdict() } else { Ok(()) }
+            }
+            Event::Board(event) => self.operated(event),
+            Event::Route { to, reason: RouteReason::Maintain, .. } => {
+                self.remark("↻", &format!("again from {to}"))
+            }
+            Event::Evaluate { .. } | Event::Route { .. } => self.stage(),
+            Event::Retry { state, attempt, max_retries } => {
+                let count = attempt.saturating_sub(1);
+                self.remark("↻", &format!("{state}: retry {count} of {max_retries}"))
+            }
+            Event::Backoff { duration_ms, .. } => {
+                let wait = human(std::time::Duration::from_millis(*duration_ms));
+                self.remark("…", &format!("waiting {wait}"))
+            }
+            Event::Warning { state, message } => {
+                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
+                self.remark("!", &format!("{place}{message}"))
+            }
+            Event::Stall { state, window, seen } => self.remark("!", &seen.sentence(state, *window)),
+            Event::LoopError { state, error } => {
+                self.stop_spinner();
+                if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
+                    self.stage()?;
+                }
+                self.remark("✗", &format!("{state}: {error}"))
+            }
+            Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
+            Event::LoopComplete(_) => self.finish(),
+            Event::LoopStart(_)
+            | Event::StateEnter { .. }
+            | Event::SubLoopStart { .. }
+            | Event::SubLoopComplete(_)
+            | Event::Message { .. }
+            | Event::Judge { .. }
+            | Event::Signal { .. }
+            | Event::Handoff(_)
+            | Event::LoopTimeout { .. } => Ok(()),
+        }
+    }
+
+    /// Says what became of a stage that the end of the run cut off.
+    fn cut_off(&mut self) -> io::Result<()> {
+        let has_begun = self.levels.digest.unfinished().is_some_and(|step| step.role().is_some());
+        if has_begun && self.levels.digest.work().is_some() { self.stage() } else { Ok(()) }
+    }
+
+    fn stage_begins(&mut self) -> io::Result<()> {
+        let Some(step) = self.levels.digest.unfinished() else {
+            return Ok(());
+        };
+        let (number, running) = (step.number, one_line(&stages::running(step), MAX_RUNNING));
+        let is_closing = step.closing;
+        let action = step.action_line(MAX_ACTION).unwrap_or_default();
+        self.levels.recent.begin(number);
+        if is_closing {
+            self.head()?;
+        } else if self.look.verbosity == Verbosity::Verbose {
+            // What it prints comes before what it came to.
+            let line = format!("{}{}{running} → {action}", self.margin(), self.levels.prefix);
+            self.line(&line)?;
+        }
+        self.spin(&running);
+        Ok(())
+    }
+
+    /// Writes what a stage came to, once: `implement   coder      ✓ complete (34.0s)`.
+    fn stage(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.levels.verdict_due) {
+            return Ok(());
+        }
+        let is_verbose = self.look.verbosity == Verbosity::Verbose;
+        let (Some(step), Some(work)) = (self.levels.digest.unfinished(), self.levels.digest.work()) else {
+            return Ok(());
+        };
+        let is_shown = !stages::is_silent(step) || (is_verbose && step.result.is_some());
+        if step.is_operation() || !is_shown {
+            return Ok(());
+        }
+        let Stage { name, role, words } = Stage::of(step, work);
+        let name = pad(&format!("{}{name}", self.levels.prefix), NAME_COLUMN);
+        let (name, role) = (self.style().bold().apply_to(name), pad(&role, ROLE_COLUMN));
+        let words = self.standing(step).apply_to(format!("{} {words}", step.mark()));
+        self.line(&format!("{}{name} {role} {words}", self.margin()))
+    }
+
+    /// Says what an operation on the board came to, as far as that is not what comes next.
+    fn operated(&mut self, event: &BoardEvent) -> io::Result<()> {
+        let Some(work) = self.levels.digest.work() else {
+            return Ok(());
+        };
+        let style = |turn: &Turn| match turn {
+            Turn::Planned(_) | Turn::Split(..) => self.style(),
+            Turn::Began(_) => self.style().bold(),
+            Turn::Completed(_) => self.style().green(),
+            Turn::Failed(_) => self.style().red(),
+        };
+        let turns = work.turns().iter();
+        let lines: Vec<String> = turns
+            .map(|turn| style(turn).apply_to(format!("{}{}", self.levels.prefix, stages::turn(turn, work))))
+            .map(|line| line.to_string())
+            .collect();
+        lines.iter().try_for_each(|line| self.line(line))?;
+        // What is said about an attempt stands with it, though the task may not be worked on any more.
+        let margin = if stages::are_about_an_attempt(&event.notes) { "  " } else { self.margin() };
+        stages::notes(&event.notes).iter().try_for_each(|note| self.line(&format!("{margin}! {note}")))
+    }
+
+    /// What belongs to a task stands below it.
+    fn margin(&self) -> &'static str {
+        let is_inside = self.levels.digest.work().is_some_and(|work| work.board().current().is_some());
+        if is_inside { "  " } else { "" }
+    }
+
+    fn remark(&mut self, mark: &str, text: &str) -> io::Result<()> {
+        self.line(&format!("{}{mark} {}", self.margin(), one_line(text, MAX_ACTION)))
     }
 
     /// Writes `[1/20] check → mypy src/`, in a sub-loop with the loops on the way there.
@@ -180,6 +323,7 @@ impl Console {
             lines.push(String::new());
         }
         lines.push(style.bold().apply_to(headline(end)).to_string());
+        lines.extend(self.levels.digest.work().and_then(stages::progress));
         if !good {
             lines.push(self.levels.digest.sentence());
             lines.extend(advice(&self.levels.digest));
@@ -226,16 +370,23 @@ impl Console {
         }
     }
 
-    fn spin(&mut self) {
+    /// Shows passing time, and what runs where no line above says it.
+    fn spin(&mut self, running: &str) {
         if !self.look.interactive {
             return;
         }
         let screen = Screen { out: self.out.clone(), width: self.look.width };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template(&format!("{INDENT}{{spinner}} {{elapsed}}")) {
+        let template = if running.is_empty() {
+            format!("{INDENT}{{spinner}} {{elapsed}}")
+        } else {
+            format!("{}{{spinner}} {{msg}} {{elapsed}}", self.margin())
+        };
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             spinner.set_style(style);
         }
+        spinner.set_message(running.to_owned());
         self.spinner = Some(spinner);
     }
 
@@ -252,6 +403,9 @@ impl Sink for Console {
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        if matches!(stamped.event, Event::LoopComplete(_)) && self.look.verbosity > Verbosity::Quiet {
+            self.cut_off()?;
+        }
         self.levels.event(stamped);
         if matches!(stamped.event, Event::StateEnter { .. }) {
             (self.levels.headed, self.levels.verdict_due) = (false, true);
@@ -291,6 +445,12 @@ impl Drop for Console {
     fn drop(&mut self) {
         self.stop_spinner();
     }
+}
+
+/// Returns a text with spaces behind it up to a column.
+fn pad(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(console::measure_text_width(text));
+    format!("{text}{}", " ".repeat(missing))
 }
 
 /// Returns a line of output as it is shown: free of escapes, in as many lines as a terminal would make of it.
@@ -416,9 +576,11 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::super::Stream;
-    use super::super::testing::{Buffer, Journal, failing, show, succeeding};
+    use super::super::testing::{Buffer, Journal, failing, plan, planned, show, succeeding, working};
     use super::*;
-    use crate::engine::event::{ActionKind, RouteReason};
+    use serde_json::json;
+
+    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
@@ -476,6 +638,188 @@ mod tests {
         Loop failed: failed (3 iterations, 11.8s)
         failure: `check` said no in 3 of 3 iterations
         "#);
+    }
+
+    #[test]
+    fn work_on_a_board_is_told_by_task_and_stage() {
+        assert_snapshot!(shown(&working(), LOOK), @"
+        plan         planner     ✓ yes (2.3s)
+        1 task planned
+        review       supervisor  ✗ partial 62 (2.3s): too vague
+        ! the supervisor says remind about the plan
+        plan         planner     ✓ yes (revision 1, 2.3s)
+        3 tasks planned
+        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        task 1 of 3: Add the login form
+          implement    coder       ✓ complete (2.3s)
+          test         tester      ✗ no (2.3s): 2 failures
+          fix          coder       ✓ fixed (round 1, 2.3s)
+          test         tester      ✓ yes (round 1, 2.3s)
+          verify       supervisor  ✓ 85 (round 1, 2.3s)
+        task 1 completed
+        task 2 of 3: Store sessions
+          implement    coder       ✓ complete (2.3s)
+          verify       supervisor  ✗ no 20 (2.3s): sessions are lost
+          ! the supervisor says refocus about task 2
+          ! task 2 failed in attempt 1: sessions are lost
+        task 2 of 3, attempt 2: Store sessions
+          implement    coder       ✓ complete (2.3s)
+          verify       supervisor  ✗ no 20 (2.3s): sessions are lost
+          ! the supervisor says refocus about task 2
+          ! task 2 failed in attempt 2: sessions are lost
+          replan       planner     ✓ yes (2.3s)
+        task 2 split into 2 parts
+        task 2.1: Pick a store
+          implement    coder       ✓ complete (2.3s)
+        task 2.1 completed
+        task 2.2: Write to it
+          implement    coder       ✗ blocked (2.3s): no disk
+          ! task 2.2 failed in attempt 1: no disk
+        task 2.2, attempt 2: Write to it
+          implement    coder       ✗ blocked (2.3s): no disk
+          ! task 2.2 failed in attempt 2: no disk
+        task 2.2 failed
+        ! task 3 cannot begin: task 2 is not completed
+
+        the last lines of implement:
+               │ implement prints
+
+        Loop failed: failed (1 iteration, 42.8s)
+        2 of 4 tasks completed, 1 failed, 1 unreachable
+        failure: `implement` said blocked 2 of 6 times
+        ");
+    }
+
+    #[test]
+    fn verbose_shows_what_every_stage_prints() {
+        let mut journal = planned(&[("Add the form", &[])]);
+        journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
+        journal.next(("facts", 1), "git diff --stat", 0, "verify");
+        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Verbose, ..LOOK }), @"
+        plan (planner) → do plan
+               │ plan prints
+        plan         planner     ✓ yes (2.3s)
+        1 task planned
+        review (supervisor) → do review
+               │ review prints
+        review       supervisor  ✗ partial 62 (2.3s): too vague
+        ! the supervisor says remind about the plan
+        plan (planner) → do plan
+               │ plan prints
+        plan         planner     ✓ yes (revision 1, 2.3s)
+        1 task planned
+        review (supervisor) → do review
+               │ review prints
+        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        task 1 of 1: Add the form
+          implement (coder) → do implement
+               │ implement prints
+          implement    coder       ✓ complete (2.3s)
+          facts → git diff --stat
+          facts                    ✓ exit 0 (2.3s)
+        ");
+        journal.operate("pass", "pass", &json!({}));
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "completed", true);
+        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK }), @"
+        Loop completed: completed (1 iteration, 14.2s)
+        1 of 1 task completed
+        ");
+    }
+
+    #[test]
+    fn everything_that_can_happen_to_a_stage() {
+        let mut journal = planned(&[("Add the form", &[]), ("Use it", &[0])]);
+        journal.operate("next", "next", &json!({})).begin("implement", "coder");
+        journal.seen(Observation::not_started("no such model")).judge("error");
+        let implement = || super::super::testing::state("implement");
+        journal.push(Event::Retry { state: implement(), attempt: 2, max_retries: 3 });
+        journal.push(Event::Backoff { state: implement(), duration_ms: 1500 });
+        journal.stage("implement", "coder", "complete", &json!({}));
+        // What fails is a line, whoever did it.
+        journal.next(("facts", 1), "git diff --stat", 128, "verify");
+        journal.operate("split", "split", &json!({"answer": {"subtasks": []}}));
+        journal.push(Event::Warning { state: Some(implement()), message: "odd\u{1b}[2J\rthing".into() });
+        journal
+            .begin("test", "tester")
+            .seen(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "") });
+        journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "test", false);
+        journal.push(Event::LoopResume(LoopResume {
+            from_state: super::super::testing::state("recover"),
+            iteration: 1,
+            step: 16,
+            reason: ResumeReason::Interrupted,
+            continuation: None,
+            changes: Changes::default(),
+        }));
+        journal.operate("recover", "recover", &json!({})).operate("next", "next", &json!({}));
+        journal.enter("implement", 1);
+        journal.push(Event::LoopError {
+            state: implement(),
+            error: "`${captured.x.output}` has no value".into(),
+        });
+        journal.end(Outcome::Error, TerminatedBy::Error, "implement", false);
+        assert_snapshot!(shown(&journal, LOOK), @"
+        plan         planner     ✓ yes (2.3s)
+        1 task planned
+        review       supervisor  ✗ partial 62 (2.3s): too vague
+        ! the supervisor says remind about the plan
+        plan         planner     ✓ yes (revision 1, 2.3s)
+        2 tasks planned
+        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        task 1 of 2: Add the form
+          implement    coder       ✗ error (failed, 0ms): no such model
+          ↻ implement: retry 1 of 3
+          … waiting 1.5s
+          implement    coder       ✓ complete (2.3s)
+          facts                    ✗ exit 128 (2.3s)
+          ! the plan for the parts has none
+          ! implement: odd…
+          test         tester      • stopped (0ms)
+
+        Loop interrupted by SIGTERM in test (1 iteration, 14.3s)
+        0 of 2 tasks completed
+        interrupted: SIGTERM in `test`
+        continue with `ll-loop resume build-20251120T234847-1f2e`
+        goes on in recover: 0 of 2 tasks completed
+        ! task 1 begins anew: it was in_progress
+        task 1 of 2: Add the form
+          ✗ implement: `${captured.x.output}` has no value
+
+        Loop ended by an error in implement (1 iteration, 14.3s)
+        0 of 2 tasks completed
+        error: `implement`: `${captured.x.output}` has no value
+        ");
+        let digest = journal.digest();
+        let cut_off = digest.steps().filter(|step| step.state.as_str() == "test").count();
+        assert_eq!((cut_off, digest.states()[&super::super::testing::state("test")].visits), (1, 1));
+        assert!(digest.unfinished().is_none());
+    }
+
+    #[test]
+    fn a_description_is_one_line_that_moves_nothing() {
+        let hostile = "::error::x\u{1b}[2J`|<b>\r\n\u{202e}##[error]";
+        let mut journal = planned(&[(hostile, &[]), (hostile, &[0])]);
+        journal.operate("next", "next", &json!({}));
+        journal.stage("test", hostile, "no", &json!({"reason": hostile}));
+        journal.operate("fail", "fail", &json!({"feedback": hostile}));
+        let text = shown(&journal, LOOK);
+        assert!(text.lines().all(|line| console::measure_text_width(line) <= 80), "{text}");
+        assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || is_direction(c))), "{text}");
+        assert!(text.contains("task 1 of 2: ::error::x`|<b>…\n"), "{text}");
+    }
+
+    #[test]
+    fn the_spinner_says_which_stage_runs() {
+        let buffer = Buffer::default();
+        let mut console = Console::new(Box::new(buffer.clone()), Look { interactive: true, ..LOOK });
+        let mut journal = Journal::on_board();
+        journal.operate("load", "load", &plan(&[("a", &[])])).operate("next", "next", &json!({}));
+        journal.begin("implement", "coder");
+        show(&mut console, &journal).unwrap();
+        console.tick().unwrap();
+        drop(console);
+        assert!(buffer.text().contains("implement (coder)"), "{:?}", buffer.text());
+        assert!(!screen(&buffer.text()).contains("implement"), "{}", screen(&buffer.text()));
     }
 
     #[test]
