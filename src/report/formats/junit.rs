@@ -1,5 +1,5 @@
-//! A run as JUnit XML: a case per state, its repeats as reruns, and a last case for the outcome. Whatever an action
-//! printed, the file is well-formed: one forbidden character would make readers refuse all of it.
+//! A run as JUnit XML: a case per state, its repeats as reruns, or per task where the run works on a task board, and a
+//! last case for the outcome. Whatever an action printed, the file is well-formed: one forbidden character would make readers refuse all of it.
 
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use crate::base::name::StateName;
 use crate::base::text::{one_line, plain, plural};
 use crate::base::time::Timestamp;
+use crate::board::{Status, Task, TaskId};
 use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::step::{Standing, Step};
+use crate::report::work::Work;
 
 /// Bytes of XML per case.
 pub const MAX_CASE: usize = 64 * 1024;
@@ -20,6 +22,9 @@ pub const MAX_FILE: usize = 5 * 1024 * 1024;
 
 const MAX_RERUNS: usize = 40;
 const OUTCOME: &str = "loop outcome";
+
+/// Characters of a task in the name of its case.
+const MAX_TASK: usize = 160;
 
 /// What a case costs beside its texts: tags and attributes.
 const MARKUP: usize = 512;
@@ -33,12 +38,7 @@ pub fn render(digest: &Digest) -> String {
     let last = outcome_case(digest);
     let mut room = MAX_FILE - 2 * MAX_CASE;
     let mut left_out = 0_u64;
-    let only_begun =
-        digest.unfinished().map(|step| &step.state).filter(|state| !digest.states().contains_key(*state));
-    let never = StateCount::default();
-    let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
-    for (state, count) in states {
-        let (case, size) = state_case(digest, state, count);
+    for (case, size) in cases(digest) {
         match room.checked_sub(size) {
             Some(rest) => {
                 room = rest;
@@ -73,6 +73,78 @@ fn properties(digest: &Digest) -> Vec<Property> {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
     }
     properties
+}
+
+/// Returns the cases of the tasks where there are some, else of the states, each with an upper bound of its size.
+fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
+    if let Some(work) = digest.work().filter(|work| !work.board().tasks.is_empty()) {
+        let leaves: Vec<&Task> = work.board().leaves().collect();
+        let unreachable = work.unreachable();
+        // However many failed, each of them has its place.
+        let most = (MAX_FILE / 4 / leaves.len().max(1)).clamp(256, 12 * 1024);
+        let case = |task: &Task| task_case(digest, work, task, unreachable.get(&task.id).copied(), most);
+        return leaves.into_iter().map(case).collect();
+    }
+    let only_begun =
+        digest.unfinished().map(|step| &step.state).filter(|state| !digest.states().contains_key(*state));
+    let never = StateCount::default();
+    let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
+    states.map(|(state, count)| state_case(digest, state, count)).collect()
+}
+
+/// Returns the case of a task and an upper bound of its size.
+fn task_case(
+    digest: &Digest,
+    work: &Work,
+    task: &Task,
+    awaited: Option<&TaskId>,
+    most: usize,
+) -> (TestCase, usize) {
+    let mut budget = Budget { left: MAX_CASE - 4 * MARKUP };
+    let (effort, why) = (work.effort(&task.id), work.reason(task));
+    let is_over = digest.end().is_some();
+    let status = match task.status {
+        Status::Completed => TestCaseStatus::success(),
+        Status::Failed if digest.is_success() => {
+            let why = one_line(why.unwrap_or("failed"), 200);
+            skipped(&format!("{why}; the run went on and succeeded"), &mut budget)
+        }
+        Status::Failed => task_failure(why, most, &mut budget),
+        Status::InProgress if !is_over => not_finished(),
+        Status::InProgress | Status::Blocked => skipped("not finished", &mut budget),
+        Status::Pending => match awaited {
+            Some(awaited) => skipped(&format!("unreachable: waits for task {awaited}"), &mut budget),
+            None => skipped("not reached", &mut budget),
+        },
+    };
+    let name = clean(&one_line(&format!("{} {}", task.id, one_line(&task.description, MAX_TASK)), 240));
+    budget.spend(&name);
+    let mut case = TestCase::new(name, status);
+    place(&mut case, digest, None);
+    case.set_time(effort.duration);
+    case.add_property(Property::new("ll.attempts", effort.attempts.to_string()));
+    case.add_property(Property::new("ll.calls", effort.usage.calls.to_string()));
+    let size = MAX_CASE - budget.left;
+    (case, size)
+}
+
+fn task_failure(why: Option<&str>, most: usize, budget: &mut Budget) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    let message = clean(&one_line(why.unwrap_or("failed"), 300));
+    budget.spend(&message);
+    status.set_message(message).set_type("failed");
+    if let Some(why) = why {
+        status.set_description(budget.end_of(why, most));
+    }
+    status
+}
+
+fn skipped(message: &str, budget: &mut Budget) -> TestCaseStatus {
+    let message = attribute(message);
+    budget.spend(&message);
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(message);
+    status
 }
 
 /// Returns the case of a state and an upper bound of its size.
@@ -250,11 +322,12 @@ fn cost_of(c: char) -> usize {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::engine::outcome::Outcome;
     use crate::engine::outcome::TerminatedBy;
-    use crate::report::testing::{Journal, failing, succeeding};
+    use crate::report::testing::{Journal, failing, plan, planned, succeeding, working};
 
     fn read(xml: &str) -> Report {
         let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
@@ -317,6 +390,101 @@ mod tests {
             </testsuite>
         </testsuites>
         "#);
+    }
+
+    #[test]
+    fn a_run_on_a_board_has_a_case_for_each_task() {
+        assert_snapshot!(render(&working().digest()), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="ll-loop" tests="5" skipped="1" failures="2" errors="0" timestamp="2025-11-20T23:48:47.005+00:00" time="42.870">
+            <testsuite name="build" tests="5" skipped="1" errors="0" failures="2" timestamp="2025-11-20T23:48:47.005+00:00" time="42.870">
+                <properties>
+                    <property name="ll.run_id" value="build-20251120T234847-1f2e"/>
+                    <property name="ll.outcome" value="failure"/>
+                    <property name="ll.file" value=".loops/build.yaml"/>
+                    <property name="ll.definition_sha256" value="0000000000000000000000000000000000000000000000000000000000000000"/>
+                </properties>
+                <testcase name="1 Add the login form" classname="build" time="14.040" file=".loops/build.yaml">
+                    <properties>
+                        <property name="ll.attempts" value="1"/>
+                        <property name="ll.calls" value="5"/>
+                    </properties>
+                </testcase>
+                <testcase name="2.1 Pick a store" classname="build" time="2.340" file=".loops/build.yaml">
+                    <properties>
+                        <property name="ll.attempts" value="1"/>
+                        <property name="ll.calls" value="1"/>
+                    </properties>
+                </testcase>
+                <testcase name="2.2 Write to it" classname="build" time="4.680" file=".loops/build.yaml">
+                    <properties>
+                        <property name="ll.attempts" value="2"/>
+                        <property name="ll.calls" value="2"/>
+                    </properties>
+                    <failure message="no disk" type="failed">no disk</failure>
+                </testcase>
+                <testcase name="3 Document it" classname="build" time="0.000" file=".loops/build.yaml">
+                    <properties>
+                        <property name="ll.attempts" value="0"/>
+                        <property name="ll.calls" value="0"/>
+                    </properties>
+                    <skipped message="unreachable: waits for task 2"/>
+                </testcase>
+                <testcase name="loop outcome" classname="build" time="0.000" file=".loops/build.yaml">
+                    <failure message="failure: `implement` said blocked 2 of 6 times" type="failure">failure: `implement` said blocked 2 of 6 times
+        1 iteration, 38 steps
+        </failure>
+                    <system-out>failure: `implement` said blocked 2 of 6 times
+        1 iteration, 38 steps
+        </system-out>
+                </testcase>
+            </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn what_was_not_finished_depends_on_how_the_run_ended() {
+        let mut journal = planned(&[("a", &[]), ("b", &[0])]);
+        journal.operate("next", "next", &json!({})).begin("implement", "coder");
+        let report = read(&render(&journal.digest()));
+        assert_eq!((report.tests, report.errors, report.skipped), (3, 2, 1));
+        journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "implement", false);
+        let report = read(&render(&journal.digest()));
+        assert_eq!((report.tests, report.errors, report.skipped), (3, 1, 2));
+    }
+
+    #[test]
+    fn a_success_that_gave_a_task_up_has_no_failure() {
+        let mut journal = planned(&[("a", &[]), ("b", &[])]);
+        journal.operate("next", "next", &json!({})).operate("give_up", "give_up", &json!({}));
+        journal.operate("next", "next", &json!({})).operate("pass", "pass", &json!({}));
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        let report = read(&render(&journal.digest()));
+        assert_eq!((report.tests, report.failures, report.errors, report.skipped), (3, 0, 0, 1));
+    }
+
+    #[test]
+    fn many_tasks_fit_into_the_file() {
+        let hostile = "<&>'\"\n".repeat(1000);
+        let tasks: Vec<(&str, &[i64])> = vec![(hostile.as_str(), &[]); 2000];
+        let mut journal = Journal::on_board();
+        journal.operate("load", "load", &plan(&tasks)).operate("approve", "approve", &json!({}));
+        for _ in 0..40 {
+            journal.operate("next", "next", &json!({})).operate(
+                "fail",
+                "fail",
+                &json!({"feedback": hostile}),
+            );
+            journal.operate("give_up", "give_up", &json!({}));
+        }
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        let xml = render(&journal.digest());
+        assert!(xml.len() <= MAX_FILE, "{}", xml.len());
+        let report = read(&xml);
+        let failed = journal.digest().work().unwrap().count().failed;
+        assert!(failed > 10);
+        assert_eq!((report.tests, report.failures), (2001, failed + 1));
     }
 
     #[test]
@@ -391,6 +559,19 @@ mod tests {
             let report = read(&render(&journal.digest()));
             prop_assert_eq!(report.tests, 2);
             prop_assert_eq!(report.failures, 2);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn whatever_a_task_is_called_the_file_reads_back(description in hostile(), why in hostile()) {
+            let mut journal = planned(&[(&description, &[]), (&description, &[0])]);
+            journal.operate("next", "next", &json!({})).operate("fail", "fail", &json!({"feedback": why}));
+            journal.operate("next", "next", &json!({})).operate("give_up", "give_up", &json!({}));
+            journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+            let report = read(&render(&journal.digest()));
+            prop_assert_eq!((report.tests, report.failures, report.skipped), (3, 2, 1));
         }
     }
 

@@ -34,7 +34,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "junit",
         file_name: "junit.xml",
-        about: "JUnit XML: a case per state and one for the outcome",
+        about: "JUnit XML: a case per state or task and one for the outcome",
         render: junit::render,
     },
     Format { name: "result", file_name: "result.json", about: "everything as JSON", render: result::render },

@@ -4,9 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::outputs::outputs;
 use crate::base::time::millis;
+use crate::board::{Status, Task};
+use crate::evaluate::model::Usage;
 use crate::report::digest::Digest;
 use crate::report::nights;
 use crate::report::step::{ActionResult, Step};
+use crate::report::work::Work;
 
 /// The version of this format; it grows when a reader has to know.
 const SCHEMA: u32 = 1;
@@ -16,7 +19,7 @@ pub fn render(digest: &Digest) -> String {
     let outputs: Map<String, Value> =
         outputs(digest).into_iter().map(|(key, value)| (key.to_owned(), Value::String(value))).collect();
     let end = digest.end();
-    let value = json!({
+    let mut value = json!({
         "schema": SCHEMA,
         "loop": digest.loop_name(),
         "file": digest.file(),
@@ -41,9 +44,39 @@ pub fn render(digest: &Digest) -> String {
             .map(|warning| json!({"state": warning.state, "message": warning.message})).collect::<Vec<_>>(),
         "warnings_omitted": digest.more_warnings(),
     });
+    if let (Some(work), Some(fields)) = (digest.work(), value.as_object_mut()) {
+        fields.extend(on_the_board(digest, work));
+    }
     // An object of plain values always has a text.
     let text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text + "\n"
+}
+
+/// Writes how the tasks stand, and what those cost who work on them.
+fn on_the_board(digest: &Digest, work: &Work) -> Map<String, Value> {
+    let task = |task: &Task| {
+        let effort = work.effort(&task.id);
+        let mut fields = Map::from_iter([
+            ("id".to_owned(), json!(task.id)),
+            ("description".to_owned(), json!(task.description)),
+            ("status".to_owned(), json!(task.status)),
+            ("attempts".to_owned(), json!(effort.attempts)),
+            ("calls".to_owned(), json!(effort.usage.calls)),
+        ]);
+        let why = work.reason(task).filter(|_| task.status != Status::Completed);
+        fields.extend(why.map(|why| ("reason".to_owned(), json!(why))));
+        Value::Object(fields)
+    };
+    let spent =
+        |usage: &Usage| json!({"calls": usage.calls, "tokens": usage.tokens(), "cost_usd": usage.cost_usd});
+    let roles: Map<String, Value> =
+        work.roles().iter().map(|(role, usage)| (role.clone(), spent(usage))).collect();
+    Map::from_iter([
+        ("execution".to_owned(), json!(digest.execution())),
+        ("tasks".to_owned(), work.board().tasks.iter().map(task).collect()),
+        ("roles".to_owned(), Value::Object(roles)),
+        ("without_role".to_owned(), spent(work.others())),
+    ])
 }
 
 /// Writes what this night came to, and what it has in common with those before; nothing where the run is no night.
@@ -105,7 +138,85 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::report::testing::Journal;
+    use crate::report::testing::{Journal, working};
+
+    #[test]
+    fn a_run_on_a_board_is_written_down_with_its_tasks() {
+        let value: Value = serde_json::from_str(&render(&working().digest())).unwrap();
+        let fields =
+            ["execution", "roles", "without_role", "tasks"].map(|key| (key.to_owned(), value[key].clone()));
+        assert_snapshot!(format!("{:#}", Value::Object(fields.into_iter().collect())), @r#"
+        {
+          "execution": "failed",
+          "roles": {
+            "planner": {
+              "calls": 3,
+              "tokens": 3060,
+              "cost_usd": 1.5
+            },
+            "supervisor": {
+              "calls": 5,
+              "tokens": 5100,
+              "cost_usd": 2.5
+            },
+            "coder": {
+              "calls": 7,
+              "tokens": 7140,
+              "cost_usd": 3.5
+            },
+            "tester": {
+              "calls": 2,
+              "tokens": 2040,
+              "cost_usd": 1.0
+            }
+          },
+          "without_role": {
+            "calls": 0,
+            "tokens": 0,
+            "cost_usd": null
+          },
+          "tasks": [
+            {
+              "id": "1",
+              "description": "Add the login form",
+              "status": "completed",
+              "attempts": 1,
+              "calls": 5
+            },
+            {
+              "id": "2",
+              "description": "Store sessions",
+              "status": "blocked",
+              "attempts": 2,
+              "calls": 5,
+              "reason": "sessions are lost"
+            },
+            {
+              "id": "2.1",
+              "description": "Pick a store",
+              "status": "completed",
+              "attempts": 1,
+              "calls": 1
+            },
+            {
+              "id": "2.2",
+              "description": "Write to it",
+              "status": "failed",
+              "attempts": 2,
+              "calls": 2,
+              "reason": "no disk"
+            },
+            {
+              "id": "3",
+              "description": "Document it",
+              "status": "pending",
+              "attempts": 0,
+              "calls": 0
+            }
+          ]
+        }
+        "#);
+    }
 
     #[test]
     fn a_run_is_written_down_in_full() {

@@ -7,12 +7,16 @@ use super::markdown::{code, fenced, words};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
 use crate::base::time::human;
+use crate::board::Status;
 use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
+use crate::evaluate::model::Usage;
 use crate::report::closing::advice;
 use crate::report::digest::{Digest, EdgeCount, Part};
 use crate::report::nights::{self, History};
+use crate::report::stages;
 use crate::report::step::Step;
+use crate::report::work::Work;
 
 const FIRST_ROWS: usize = 20;
 const LAST_ROWS: usize = 80;
@@ -22,6 +26,10 @@ const MAX_OUTPUT_LINES: usize = 60;
 
 /// How many states of a night are named.
 const MAX_NAMED: usize = 8;
+
+/// How many tasks are listed, and how many roles.
+const MAX_TASKS: usize = 100;
+const MAX_ROLES: usize = 20;
 
 /// A larger graph is no picture any more.
 const MAX_STATES: usize = 60;
@@ -39,6 +47,10 @@ pub fn render(digest: &Digest) -> String {
         return out;
     }
     over_the_nights(history.as_ref(), &mut out);
+    if let Some(work) = digest.work() {
+        tasks(work, &mut out);
+        roles(work, &mut out);
+    }
     path(digest, &mut out);
     steps(digest, &mut out);
     last_output(digest, &mut out);
@@ -132,6 +144,58 @@ fn icon(digest: &Digest) -> &'static str {
         None if digest.not_run().is_some() => "⏭️",
         None => "❔",
     }
+}
+
+/// Writes the tasks as a tree, each with how it stands and what it took.
+fn tasks(work: &Work, out: &mut String) {
+    let Some(progress) = stages::progress(work) else { return };
+    let _ = writeln!(out, "### Tasks\n\n{progress}\n");
+    let (all, unreachable) = (&work.board().tasks, work.unreachable());
+    for task in all.iter().take(MAX_TASKS) {
+        let effort = work.effort(&task.id);
+        let mut facts = vec![stages::status(task.status).to_owned()];
+        if let Some(awaited) = unreachable.get(&task.id) {
+            facts = vec![format!("unreachable, waits for task {}", words(awaited.as_str()))];
+        }
+        if effort.attempts > 0 {
+            facts.push(plural(effort.attempts, "attempt"));
+        }
+        if effort.usage.calls > 0 {
+            facts.push(plural(effort.usage.calls, "call"));
+        }
+        let why = work.reason(task).filter(|_| task.status == Status::Failed);
+        let why = why.map(|why| format!(": {}", words(&one_line(why, 200)))).unwrap_or_default();
+        let indent = "  ".repeat(task.id.depth().min(8) as usize);
+        let (mark, id) = (stages::mark(task.status), words(task.id.as_str()));
+        let description = words(&one_line(&task.description, 160));
+        let _ = writeln!(out, "{indent}- {mark} {id} {description} — {}{why}", facts.join(", "));
+    }
+    let more = all.len().saturating_sub(MAX_TASKS) as u64;
+    if more > 0 {
+        let _ = writeln!(out, "- and {}", plural(more, "more task"));
+    }
+    out.push('\n');
+}
+
+/// Writes what those cost who have a role.
+fn roles(work: &Work, out: &mut String) {
+    if work.roles().is_empty() {
+        return;
+    }
+    out.push_str("### Calls by role\n\n| role | calls | tokens | cost |\n|---|--:|--:|--:|\n");
+    let mut row = |name: &str, usage: &Usage| {
+        let cost = usage.cost_usd.map(|cost| format!("${cost:.2}")).unwrap_or_default();
+        let _ = writeln!(out, "| {name} | {} | {} | {cost} |", usage.calls, usage.tokens());
+    };
+    for (role, usage) in work.roles().iter().take(MAX_ROLES) {
+        row(&code(role, 60), usage);
+    }
+    let mut rest = work.others().clone();
+    work.roles().values().skip(MAX_ROLES).for_each(|usage| rest.add(usage));
+    if !rest.is_nothing() {
+        row("others", &rest);
+    }
+    out.push('\n');
 }
 
 fn path(digest: &Digest, out: &mut String) {
@@ -317,12 +381,13 @@ fn reproduce(digest: &Digest, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use serde_json::json;
 
     use super::*;
     use crate::base::time::Timestamp;
     use crate::engine::event::Event;
     use crate::engine::outcome::TerminatedBy;
-    use crate::report::testing::{Journal, failing, state, succeeding};
+    use crate::report::testing::{Journal, failing, plan, planned, state, succeeding, working};
 
     #[test]
     fn a_failing_run() {
@@ -573,6 +638,67 @@ mod tests {
         ll-loop run .loops/fix-types.yaml
         ```
         "##);
+    }
+
+    fn about_tasks(journal: &Journal) -> String {
+        let summary = render(&journal.digest());
+        let (_, tasks) = summary.split_once("### Tasks").unwrap();
+        tasks.split("### The way").next().unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_run_on_a_board_has_a_tree_of_tasks_and_a_table_of_roles() {
+        assert_snapshot!(about_tasks(&working()), @"
+        2 of 4 tasks completed, 1 failed, 1 unreachable
+
+        - ✓ 1 Add the login form — completed, 1 attempt, 5 calls
+        - ▾ 2 Store sessions — split, 2 attempts, 5 calls
+          - ✓ 2.1 Pick a store — completed, 1 attempt, 1 call
+          - ✗ 2.2 Write to it — failed, 2 attempts, 2 calls: no disk
+        - · 3 Document it — unreachable, waits for task 2
+
+        ### Calls by role
+
+        | role | calls | tokens | cost |
+        |---|--:|--:|--:|
+        | `planner` | 3 | 3060 | $1.50 |
+        | `supervisor` | 5 | 5100 | $2.50 |
+        | `coder` | 7 | 7140 | $3.50 |
+        | `tester` | 2 | 2040 | $1.00 |
+        ");
+    }
+
+    #[test]
+    fn a_description_is_no_markdown() {
+        let hostile = "`|\\<img src=x> @team #1 [a](b)\n## forged\n::error::x";
+        let mut journal = planned(&[(hostile, &[]), ("b", &[0])]);
+        journal.operate("next", "next", &json!({})).stage("test", "`|<b>@team", "no", &json!({}));
+        journal.operate("fail", "fail", &json!({"feedback": hostile}));
+        journal.operate("next", "next", &json!({})).operate("give_up", "give_up", &json!({}));
+        assert_snapshot!(about_tasks(&journal), @"
+        0 of 2 tasks completed, 1 failed, 1 unreachable
+
+        - ✗ 1 &#96;&#124;&#92;&#60;img src=x&#62; &#64;<!-- -->team &#35;<!-- -->1 &#91;a&#93;(b)… — failed, 2 attempts, 1 call: &#96;&#124;&#92;&#60;img src=x&#62; &#64;<!-- -->team &#35;<!-- -->1 &#91;a&#93;(b)…
+        - · 2 b — unreachable, waits for task 1
+
+        ### Calls by role
+
+        | role | calls | tokens | cost |
+        |---|--:|--:|--:|
+        | `planner` | 2 | 2040 | $1.00 |
+        | `supervisor` | 2 | 2040 | $1.00 |
+        | <code>&#96;&#124;&#60;b&#62;&#64;team</code> | 1 | 1020 | $0.50 |
+        ");
+    }
+
+    #[test]
+    fn many_tasks_are_listed_in_part() {
+        let long = "@x|`".repeat(2000);
+        let tasks: Vec<(&str, &[i64])> = vec![(long.as_str(), &[]); 2000];
+        let mut journal = Journal::on_board();
+        journal.operate("load", "load", &plan(&tasks));
+        let listed = about_tasks(&journal);
+        assert!(listed.ends_with("- and 1900 more tasks") && listed.len() < 300_000, "{}", listed.len());
     }
 
     #[test]

@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use crate::base::text::{one_line, plural};
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
+use crate::report::stages;
 use crate::report::step::Step;
+use crate::report::work::Work;
 
 const SHOWN_STEPS: usize = 50;
+const SHOWN_TASKS: usize = 100;
 const SHOWN_LINES: usize = 15;
 
 /// Writes the run.
@@ -16,6 +19,9 @@ pub fn render(digest: &Digest) -> String {
     let _ = writeln!(out, "{}: {}", one_line(digest.loop_name(), 120), digest.sentence());
     if !digest.run_id().is_empty() {
         let _ = writeln!(out, "run {} of {}", one_line(digest.run_id(), 200), one_line(digest.file(), 300));
+    }
+    if let Some(work) = digest.work() {
+        tasks(work, &mut out);
     }
     steps(digest, &mut out);
     warnings(digest, &mut out);
@@ -27,6 +33,19 @@ pub fn render(digest: &Digest) -> String {
         let _ = writeln!(out, "{advice}");
     }
     out
+}
+
+fn tasks(work: &Work, out: &mut String) {
+    let Some(progress) = stages::progress(work) else { return };
+    let _ = writeln!(out, "\n{progress}");
+    for line in stages::tree(work, SHOWN_TASKS) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for (role, usage) in work.roles() {
+        if let Some(spent) = usage.sentence() {
+            let _ = writeln!(out, "  {}: {spent}", one_line(role, 60));
+        }
+    }
 }
 
 fn steps(digest: &Digest, out: &mut String) {
@@ -81,7 +100,24 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::report::testing::failing;
+    use crate::report::testing::{failing, working};
+
+    #[test]
+    fn a_run_on_a_board_begins_with_its_tasks() {
+        let text = render(&working().digest());
+        assert_snapshot!(text.split("\n\n").nth(1).unwrap(), @"
+        2 of 4 tasks completed, 1 failed, 1 unreachable
+          ✓ 1 Add the login form (completed)
+          ▾ 2 Store sessions (split)
+            ✓ 2.1 Pick a store (completed)
+            ✗ 2.2 Write to it (failed)
+          · 3 Document it (unreachable, waits for task 2)
+          planner: 3 model calls, 3060 tokens, $1.50
+          supervisor: 5 model calls, 5100 tokens, $2.50
+          coder: 7 model calls, 7140 tokens, $3.50
+          tester: 2 model calls, 2040 tokens, $1.00
+        ");
+    }
 
     #[test]
     fn a_failing_run_reads_as_it_went() {
