@@ -189,17 +189,32 @@ pub fn settle(loops: &Path) -> io::Result<()> {
 
 /// Looks at `state.json` and says what is wrong with it. The journal says how the run stands, so nothing is lost.
 pub fn state_problem(run: &KnownRun) -> Option<String> {
+    state(run).err()
+}
+
+/// Reads `state.json`, if it is there and is as old as the last event of the journal. That of a run that is alive may be
+/// a little older or younger.
+pub fn state_now(run: &KnownRun) -> Option<Value> {
+    let state = state(run).ok().flatten()?;
+    let is_new = state["last_seq"].as_u64() == run.ends.last.map(|(_, seq)| seq);
+    (is_new || run.status.is_live()).then_some(state)
+}
+
+/// Reads `state.json`, or says what is wrong with it. None: there is nothing to be told yet.
+fn state(run: &KnownRun) -> Result<Option<Value>, String> {
     let path = run.files.state();
     let text = match fs_err::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return (run.ends.last.is_some() && !run.status.is_live()).then(|| "it is missing".to_owned());
+            let is_missing = run.ends.last.is_some() && !run.status.is_live();
+            return if is_missing { Err("it is missing".to_owned()) } else { Ok(None) };
         }
-        Err(error) => return Some(format!("it cannot be read: {error}")),
+        Err(error) => return Err(format!("it cannot be read: {error}")),
     };
-    match serde_json::from_str::<Value>(&text) {
-        Ok(state) => disagreement(&state, run.files.instance(), &run.ends, run.status),
-        Err(error) => Some(format!("it is damaged: {error}")),
+    let state: Value = serde_json::from_str(&text).map_err(|error| format!("it is damaged: {error}"))?;
+    match disagreement(&state, run.files.instance(), &run.ends, run.status) {
+        Some(problem) => Err(problem),
+        None => Ok(Some(state)),
     }
 }
 

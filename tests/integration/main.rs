@@ -10,6 +10,7 @@ mod architecture;
 mod artifact;
 mod background;
 mod bad_input;
+mod board;
 mod bundle;
 mod chain;
 mod changes;

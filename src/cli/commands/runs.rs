@@ -8,14 +8,22 @@ use serde_json::{Value, json};
 
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
+use crate::board::Board;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::definition::load::{self, DIRECTORY};
 use crate::journal::claim::Standing;
-use crate::journal::known::{self, KnownRun, Status, state_problem};
+use crate::journal::known::{self, KnownRun, Status, state_now, state_problem};
+use crate::journal::reader;
+use crate::report::digest::Digest;
+use crate::report::stages;
+use crate::report::work::Work;
 
 use super::prepare::refused;
+
+/// How many tasks are listed.
+const MAX_TASKS: usize = 100;
 
 /// The directories whose runs can be seen from here.
 pub(super) struct Places {
@@ -165,10 +173,34 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     if let Some(problem) = state_problem(run) {
         row("state.json", &format!("{problem}; this is what the journal says"));
     }
+    let work = board(run).and_then(|board| serde_json::from_value::<Board>(board).ok()).map(Work::on);
+    if let Some(standing) = work.as_ref().and_then(stages::standing) {
+        row("tasks", &standing);
+    }
+    for line in work.iter().flat_map(|work| stages::tree(work, MAX_TASKS)) {
+        let _ = writeln!(out, "    {line}");
+    }
     if let Some(advice) = advice(run) {
-        row("next", &advice);
+        let _ = writeln!(out, "  {:<10} {}", "next", one_line(&advice, 400));
     }
     out
+}
+
+/// Returns the task board of a run that has one, as it is in `state.json`; where that does not agree with the journal,
+/// as the journal tells it.
+fn board(run: &KnownRun) -> Option<Value> {
+    run.ends.start.as_ref().filter(|(_, start)| start.board)?;
+    if let Some(mut state) = state_now(run) {
+        return state.get_mut("board").map(Value::take);
+    }
+    let mut digest = Digest::without_steps(0);
+    reader::read(&run.files.journal(), |event| digest.event(&event)).ok()?;
+    let board = digest.work()?.board();
+    Some(json!({
+        "execution": digest.execution(),
+        "planning": board.planning,
+        "tasks": board.tasks,
+    }))
 }
 
 /// Says what can be done with a run.
@@ -208,6 +240,7 @@ pub(super) fn json(run: &KnownRun) -> String {
         "pid": record.map(|record| record.pid),
         "host": record.map(|record| &record.host),
         "scope": record.map(|record| record.territory.shown()),
+        "board": board(run),
         "journal": path(run.files.journal()),
         "state": path(run.files.state()),
         "state_problem": state_problem(run),
