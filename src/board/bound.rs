@@ -54,6 +54,17 @@ impl Bound {
         }
     }
 
+    /// Says it: the sum, and what it is made of.
+    pub fn sentence(&self) -> String {
+        let Self { planning, attempts, per_attempt, splits, tries } = self;
+        let again = if *tries > 1 { format!("; each of them up to {tries} times") } else { String::new() };
+        format!(
+            "at most {} calls of agents: {planning} for the plan, {attempts} attempts of {per_attempt}, {splits} \
+             splits, 1 for the goal{again}",
+            self.all()
+        )
+    }
+
     /// Returns the calls in all, with the one that verifies the goal.
     pub fn all(&self) -> u64 {
         let tasks = self.attempts.saturating_mul(self.per_attempt);

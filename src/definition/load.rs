@@ -324,6 +324,7 @@ fn fetch(reference: &Reference<'_>, root: &Path, cwd: &Path) -> Result<Fetched, 
         _ if name.as_os_str().is_empty() => Vec::new(),
         Kind::Parent => std::iter::once(beside).chain(named).collect(),
         Kind::Library => vec![beside],
+        Kind::Text => vec![beside, root.join(name)],
     };
     let with = |place: &Path, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
     let mut candidates = places.iter().flat_map(|place| {
@@ -597,7 +598,7 @@ mod tests {
         );
         check("name: m\ninitial: a\n", &["1:1 missing-key: the key `states` is missing"]);
         check("paradigm: goal\ngoal: x\ntools: [a]\n", &[]);
-        check("paradigm: agents\ngoal: x\n", &["1:11 not-yet: `agents` is not supported by this version"]);
+        check("paradigm: agents\nname: a\ngoal: x\n", &[]);
         check("paradigm: gaol\ngoal: x\n", &["1:11 unknown-word: `paradigm` cannot be `gaol`"]);
     }
 

@@ -16,7 +16,7 @@ use super::{classic, paradigm};
 use crate::base::decode::{Decode, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::VarName;
-use crate::base::node::{Entry, Node, NodeValue, Scalar, Span};
+use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
 
 /// A definition is made of at most this many files.
@@ -38,6 +38,8 @@ pub enum Kind {
     Parent,
     /// A library of fragments.
     Library,
+    /// A text that is taken as it is.
+    Text,
 }
 
 /// A file that another one names.
@@ -187,23 +189,12 @@ impl Resolver<'_, '_> {
 
     /// Reads another file.
     fn file(&mut self, kind: Kind, name: &str, span: &Span) -> Result<(PathBuf, Option<Node>), String> {
-        let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
-        let fetched = (self.fetch)(&Reference { kind, name, from: &from })?;
+        let fetched = self.fetched(kind, name, span)?;
         if let Some(known) = self.read.get(&fetched.path) {
             let known = known.clone().filter(|tree| self.pay(tree, span));
             return Ok((fetched.path, known));
         }
-        let bytes: usize = self.sources.iter().map(|source| source.text().len()).sum();
-        if self.paths.len() >= MAX_FILES {
-            return Err(format!("it is one file too many; a loop is made of at most {MAX_FILES}"));
-        }
-        if bytes + fetched.text.len() > MAX_BYTES {
-            return Err("all files together are larger than 8 MiB".to_owned());
-        }
-        let text = fetched.text.strip_prefix('\u{feff}').unwrap_or(&fetched.text);
-        let file = self.sources.add(fetched.shown, text);
-        self.paths.push(fetched.path.clone());
-        self.composed = true;
+        let (file, text) = self.source(&fetched)?;
         let mut found = Diagnostics::default();
         let tree = yaml::parse(text, file, &mut found);
         let at = |place: Place| match place {
@@ -225,6 +216,28 @@ impl Resolver<'_, '_> {
         let tree = tree.filter(|tree| matches!(tree.value, NodeValue::Map(_)));
         self.read.insert(fetched.path.clone(), tree.clone());
         Ok((fetched.path, tree))
+    }
+
+    /// Finds a file that another one names.
+    fn fetched(&mut self, kind: Kind, name: &str, span: &Span) -> Result<Fetched, String> {
+        let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
+        (self.fetch)(&Reference { kind, name, from: &from })
+    }
+
+    /// Makes a file part of the definition, unless that becomes too large.
+    fn source<'t>(&mut self, fetched: &'t Fetched) -> Result<(FileId, &'t str), String> {
+        let bytes: usize = self.sources.iter().map(|source| source.text().len()).sum();
+        if self.paths.len() >= MAX_FILES {
+            return Err(format!("it is one file too many; a loop is made of at most {MAX_FILES}"));
+        }
+        if bytes + fetched.text.len() > MAX_BYTES {
+            return Err("all files together are larger than 8 MiB".to_owned());
+        }
+        let text = fetched.text.strip_prefix('\u{feff}').unwrap_or(&fetched.text);
+        let file = self.sources.add(fetched.shown.clone(), text);
+        self.paths.push(fetched.path.clone());
+        self.composed = true;
+        Ok((file, text))
     }
 
     /// Lays a loop over the one it inherits from, and that one over its own, as long as there is one.
@@ -354,7 +367,11 @@ impl Resolver<'_, '_> {
     }
 
     /// Writes out what a paradigm stands for.
-    fn paradigm(&mut self, tree: Node) -> Node {
+    fn paradigm(&mut self, mut tree: Node) -> Node {
+        let form = tree.get("paradigm").and_then(Node::as_scalar).map(|scalar| scalar.text.clone());
+        if let Some(key) = form.and_then(|form| paradigm::files(&form)) {
+            self.texts(&mut tree, key);
+        }
         let mut found = Diagnostics::default();
         let expanded = paradigm::expand(&tree, &mut found);
         self.report(&tree, &found);
@@ -366,6 +383,29 @@ impl Resolver<'_, '_> {
                 rest
             }
         }
+    }
+
+    /// Puts the texts of files in the place of their names.
+    fn texts(&mut self, tree: &mut Node, key: &str) {
+        let Some(named) = entries_mut(tree).iter_mut().find(|entry| entry.key == key) else { return };
+        for entry in entries_mut(&mut named.value) {
+            let Some(name) = entry.value.as_scalar().filter(|_| !entry.value.is_null()) else { continue };
+            match self.text_file(&name.text.clone(), &entry.value.span) {
+                Ok(read) => entry.value = read,
+                Err(why) => {
+                    let message = format!("the file of `{}` cannot be read: {why}", entry.key);
+                    self.push(error("no-file", &entry.value.span, message));
+                    self.complete = false;
+                }
+            }
+        }
+    }
+
+    /// Reads a file that is a text.
+    fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, String> {
+        let fetched = self.fetched(Kind::Text, name, span)?;
+        let (file, whole) = self.source(&fetched)?;
+        Ok(text(&Span { file, range: 0..whole.len() }, whole.trim_end()))
     }
 
     /// Collects the fragments: what is imported first, then the loop's own.

@@ -278,9 +278,7 @@ choice! {
         Invariants = "invariants",
         Imperative = "imperative",
         Criteria = "criteria",
-    }
-    later {
-        "agents" = "this paradigm comes with a later version; write the states under `states`",
+        Agents = "agents",
     }
 }
 

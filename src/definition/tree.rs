@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::base::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, Span};
 use crate::evaluate::verdict::Verdict;
 
@@ -14,6 +16,24 @@ pub(super) fn text(at: &Span, text: impl Into<String>) -> Node {
 /// Makes a value as if it had been written without quotes.
 pub(super) fn plain(at: &Span, text: impl Into<String>) -> Node {
     Node { value: NodeValue::Scalar(Scalar::plain(text.into())), span: at.clone() }
+}
+
+/// Makes a value that stands for something at a place.
+pub(super) fn value(at: &Span, value: &Value) -> Node {
+    match value {
+        Value::Null => plain(at, "null"),
+        Value::Bool(_) | Value::Number(_) => plain(at, value.to_string()),
+        Value::String(value) => text(at, value),
+        Value::Array(items) => list(at, items.iter().map(|item| self::value(at, item)).collect()),
+        Value::Object(fields) => {
+            map(at, fields.iter().map(|(key, field)| entry(key, self::value(at, field))).collect())
+        }
+    }
+}
+
+/// Makes a list.
+pub(super) fn list(at: &Span, items: Vec<Node>) -> Node {
+    Node { value: NodeValue::List(items), span: at.clone() }
 }
 
 /// Makes a mapping.

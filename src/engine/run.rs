@@ -14,7 +14,8 @@ use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
 use super::event::{
-    BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
+    ActionKind, BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen,
+    SubLoopComplete, TAIL, Tree,
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
@@ -140,6 +141,16 @@ enum Trust {
     Doubtful,
 }
 
+/// Who is told what the work left to say when the run was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Nobody,
+    /// This step, which is done once more.
+    Step(u32),
+    /// The next prompt, in a run that does not go on where it was left.
+    NextPrompt,
+}
+
 /// The way out of a stall, which is there once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detour {
@@ -190,8 +201,8 @@ pub struct Run {
     /// A state that the run stands in and that the machine does not have: it is another one than it was.
     lost: Option<StateName>,
     continuation: Option<String>,
-    /// The step that is done once more because the run was resumed in it.
-    redone: Option<u32>,
+    /// What is told what was left to say.
+    told: Told,
     board: Board,
     /// What the host calls each conversation.
     sessions: BTreeMap<String, String>,
@@ -238,7 +249,7 @@ impl Run {
             due: None,
             lost: None,
             continuation: None,
-            redone: None,
+            told: Told::Nobody,
             board: Board::default(),
             sessions: BTreeMap::new(),
             session: None,
@@ -374,7 +385,12 @@ impl Run {
 
     /// Returns what the work that is done once more left to say to itself.
     pub(super) fn told_again(&self) -> Option<&str> {
-        self.continuation.as_deref().filter(|_| self.redone == Some(self.step))
+        let is_told = match self.told {
+            Told::Nobody => false,
+            Told::Step(step) => step == self.step,
+            Told::NextPrompt => true,
+        };
+        self.continuation.as_deref().filter(|_| is_told)
     }
 
     /// Returns the state that the run stands in although the machine does not have it.
@@ -469,8 +485,11 @@ impl Run {
                 };
                 self.enter(id, state, (*iteration, *step, *attempt));
             }
-            Event::ActionStart { state, action, session, .. } => match machine.find(state) {
+            Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
+                    if self.told == Told::NextPrompt && *kind == ActionKind::Prompt {
+                        self.told = Told::Nobody;
+                    }
                     self.action = Some(action.clone());
                     self.session.clone_from(session);
                     self.phase = Phase::Waiting(Waiting::Action(id));
@@ -647,7 +666,11 @@ impl Run {
         let entry = machine.on_resume.filter(|_| due.is_some() && !is_over);
         let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
         if let Some(due) = due {
-            self.redone = matches!(due, Deciding::Again(_)).then_some(self.step);
+            self.told = match (entry, &due) {
+                (Some(_), _) => Told::NextPrompt,
+                (None, Deciding::Again(_)) => Told::Step(self.step),
+                (None, _) => Told::Nobody,
+            };
             self.phase = Phase::Deciding(due);
         }
     }
@@ -928,7 +951,8 @@ impl Run {
         let failed_silently = matches!(step.routes, Routes::Always { .. }) && !seen.succeeded();
         if seen.timed_out() || seen.failure.is_some() {
             let verdict = verdict.cloned().unwrap_or_else(Verdict::error);
-            let details = Map::from_iter([("exit_code".to_owned(), Value::from(seen.exit_code))]);
+            let mut details = Map::from_iter([("exit_code".to_owned(), Value::from(seen.exit_code))]);
+            details.extend(seen.failure.clone().map(|why| ("error".to_owned(), why.into())));
             self.evaluation = Some(Evaluation { verdict, details });
             self.trust = Trust::Doubtful;
         } else if failed_silently {

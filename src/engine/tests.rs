@@ -20,6 +20,7 @@ use crate::evaluate::survey::Survey;
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
+mod board;
 mod explored;
 mod models;
 mod nights;

@@ -17,8 +17,8 @@ use super::{Evaluator, Judged, Judging, Subject, Verdicts, excerpt, subject};
 record! {
     /// Takes a field of the answer to a prompt as the verdict.
     pub struct Answered {
-        /// Where the word is: keys with dots between them.
-        field: String = "status".to_owned(),
+        /// Where the word is: keys with dots between them. When absent, an answer of the right form is a `yes`.
+        field: Option<String>,
         /// The words that mean `yes`.
         yes: Vec<String> = owned(&YES),
         /// The words that mean `no`.
@@ -44,7 +44,7 @@ fn owned(words: &[&str]) -> Vec<String> {
 impl Answered {
     /// Makes the evaluator of prompts that ask for an answer in a certain form and name none.
     pub fn standard() -> Self {
-        Self { field: "status".to_owned(), yes: owned(&YES), no: owned(&NO), zero: Vec::new(), source: None }
+        Self { field: None, yes: owned(&YES), no: owned(&NO), zero: Vec::new(), source: None }
     }
 
     /// Returns what a word of the answer means.
@@ -61,7 +61,13 @@ impl Answered {
 
     /// Judges an answer that has the right form.
     fn weigh(&self, answer: &Value, failed: Option<&Observation>) -> Judged {
-        let field = &self.field;
+        let Some(field) = &self.field else {
+            let details = json!({ "answer": null });
+            return match failed {
+                Some(seen) => failed_all_the_same("the answer", seen, details),
+                None => Judged::new(Verdict::yes_if(true), details),
+            };
+        };
         let word = match at(answer, field) {
             Some(Value::String(word)) => word.trim().to_owned(),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
@@ -102,7 +108,7 @@ impl Evaluator for Answered {
     }
 
     fn verdicts(&self) -> Verdicts<'_> {
-        Verdicts::Any
+        if self.field.is_some() { Verdicts::Any } else { Verdicts::only(&["yes"]) }
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {
@@ -237,7 +243,8 @@ mod tests {
 
     #[track_caller]
     fn check(spec: &str, stdout: &str, exit_code: i32, expected: &str) -> Value {
-        let judged = judge_formed(&format!("{{type: answer{spec}}}"), Some(FORM), stdout, exit_code);
+        let field = if spec.contains("field:") { "" } else { ", field: status" };
+        let judged = judge_formed(&format!("{{type: answer{field}{spec}}}"), Some(FORM), stdout, exit_code);
         assert_eq!(judged.verdict.as_str(), expected, "{stdout}: {:?}", judged.details);
         Value::Object(judged.details)
     }
@@ -268,6 +275,19 @@ mod tests {
             (", source: '{\"status\": \"done\"}'", "not looked at", "yes"),
         ] {
             check(spec, answer, 0, expected);
+        }
+    }
+
+    #[test]
+    fn without_a_field_every_answer_of_the_form_is_a_yes() {
+        for (answer, exit_code, expected) in [
+            (r#"{"status": "failed"}"#, 0, "yes"),
+            (r#"{"status": "done"}"#, 1, "error"),
+            ("{}", 0, "error"),
+            ("done", 0, "error"),
+        ] {
+            let judged = judge_formed("{type: answer}", Some(FORM), answer, exit_code);
+            assert_eq!(judged.verdict.as_str(), expected, "{answer}");
         }
     }
 

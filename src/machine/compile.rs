@@ -806,8 +806,13 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
         "retry_exhausted",
         "maintain",
     ];
-    let possible =
-        state.evaluate.as_ref().map_or(Verdicts::only(&["yes", "no"]), |evaluate| evaluate.verdicts());
+    let operation = state.action.as_ref().filter(|_| state.action_type == Some(ActionType::Board));
+    let operation = operation.and_then(|action| board::Kind::parse(action.source().trim()));
+    let possible = match (operation, &state.evaluate) {
+        (Some(kind), _) => Verdicts::only(kind.verdicts()),
+        (None, Some(evaluate)) => evaluate.verdicts(),
+        (None, None) => Verdicts::only(&["yes", "no"]),
+    };
     let Verdicts::Only(possible) = possible else { return None };
     let words = || possible.iter().map(AsRef::as_ref).chain(KNOWN);
     if words().any(|known| known == word) { None } else { nearest(word, words()).map(str::to_owned) }

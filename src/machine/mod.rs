@@ -18,6 +18,7 @@ use crate::evaluate::field::Field;
 use crate::evaluate::verdict::Verdict;
 
 mod action;
+pub mod calls;
 pub mod check;
 pub mod compile;
 pub mod context;

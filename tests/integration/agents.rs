@@ -93,6 +93,7 @@ states:
     on_error: $current
     max_retries: 2
     retry_delay: 10ms
+    evaluate: {type: answer, field: status}
     on_retry_exhausted: oops
   tell: {action: 'echo ${captured.work.json.files.0:shell} > told', next: done}
   done: {terminal: true}

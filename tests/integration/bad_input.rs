@@ -223,9 +223,3 @@ fn usage_errors_exit_with_2() {
         project.run(arguments).code(2);
     }
 }
-
-#[test]
-fn what_this_version_cannot_do_is_said_and_not_skipped() {
-    let ran = refused("name: main\nparadigm: agents\n");
-    assert!(ran.stderr.contains("`agents` is not supported by this version"), "{}", ran.stderr);
-}

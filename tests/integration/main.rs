@@ -40,6 +40,7 @@ mod seeds;
 mod show_and_schema;
 mod stall;
 mod sub_loops;
+mod teamwork;
 mod untrusted;
 mod validate;
 mod worktree;

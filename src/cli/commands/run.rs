@@ -29,7 +29,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::context::{self, Given};
-use crate::machine::{Machine, graph};
+use crate::machine::{Machine, calls, graph};
 use crate::process::signal::{self, Cancel};
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
@@ -304,6 +304,9 @@ fn plan(prepared: &Prepared, context: &Map<String, Value>) -> String {
     );
     for (name, value) in context {
         let _ = writeln!(out, "  context.{name} = {value}");
+    }
+    if let Some(bound) = calls::bound(machine) {
+        let _ = writeln!(out, "  {}", bound.sentence());
     }
     out.push('\n');
     out.push_str(&graph::text(machine));

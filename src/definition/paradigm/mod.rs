@@ -12,6 +12,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::DocPath;
 
+pub mod agents;
 pub mod convergence;
 pub mod criteria;
 pub mod goal;
@@ -27,6 +28,8 @@ struct Row {
     schema: fn(&mut Definitions) -> Value,
     /// Whether the loop has to be given a name.
     named: bool,
+    /// The key whose values name files that the form wants to have read.
+    files: Option<&'static str>,
 }
 
 const TABLE: &[Row] = &[
@@ -36,6 +39,7 @@ const TABLE: &[Row] = &[
         expand: goal::expand,
         schema: goal::Goal::object_schema,
         named: false,
+        files: None,
     },
     Row {
         paradigm: Paradigm::Convergence,
@@ -43,6 +47,7 @@ const TABLE: &[Row] = &[
         expand: convergence::expand,
         schema: convergence::Convergence::object_schema,
         named: true,
+        files: None,
     },
     Row {
         paradigm: Paradigm::Invariants,
@@ -50,6 +55,7 @@ const TABLE: &[Row] = &[
         expand: invariants::expand,
         schema: invariants::Invariants::object_schema,
         named: true,
+        files: None,
     },
     Row {
         paradigm: Paradigm::Imperative,
@@ -57,6 +63,7 @@ const TABLE: &[Row] = &[
         expand: imperative::expand,
         schema: imperative::schema,
         named: true,
+        files: None,
     },
     Row {
         paradigm: Paradigm::Criteria,
@@ -64,6 +71,15 @@ const TABLE: &[Row] = &[
         expand: criteria::expand,
         schema: criteria::Criteria::object_schema,
         named: true,
+        files: None,
+    },
+    Row {
+        paradigm: Paradigm::Agents,
+        keys: agents::Agents::KEYS,
+        expand: agents::expand,
+        schema: agents::Agents::object_schema,
+        named: true,
+        files: Some("prompts"),
     },
 ];
 
@@ -80,6 +96,11 @@ pub(super) enum Expanded {
 /// Returns the keys of a form beyond those of every loop.
 pub(super) fn keys(word: &str) -> &'static [&'static str] {
     TABLE.iter().find(|row| row.paradigm.word() == word).map_or(&[], |row| row.keys)
+}
+
+/// Returns the key of a form whose values name files. Their texts are to stand there when it is expanded.
+pub(super) fn files(word: &str) -> Option<&'static str> {
+    TABLE.iter().find(|row| row.paradigm.word() == word)?.files
 }
 
 /// Returns each form with the schema of its keys, except those that every loop has.

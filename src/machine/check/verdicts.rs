@@ -13,6 +13,7 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
         let Routes::ByVerdict { table, .. } = &step.routes else { continue };
         let possible = match (&step.evaluate, &step.action) {
             (Some(evaluate), _) => evaluate.verdicts(),
+            (None, Some(Action::Board(board))) => Verdicts::only(board.kind.verdicts()),
             (None, Some(Action::SubLoop(_))) => Verdicts::only(&["success", "failure", "blocked"]),
             (None, _) => Verdicts::only(&["yes"]),
         };
@@ -27,7 +28,11 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
             if by_itself || by_the_action || by_alias {
                 continue;
             }
-            let kind = step.evaluate.as_ref().map_or("no evaluator", |evaluate| evaluate.name());
+            let kind = match (&step.evaluate, &step.action) {
+                (Some(evaluate), _) => evaluate.name(),
+                (None, Some(Action::Board(board))) => board.kind.word(),
+                (None, _) => "no evaluator",
+            };
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
             let list = listed(&possible);
             let help = match step.action {
