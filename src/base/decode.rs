@@ -415,8 +415,6 @@ pub struct Vocabulary {
     pub known: &'static [&'static str],
     /// The keys that load without effect; a `*` at one end stands for any text.
     pub ignored: &'static [&'static str],
-    /// The keys that a later version reads, each with an advice.
-    pub later: &'static [(&'static str, &'static str)],
 }
 
 impl<'n, 'p> Fields<'n, 'p> {
@@ -516,7 +514,7 @@ impl Vocabulary {
             Some(start) => start.starts_with(prefix) && key.starts_with(start),
             None => *pattern == key,
         });
-        narrower || self.known.contains(&key) || self.later.iter().any(|(later, _)| *later == key)
+        narrower || self.known.contains(&key)
     }
 
     fn ignores(&self, key: &str) -> bool {
@@ -529,10 +527,6 @@ impl Vocabulary {
 
     fn finding(&self, key: &str, place: Place, advise: bool) -> Diagnostic {
         let shown = one_line(key, 60);
-        if let Some((_, help)) = self.later.iter().find(|(later, _)| *later == key) {
-            let message = format!("`{shown}` is not supported by this version");
-            return Diagnostic::error("not-yet", place, message).help(*help);
-        }
         if self.ignores(key) {
             return Diagnostic::note("no-effect", place, format!("`{shown}` has no effect here"));
         }
@@ -552,20 +546,9 @@ impl Vocabulary {
 }
 
 /// Reports a word that is none of the known ones.
-pub fn unknown_word(
-    word: &str,
-    known: &[&'static str],
-    later: &[(&'static str, &'static str)],
-    path: &DocPath,
-    out: &mut Diagnostics,
-) {
+pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mut Diagnostics) {
     let place = Place::Value(path.clone());
     let shown = one_line(word, 60);
-    if let Some((_, help)) = later.iter().find(|(later, _)| *later == word) {
-        let message = format!("`{shown}` is not supported by this version");
-        out.push(Diagnostic::error("not-yet", place, message).help(*help));
-        return;
-    }
     let message = format!("{} cannot be `{shown}`", subject(path));
     let words: Vec<_> = known.iter().map(|word| format!("`{word}`")).collect();
     let near = if word.len() > MAX_LENGTH { None } else { nearest(word, known.iter().copied()) };
@@ -578,13 +561,7 @@ pub fn unknown_word(
 }
 
 /// Reads the `type` of a tagged record; the position in `names` tells which record follows.
-pub fn tag(
-    node: &Node,
-    names: &[&'static str],
-    later: &[(&'static str, &'static str)],
-    path: &DocPath,
-    out: &mut Diagnostics,
-) -> Option<usize> {
+pub fn tag(node: &Node, names: &[&'static str], path: &DocPath, out: &mut Diagnostics) -> Option<usize> {
     if !matches!(node.value, NodeValue::Map(_)) {
         wrong_type(node, path, "a mapping with a `type`", out);
         return None;
@@ -600,7 +577,7 @@ pub fn tag(
     let word = text(tag, &path, "a word", out)?;
     let found = names.iter().position(|name| *name == word);
     if found.is_none() {
-        unknown_word(word, names, later, &path, out);
+        unknown_word(word, names, &path, out);
     }
     found
 }
@@ -646,7 +623,7 @@ pub fn object_schema(
 /// Returns a pattern for keys with a prefix that are not spoken for, neither by name nor by another pattern.
 pub fn prefix_pattern(prefix: &str, vocabulary: &Vocabulary) -> String {
     let rest = |key: &&'static str| key.strip_prefix(prefix).map(ToOwned::to_owned);
-    let known = vocabulary.known.iter().chain(vocabulary.later.iter().map(|(key, _)| key)).filter_map(rest);
+    let known = vocabulary.known.iter().filter_map(rest);
     let known = known.map(|key| format!("{key}$"));
     let ignored = vocabulary.ignored.iter().filter_map(|pattern| {
         match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
@@ -743,8 +720,7 @@ impl<K: DecodeKey, T: Decode> Prefixed for IndexMap<K, T> {
 ///
 /// A field is `name: Type`, required unless the type may be absent or a default follows (`= expression`). It is read
 /// from the key of its name, or from another one (`as "key"`), or from every key with a prefix (`as prefix "on_"`);
-/// `or "alias"` adds a second name. After the struct, `ignored [...]` lists keys that load without effect, and
-/// `later { "key" = "advice" }` those that another version will know.
+/// `or "alias"` adds a second name. After the struct, `ignored [...]` lists keys that load without effect.
 macro_rules! record {
     (
         $(#[doc = $doc:literal])*
@@ -756,7 +732,6 @@ macro_rules! record {
             ),* $(,)?
         }
         $(ignored [$($ignored:literal),* $(,)?])?
-        $(later { $($later:literal = $advice:literal),* $(,)? })?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -770,7 +745,6 @@ macro_rules! record {
             static VOCABULARY: d::Vocabulary = d::Vocabulary {
                 known: <$name as d::Record>::KEYS,
                 ignored: &[$($($ignored),*)?],
-                later: &[$($(($later, $advice)),*)?],
             };
 
             impl d::Record for $name {
@@ -864,15 +838,12 @@ macro_rules! record {
 }
 
 /// Declares an enum of words.
-///
-/// After it, `later { "word" = "advice" }` lists words that another version will know.
 macro_rules! choice {
     (
         $(#[doc = $doc:literal])*
         $visibility:vis enum $name:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal),* $(,)?
         }
-        $(later { $($later:literal = $advice:literal),* $(,)? })?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -917,8 +888,7 @@ macro_rules! choice {
                 match $crate::base::decode::text(node, path, "a word", out)? {
                     $($word => Some(Self::$variant),)*
                     other => {
-                        let later: &[(&str, &str)] = &[$($(($later, $advice)),*)?];
-                        $crate::base::decode::unknown_word(other, Self::WORDS, later, path, out);
+                        $crate::base::decode::unknown_word(other, Self::WORDS, path, out);
                         None
                     }
                 }
@@ -934,21 +904,19 @@ macro_rules! choice {
 /// Declares an enum of records that are told apart by the word under `type`.
 ///
 /// With a trait behind its name (`enum Name: Trait`) it stands for the record that it holds wherever that trait is
-/// asked for. After it, `later { "word" = "advice" }` lists types that another version will know.
+/// asked for.
 macro_rules! tagged {
     (
         $(#[doc = $doc:literal])*
         $visibility:vis enum $name:ident: $trait:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident($record:ty) = $word:literal),* $(,)?
         }
-        $($later:tt)*
     ) => {
         $crate::base::decode::tagged! {
             $(#[doc = $doc])*
             $visibility enum $name {
                 $($(#[doc = $variant_doc])* $variant($record) = $word),*
             }
-            $($later)*
         }
 
         impl std::ops::Deref for $name {
@@ -966,7 +934,6 @@ macro_rules! tagged {
         $visibility:vis enum $name:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident($record:ty) = $word:literal),* $(,)?
         }
-        $(later { $($later:literal = $advice:literal),* $(,)? })?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -993,8 +960,7 @@ macro_rules! tagged {
                 out: &mut $crate::base::diagnostic::Diagnostics,
             ) -> Option<Self> {
                 use $crate::base::decode::{Record, tag};
-                let later: &[(&str, &str)] = &[$($(($later, $advice)),*)?];
-                let index = tag(node, Self::NAMES, later, path, out)?;
+                let index = tag(node, Self::NAMES, path, out)?;
                 match Self::NAMES[index] {
                     $($word => <$record>::decode_beside(Some("type"), node, path, out).map(Self::$variant),)*
                     _ => None,
@@ -1062,13 +1028,11 @@ mod tests {
             labels: Vec<String> = Vec::new(),
         }
         ignored ["old", "*_ok", "rate_*", "on_rate"]
-        later { "wheels" = "wheels come later" }
     }
 
     choice! {
         /// What toys are made of.
         enum Material { Wood = "wood", Tin = "tin" }
-        later { "plastic" = "wait for it" }
     }
 
     record! {
@@ -1111,7 +1075,6 @@ mod tests {
             /// Pulled.
             Kite(Kite) = "kite",
         }
-        later { "plane" = "planes come later" }
     }
 
     /// Makes a tree from JSON; places do not matter here.
@@ -1177,7 +1140,7 @@ mod tests {
     #[test]
     fn every_problem_is_told_at_once() {
         check::<Toy>(
-            &json!({"nmae": "x", "mass": "2", "weight": 3, "material": "woood", "on_yes": "x", "labels": 4, "wheels": 4}),
+            &json!({"nmae": "x", "mass": "2", "weight": 3, "material": "woood", "on_yes": "x", "labels": 4}),
             &[
                 "missing-key: the key `name` is missing",
                 "duplicate-key: `mass` and `weight` mean the same (keep one)",
@@ -1186,7 +1149,6 @@ mod tests {
                 "wrong-type: `on_yes` must be a whole number, not the text `x`",
                 "wrong-type: `labels` must be a list, not `4`",
                 "unknown-key: unknown key `nmae` (did you mean `name`?)",
-                "not-yet: `wheels` is not supported by this version (wheels come later)",
             ],
         );
     }
@@ -1201,18 +1163,14 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_later_version_are_told_apart_from_mistakes() {
-        check::<Material>(
-            &json!("plastic"),
-            &["not-yet: `plastic` is not supported by this version (wait for it)"],
-        );
+    fn a_word_is_one_of_those_there_are() {
         check::<Material>(
             &json!("x"),
             &["unknown-word: the file cannot be `x` (the values are `wood`, `tin`)"],
         );
         check::<Flying>(
             &json!({"type": "plane"}),
-            &["not-yet: `plane` is not supported by this version (planes come later)"],
+            &["unknown-word: `type` cannot be `plane` (the values are `ball`, `kite`)"],
         );
     }
 
@@ -1288,8 +1246,7 @@ mod tests {
         }
     }
 
-    static VOCABULARY_FOR_TEST: Vocabulary =
-        Vocabulary { known: &["on_top", "on_"], ignored: &["*_ok"], later: &[("on_far", "")] };
+    static VOCABULARY_FOR_TEST: Vocabulary = Vocabulary { known: &["on_top", "on_"], ignored: &["*_ok"] };
 
     #[test]
     fn the_schema_says_what_the_decoder_does() {
