@@ -57,6 +57,10 @@ impl Trees {
         let mut add = vec!["add".to_owned(), "-A".to_owned(), "--".to_owned(), ":/".to_owned()];
         if let Ok(inside) = except.strip_prefix(&self.top) {
             add.push(format!(":(top,literal,exclude){}", inside.display()));
+            // What was committed is in the index already.
+            let committed = format!(":(top,literal){}", inside.display());
+            let forget = ["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", &committed];
+            git.run(&self.top, &forget).await?;
         }
         git.run(&self.top, &words(&add)).await?;
         let id = String::from_utf8_lossy(&git.run(&self.top, &["write-tree"]).await?).trim().to_owned();

@@ -488,6 +488,15 @@ fn a_recorded_run_is_replayed_without_a_host() {
 }
 
 #[test]
+fn a_recording_can_be_a_part_of_the_repository() {
+    let clone = replayed(&recorded());
+    git(&clone, &["add", "-A"]);
+    git(&clone, &["commit", "-q", "-m", "answers"]);
+    let _ran = clone.run(&["run", "main", "--ci=plain", "--replay", "recorded"]).code(0);
+    assert_eq!(git(&clone, &["status", "--porcelain", "recorded"]), "");
+}
+
+#[test]
 fn what_was_not_recorded_is_not_answered() {
     let project = recorded();
     let changed = replayed(&project);
