@@ -104,7 +104,7 @@ fn start(machine: &Machine) -> Start {
             max_iterations: machine.limits.iterations.limit,
             inputs: Vec::new(),
             llm: Llm::Off,
-            board: false,
+            board: None,
             strict: false,
             until_clean: false,
             warnings: Vec::new(),

@@ -25,7 +25,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
     let done = match operation {
         Operation::Load(plan) => load(&mut board, plan, &mut notes),
         Operation::Approve { because } => approve(&mut board, because),
-        Operation::Next => Ok(next(&mut board, &mut notes)),
+        Operation::Next => Ok(next(&mut board)),
         Operation::Tick(report) if board.planning.approval.is_none() => {
             Ok(review(&mut board, limits, &report, &mut notes))
         }
@@ -134,7 +134,7 @@ fn approve(board: &mut Board, because: String) -> Done {
 }
 
 /// Begins the first task in the order of the plan that waits for nothing, or goes on with the one that is begun.
-fn next(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
+fn next(board: &mut Board) -> &'static str {
     if board.current().is_some() {
         return "task";
     }
@@ -149,12 +149,18 @@ fn next(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
         begin(task);
         return "task";
     }
-    let unreachable = board.unreachable().map(|(task, awaited)| {
-        let text = format!("task {} cannot begin: task {} is not completed", task.id, awaited.id);
-        Note::new(NoteKind::Unreachable, Some(&task.id), text)
-    });
-    notes.extend(unreachable);
     "stuck"
+}
+
+/// Says which tasks nobody can begin any more.
+fn unreachable(board: &Board) -> Vec<Note> {
+    let unreachable = board.unreachable();
+    let awaited = board.leaves().filter_map(|task| Some((&task.id, *unreachable.get(&task.id)?)));
+    let note = |(id, awaited): (&TaskId, &TaskId)| {
+        let text = format!("task {id} cannot begin any more: task {awaited} is not completed");
+        Note::new(NoteKind::Unreachable, Some(id), text)
+    };
+    awaited.map(note).collect()
 }
 
 /// Forgets what belongs to one attempt.
@@ -240,6 +246,9 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
         (Status::InProgress, "give_up")
     };
     current(board)?.status = status;
+    if status == Status::Failed {
+        notes.extend(unreachable(board));
+    }
     Ok(verdict)
 }
 
@@ -266,11 +275,7 @@ fn split(board: &mut Board, parts: Parts, notes: &mut Vec<Note>) -> Done {
 
 fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     current(board)?.status = Status::Failed;
-    let unreachable = board.unreachable().map(|(task, awaited)| {
-        let text = format!("task {} cannot begin any more: task {} failed", task.id, awaited.id);
-        (awaited.status == Status::Failed).then(|| Note::new(NoteKind::Unreachable, Some(&task.id), text))
-    });
-    notes.extend(unreachable.flatten());
+    notes.extend(unreachable(board));
     let (leaves, failed) = board.leaves().fold((0_u32, 0_u32), |(leaves, failed), task| {
         (leaves + 1, failed + u32::from(task.status == Status::Failed))
     });

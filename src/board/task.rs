@@ -1,5 +1,6 @@
 //! The board itself: tasks in the order of the plan, each in front of what it was split into.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -218,10 +219,44 @@ impl Board {
         awaited.filter_map(|id| self.task(id)).find(|other| other.status != Status::Completed)
     }
 
-    /// Returns the tasks that nobody can begin any more, each with the task that it waits for.
-    pub fn unreachable(&self) -> impl Iterator<Item = (&Task, &Task)> {
-        let pending = self.leaves().filter(|task| task.status == Status::Pending);
-        pending.filter_map(|task| Some((task, self.waits_for(task)?)))
+    /// Returns the tasks that cannot begin because a task failed that they wait for, each with the one it waits for.
+    /// What waits for work that can still be done is not among them.
+    pub fn unreachable(&self) -> HashMap<&TaskId, &TaskId> {
+        let tasks: HashMap<&TaskId, &Task> = self.tasks.iter().map(|task| (&task.id, task)).collect();
+        let mut lost: HashSet<TaskId> = HashSet::new();
+        let give_up = |lost: &mut HashSet<TaskId>, id: &TaskId| {
+            let mut around = Some(id.clone());
+            while let Some(id) = around {
+                around = id.parent();
+                lost.insert(id);
+            }
+        };
+        for task in self.tasks.iter().filter(|task| task.status == Status::Failed) {
+            give_up(&mut lost, &task.id);
+        }
+        let mut unreachable = HashMap::new();
+        if lost.is_empty() {
+            return unreachable;
+        }
+        loop {
+            let known = unreachable.len();
+            for task in self.leaves().filter(|task| task.status == Status::Pending) {
+                if unreachable.contains_key(&task.id) {
+                    continue;
+                }
+                let around = std::iter::successors(Some(task.id.clone()), TaskId::parent);
+                let awaited = around.filter_map(|id| tasks.get(&id)).flat_map(|task| &task.dependencies);
+                let mut awaited = awaited.filter_map(|id| tasks.get(id));
+                let is_lost = |task: &&&Task| task.status != Status::Completed && lost.contains(&task.id);
+                if let Some(awaited) = awaited.find(is_lost) {
+                    give_up(&mut lost, &task.id);
+                    unreachable.insert(&task.id, &awaited.id);
+                }
+            }
+            if unreachable.len() == known {
+                return unreachable;
+            }
+        }
     }
 
     /// Tells whether there is work and all of it is done.

@@ -139,7 +139,7 @@ fn what_waits_for_a_failed_task_is_unreachable() {
     assert_eq!(order(&mut board, &limits, |_| true), (vec!["3".into()], "stuck"));
     assert_eq!(statuses(&board), ["1 failed", "2 pending", "3 completed"]);
     let unreachable: Vec<_> =
-        board.unreachable().map(|(task, on)| (task.id.as_str(), on.id.as_str())).collect();
+        board.unreachable().into_iter().map(|(task, on)| (task.as_str(), on.as_str())).collect();
     assert_eq!(unreachable, [("2", "1")]);
 }
 

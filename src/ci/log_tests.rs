@@ -336,14 +336,14 @@ fn work_on_a_board_is_grouped_by_task_and_stage() {
     │ plan prints
     ::TOKEN::
     ::endgroup::
-    ✓ yes (revision 1, 2.3s)
+    ✓ yes (revision 1 of 2, 2.3s)
     ▸ 3 tasks planned
     ::group::review (supervisor)
     ::stop::TOKEN
     │ review prints
     ::TOKEN::
     ::endgroup::
-    ✓ 85 (revision 1, 2.3s)
+    ✓ 85 (revision 1 of 2, 2.3s)
     ▸ task 1 of 3: Add the login form
     ::group::task 1/3 Add the login form › implement (coder)
     ::stop::TOKEN
@@ -357,24 +357,24 @@ fn work_on_a_board_is_grouped_by_task_and_stage() {
     ::TOKEN::
     ::endgroup::
     ✗ no (2.3s): 2 failures
-    ::group::task 1/3 Add the login form › fix (coder, round 1)
+    ::group::task 1/3 Add the login form › fix (coder, round 1 of 3)
     ::stop::TOKEN
     │ fix prints
     ::TOKEN::
     ::endgroup::
-    ✓ fixed (round 1, 2.3s)
-    ::group::task 1/3 Add the login form › test (tester, round 1)
+    ✓ fixed (round 1 of 3, 2.3s)
+    ::group::task 1/3 Add the login form › test (tester, round 1 of 3)
     ::stop::TOKEN
     │ test prints
     ::TOKEN::
     ::endgroup::
-    ✓ yes (round 1, 2.3s)
-    ::group::task 1/3 Add the login form › verify (supervisor, round 1)
+    ✓ yes (round 1 of 3, 2.3s)
+    ::group::task 1/3 Add the login form › verify (supervisor, round 1 of 3)
     ::stop::TOKEN
     │ verify prints
     ::TOKEN::
     ::endgroup::
-    ✓ 85 (round 1, 2.3s)
+    ✓ 85 (round 1 of 3, 2.3s)
     ✓ task 1 completed
     ▸ task 2 of 3: Store sessions
     ::group::task 2/3 Store sessions › implement (coder)
@@ -438,7 +438,7 @@ fn work_on_a_board_is_grouped_by_task_and_stage() {
     ✗ blocked (2.3s): no disk
     ! task 2.2 failed in attempt 2: no disk
     ✗ task 2.2 failed
-    ! task 3 cannot begin: task 2 is not completed
+    ! task 3 cannot begin any more: task 2 is not completed
     ── the step that decided: implement (coder)
     ::stop::TOKEN
     │ implement prints

@@ -289,9 +289,9 @@ pub struct LoopStart {
     /// Whether a maintain loop ends with the first cycle in which nothing failed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub until_clean: bool,
-    /// Whether the loop works on a task board: its work is told by task.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub board: bool,
+    /// The limits of the task board, for a loop that works on one: its work is told by task.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub board: Option<Box<board::Limits>>,
     /// What is to be said as soon as the run has begun, each as a warning of its own.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,

@@ -21,6 +21,7 @@ mod budget;
 mod decide;
 mod environment;
 pub mod event;
+pub mod execution;
 pub mod night;
 pub mod outcome;
 pub mod past;

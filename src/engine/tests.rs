@@ -47,7 +47,7 @@ fn start(strict: bool) -> Start {
             inputs: Vec::new(),
             llm: Llm::Off,
             strict,
-            board: false,
+            board: None,
             until_clean: false,
             warnings: Vec::new(),
             nights: Vec::new(),

@@ -11,6 +11,7 @@ use crate::base::redact::Redactor;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::Engine;
 use crate::engine::event::TAIL;
+use crate::engine::execution;
 use crate::engine::outcome::Outcome;
 use crate::engine::run::{Phase, Run, StateResult, Waiting};
 use crate::evaluate::Evaluate;
@@ -188,19 +189,11 @@ fn board(engine: &Engine<'_>) -> Option<Value> {
         return None;
     }
     let board = engine.run().board();
-    Some(json!({ "execution": execution(engine), "planning": board.planning, "tasks": board.tasks }))
-}
-
-fn execution(engine: &Engine<'_>) -> &'static str {
-    match engine.run().phase() {
-        Phase::Waiting(Waiting::Start) => "not_started",
-        Phase::Done(complete) => match complete.outcome {
-            Outcome::Success => "completed",
-            Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
-            Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
-            Outcome::Failure if complete.final_state.as_str() == "aborted" => "aborted",
-            Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
-        },
-        Phase::Waiting(_) | Phase::Deciding(_) => "running",
-    }
+    let (has_begun, end) = match engine.run().phase() {
+        Phase::Waiting(Waiting::Start) => (false, None),
+        Phase::Waiting(_) | Phase::Deciding(_) => (true, None),
+        Phase::Done(end) => (true, Some(end)),
+    };
+    let execution = execution::word(has_begun, end);
+    Some(json!({ "execution": execution, "planning": board.planning, "tasks": board.tasks }))
 }

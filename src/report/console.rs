@@ -647,15 +647,15 @@ mod tests {
         1 task planned
         review       supervisor  ✗ partial 62 (2.3s): too vague
         ! the supervisor says remind about the plan
-        plan         planner     ✓ yes (revision 1, 2.3s)
+        plan         planner     ✓ yes (revision 1 of 2, 2.3s)
         3 tasks planned
-        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        review       supervisor  ✓ 85 (revision 1 of 2, 2.3s)
         task 1 of 3: Add the login form
           implement    coder       ✓ complete (2.3s)
           test         tester      ✗ no (2.3s): 2 failures
-          fix          coder       ✓ fixed (round 1, 2.3s)
-          test         tester      ✓ yes (round 1, 2.3s)
-          verify       supervisor  ✓ 85 (round 1, 2.3s)
+          fix          coder       ✓ fixed (round 1 of 3, 2.3s)
+          test         tester      ✓ yes (round 1 of 3, 2.3s)
+          verify       supervisor  ✓ 85 (round 1 of 3, 2.3s)
         task 1 completed
         task 2 of 3: Store sessions
           implement    coder       ✓ complete (2.3s)
@@ -679,7 +679,7 @@ mod tests {
           implement    coder       ✗ blocked (2.3s): no disk
           ! task 2.2 failed in attempt 2: no disk
         task 2.2 failed
-        ! task 3 cannot begin: task 2 is not completed
+        ! task 3 cannot begin any more: task 2 is not completed
 
         the last lines of implement:
                │ implement prints
@@ -706,11 +706,11 @@ mod tests {
         ! the supervisor says remind about the plan
         plan (planner) → do plan
                │ plan prints
-        plan         planner     ✓ yes (revision 1, 2.3s)
+        plan         planner     ✓ yes (revision 1 of 2, 2.3s)
         1 task planned
         review (supervisor) → do review
                │ review prints
-        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        review       supervisor  ✓ 85 (revision 1 of 2, 2.3s)
         task 1 of 1: Add the form
           implement (coder) → do implement
                │ implement prints
@@ -763,9 +763,9 @@ mod tests {
         1 task planned
         review       supervisor  ✗ partial 62 (2.3s): too vague
         ! the supervisor says remind about the plan
-        plan         planner     ✓ yes (revision 1, 2.3s)
+        plan         planner     ✓ yes (revision 1 of 2, 2.3s)
         2 tasks planned
-        review       supervisor  ✓ 85 (revision 1, 2.3s)
+        review       supervisor  ✓ 85 (revision 1 of 2, 2.3s)
         task 1 of 2: Add the form
           implement    coder       ✗ error (failed, 0ms): no such model
           ↻ implement: retry 1 of 3

@@ -13,6 +13,7 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, Tree};
+use crate::engine::execution;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 
@@ -189,7 +190,7 @@ impl Digest {
         }
         match &stamped.event {
             Event::LoopStart(start) => {
-                self.work = start.board.then(Box::default);
+                self.work = start.board.as_deref().map(|limits| Box::new(Work::within(*limits)));
                 self.start = Some(start.clone());
             }
             Event::LoopResume(resume) => {
@@ -275,16 +276,7 @@ impl Digest {
 
     /// Returns how far the work on the task board is, in the words of those who plan work: the same as in `state.json`.
     pub fn execution(&self) -> &'static str {
-        let Some(end) = self.end() else {
-            return if self.tracker.steps() == 0 { "not_started" } else { "running" };
-        };
-        match end.outcome {
-            Outcome::Success => "completed",
-            Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
-            Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
-            Outcome::Failure if end.final_state.as_str() == "aborted" => "aborted",
-            Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
-        }
+        execution::word(self.tracker.steps() > 0, self.end())
     }
 
     fn at_work(&mut self, tell: impl FnOnce(&mut Work)) {

@@ -102,12 +102,17 @@ fn words(step: &Step, work: &Work) -> String {
 /// Says which round it is: of the fixes in an attempt, or of the planning while there is no approval.
 fn round(work: &Work) -> Option<String> {
     let board = work.board();
-    let (what, count) = match board.current() {
-        Some(task) => ("round", task.rounds),
-        None if board.planning.approval.is_none() => ("revision", board.planning.reviews),
+    let limits = work.limits();
+    let (what, count, most) = match board.current() {
+        Some(task) => ("round", task.rounds, limits.map(|limits| limits.fix_cycles)),
+        // The first plan is none.
+        None if board.planning.approval.is_none() => {
+            ("revision", board.planning.reviews, limits.map(|limits| limits.plan_revisions.saturating_sub(1)))
+        }
         None => return None,
     };
-    (count > 0).then(|| format!("{what} {count}"))
+    let most = most.map(|most| format!(" of {most}")).unwrap_or_default();
+    (count > 0).then(|| format!("{what} {count}{most}"))
 }
 
 fn roots(work: &Work) -> usize {
@@ -229,7 +234,7 @@ fn current(work: &Work) -> Option<String> {
 
 /// Returns the tasks as lines, each with how it stands: parts below what they are parts of.
 pub fn tree(work: &Work, limit: usize) -> Vec<String> {
-    let unreachable = work.unreachable();
+    let unreachable = work.board().unreachable();
     let all = &work.board().tasks;
     let line = |task: &Task| {
         let standing = match unreachable.get(&task.id) {

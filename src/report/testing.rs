@@ -62,7 +62,7 @@ impl Journal {
             max_iterations,
             inputs: vec![],
             llm: Llm::Off,
-            board: false,
+            board: None,
             strict: true,
             until_clean: false,
             warnings: Vec::new(),
@@ -85,7 +85,7 @@ impl Journal {
         let Some(Stamped { event: Event::LoopStart(start), .. }) = journal.events.first_mut() else {
             panic!()
         };
-        start.board = true;
+        start.board = Some(Box::default());
         journal
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use crate::board::{Board, Kind, NoteKind, Status, Task, TaskId};
+use crate::board::{Board, Kind, Limits, NoteKind, Status, Task, TaskId};
 use crate::engine::event::BoardEvent;
 use crate::evaluate::model::Usage;
 
@@ -54,6 +54,7 @@ pub struct Count {
 /// The work of a run on its task board.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
+    limits: Option<Limits>,
     board: Board,
     efforts: HashMap<TaskId, Effort>,
     roles: IndexMap<String, Usage>,
@@ -66,6 +67,16 @@ impl Work {
     /// Makes the work that a board alone tells of.
     pub fn on(board: Board) -> Self {
         Self { board, ..Self::default() }
+    }
+
+    /// Makes the work of a run that has not begun.
+    pub(super) fn within(limits: Limits) -> Self {
+        Self { limits: Some(limits), ..Self::default() }
+    }
+
+    /// Returns what the work may take, where that is known.
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
     }
 
     /// Takes an operation on the board.
@@ -168,53 +179,13 @@ impl Work {
 
     /// Counts how the tasks stand.
     pub fn count(&self) -> Count {
-        let mut count = Count { unreachable: self.unreachable().len(), ..Count::default() };
+        let mut count = Count { unreachable: self.board.unreachable().len(), ..Count::default() };
         for task in self.board.leaves() {
             count.all += 1;
             count.completed += usize::from(task.status == Status::Completed);
             count.failed += usize::from(task.status == Status::Failed);
         }
         count
-    }
-
-    /// Returns the tasks that cannot begin because a task failed that they wait for, each with the one it waits for.
-    /// What waits for work that can still be done is not among them.
-    pub fn unreachable(&self) -> HashMap<&TaskId, &TaskId> {
-        let tasks: HashMap<&TaskId, &Task> = self.board.tasks.iter().map(|task| (&task.id, task)).collect();
-        let mut lost: HashSet<TaskId> = HashSet::new();
-        let give_up = |lost: &mut HashSet<TaskId>, id: &TaskId| {
-            let mut around = Some(id.clone());
-            while let Some(id) = around {
-                around = id.parent();
-                lost.insert(id);
-            }
-        };
-        for task in self.board.tasks.iter().filter(|task| task.status == Status::Failed) {
-            give_up(&mut lost, &task.id);
-        }
-        let mut unreachable = HashMap::new();
-        if lost.is_empty() {
-            return unreachable;
-        }
-        loop {
-            let known = unreachable.len();
-            for task in self.board.leaves().filter(|task| task.status == Status::Pending) {
-                if unreachable.contains_key(&task.id) {
-                    continue;
-                }
-                let around = std::iter::successors(Some(task.id.clone()), TaskId::parent);
-                let awaited = around.filter_map(|id| tasks.get(&id)).flat_map(|task| &task.dependencies);
-                let mut awaited = awaited.filter_map(|id| tasks.get(id));
-                let is_lost = |task: &&&Task| task.status != Status::Completed && lost.contains(&task.id);
-                if let Some(awaited) = awaited.find(is_lost) {
-                    give_up(&mut lost, &task.id);
-                    unreachable.insert(&task.id, &awaited.id);
-                }
-            }
-            if unreachable.len() == known {
-                return unreachable;
-            }
-        }
     }
 }
 
@@ -275,12 +246,12 @@ mod tests {
     fn only_what_waits_for_a_failure_is_unreachable() {
         let mut journal = planned(&[("a", &[]), ("b", &[0]), ("c", &[1]), ("d", &[])]);
         journal.operate("next", "next", &json!({}));
-        assert!(journal.digest().work().unwrap().unreachable().is_empty());
+        assert!(journal.digest().work().unwrap().board().unreachable().is_empty());
         journal.operate("give_up", "give_up", &json!({}));
         let digest = journal.digest();
         let work = digest.work().unwrap();
         let mut unreachable: Vec<String> =
-            work.unreachable().iter().map(|(id, awaited)| format!("{id}<{awaited}")).collect();
+            work.board().unreachable().iter().map(|(id, awaited)| format!("{id}<{awaited}")).collect();
         unreachable.sort();
         assert_eq!(unreachable, ["2<1", "3<2"]);
         assert_eq!(work.count(), Count { all: 4, completed: 0, failed: 1, unreachable: 2 });

@@ -533,7 +533,7 @@ fn start(
             until_clean: in_ci && machine.maintain.is_some(),
             warnings: before.warnings,
             nights: before.nights,
-            board: machine.has_board(),
+            board: machine.has_board().then(|| Box::new(machine.board)),
             strict: manner.strict || (in_ci && !manner.no_strict),
             source: source(prepared),
             commit: is_published(manner, face).then(|| bundle::commit(prepared, env)).flatten(),

@@ -189,7 +189,7 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
 /// Returns the task board of a run that has one, as it is in `state.json`; where that does not agree with the journal,
 /// as the journal tells it.
 fn board(run: &KnownRun) -> Option<Value> {
-    run.ends.start.as_ref().filter(|(_, start)| start.board)?;
+    run.ends.start.as_ref().filter(|(_, start)| start.board.is_some())?;
     if let Some(mut state) = state_now(run) {
         return state.get_mut("board").map(Value::take);
     }

@@ -79,7 +79,7 @@ fn properties(digest: &Digest) -> Vec<Property> {
 fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
     if let Some(work) = digest.work().filter(|work| !work.board().tasks.is_empty()) {
         let leaves: Vec<&Task> = work.board().leaves().collect();
-        let unreachable = work.unreachable();
+        let unreachable = work.board().unreachable();
         // However many failed, each of them has its place.
         let most = (MAX_FILE / 4 / leaves.len().max(1)).clamp(256, 12 * 1024);
         let case = |task: &Task| task_case(digest, work, task, unreachable.get(&task.id).copied(), most);

@@ -150,7 +150,7 @@ fn icon(digest: &Digest) -> &'static str {
 fn tasks(work: &Work, out: &mut String) {
     let Some(progress) = stages::progress(work) else { return };
     let _ = writeln!(out, "### Tasks\n\n{progress}\n");
-    let (all, unreachable) = (&work.board().tasks, work.unreachable());
+    let (all, unreachable) = (&work.board().tasks, work.board().unreachable());
     for task in all.iter().take(MAX_TASKS) {
         let effort = work.effort(&task.id);
         let mut facts = vec![stages::status(task.status).to_owned()];
