@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::Project;
+use crate::common::{Project, git};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -128,6 +128,38 @@ fn completed(part: &str) -> String {
         whole.extend(["initial: ", first, "\n"]);
     }
     whole
+}
+
+/// The example of a run with agents: what the page shows is what its recorded answers lead to.
+#[test]
+fn the_example_with_agents_runs_as_shown() {
+    let example = root().join("docs/examples/slug");
+    let project = Project::new();
+    let copied =
+        std::process::Command::new("cp").arg("-r").arg(example.join(".")).arg(project.path()).status();
+    assert!(copied.unwrap().success());
+    for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "the example"]] {
+        git(&project, arguments);
+    }
+    let page = fs::read_to_string(root().join("docs/agents.md")).unwrap();
+    let blocks = blocks(&page);
+    let times = regex::Regex::new(r"\d+(\.\d+)?m?s\b").unwrap();
+    for command in ["ll-loop run slug --replay answers", "ll-loop run add-auth --dry-run"] {
+        let prompt = format!("$ {command}\n");
+        let (_, shown) = blocks.iter().find(|(_, block)| block.starts_with(&prompt)).unwrap();
+        if command.contains("add-auth") {
+            let (_, loop_file) = blocks.iter().find(|(_, block)| block.contains("name: add-auth")).unwrap();
+            project.write(".loops/add-auth.yaml", loop_file);
+        }
+        let arguments: Vec<_> = command.split(' ').skip(1).collect();
+        let ran = project.run(&arguments).code(0).stdout;
+        let (shown, ran) = (times.replace_all(shown, "0ms"), times.replace_all(&ran, "0ms"));
+        let ran = format!("{prompt}{ran}");
+        let is_part = shown.trim_end().ends_with('…');
+        let expected = shown.trim_end().trim_end_matches('…');
+        assert!(if is_part { ran.starts_with(expected) } else { ran.trim_end() == expected }, "{ran}");
+    }
+    assert_eq!(project.read("slug.sh").lines().next(), Some("#!/bin/sh"));
 }
 
 #[test]
