@@ -3,10 +3,10 @@
 use super::limits::Limits;
 
 /// A plan has at most this many tasks.
-const MOST_TASKS: u64 = 15;
+pub const MOST_TASKS: u64 = 15;
 
 /// A task is split into at most this many.
-const MOST_PARTS: u64 = 5;
+pub const MOST_PARTS: u64 = 5;
 
 /// Which calls an agent is asked for, and how often each is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::{Project, wait_for};
+use crate::crash::thorough;
 
 /// Two tasks and one that waits for the second, which fails for good. `work` stops where it is told to.
-const TASKS: &str = "\
+pub(crate) const TASKS: &str = "\
 name: main
 description: d
 initial: load
@@ -54,7 +55,7 @@ fn a_run_is_told_by_its_tasks() {
         "✓ task 1 completed\n",
         "▸ task 2 of 3, attempt 2: Store…\n",
         "✗ task 2 failed\n",
-        "! task 3 cannot begin any more: task 2 failed\n",
+        "! task 3 cannot begin any more: task 2 is not completed\n",
         "· 1 of 3 tasks completed, 1 failed, 1 unreachable\n",
     ] {
         assert!(ran.stdout.contains(line), "no {line:?} in\n{}", ran.stdout);
@@ -131,4 +132,48 @@ fn the_tasks_of_a_killed_run_are_known_and_go_on() {
 fn about_tasks(status: &str) -> String {
     let lines = status.lines().skip_while(|line| !line.starts_with("  tasks"));
     lines.take_while(|line| !line.starts_with("  next")).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the tasks that a journal calls completed, whether or not its last line is whole.
+fn completed(project: &Project) -> Vec<String> {
+    let Some(journal) = project.run_files(".events.jsonl").pop() else { return Vec::new() };
+    let text = fs::read_to_string(journal).unwrap();
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let changed = events.filter_map(|event| event["change"]["tasks"].as_array().cloned()).flatten();
+    let done = changed.filter(|task| task["status"] == "completed");
+    done.map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn worked_on(project: &Project, task: &str) -> usize {
+    fs::read_to_string(project.at("worked")).unwrap_or_default().lines().filter(|id| *id == task).count()
+}
+
+/// `LL_CRASH=all` kills at every write, otherwise at some.
+#[test]
+fn killed_at_any_write_a_run_does_nothing_again_that_was_completed() {
+    let text = TASKS.replace("test ${board.id} != 2", "true");
+    let mut point = 1;
+    loop {
+        let project = Project::with_loop(&text);
+        let ran =
+            project.command(&["run", "main", "-q"]).env("LL_FAULT", point.to_string()).output().unwrap();
+        if ran.status.code().is_some() {
+            break;
+        }
+        let before = completed(&project);
+        let times: Vec<_> = before.iter().map(|task| worked_on(&project, task)).collect();
+        let resumed = project.run(&["resume", "main", "-q"]);
+        let has_begun = !resumed.stderr.contains("there is no run of")
+            && !resumed.stderr.contains("before its first step")
+            && !resumed.stderr.contains("has ended");
+        if has_begun {
+            let resumed = resumed.code(0);
+            assert_eq!(completed(&project).len(), 3, "killed at {point}: {}", resumed.all());
+        }
+        for (task, times) in before.iter().zip(times) {
+            assert_eq!(worked_on(&project, task), times, "killed at {point}: task {task} was done again");
+        }
+        point += if thorough() { 1 } else { 4 };
+    }
+    assert!(point > 60, "{point}");
 }

@@ -311,7 +311,7 @@ impl Victim<'_> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a switch of the test")]
-fn thorough() -> bool {
+pub(crate) fn thorough() -> bool {
     std::env::var_os("LL_CRASH").is_some_and(|how| how == "all")
 }
 

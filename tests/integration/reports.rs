@@ -64,6 +64,18 @@ fn real_readers_read_a_fixed_run() {
 }
 
 #[test]
+fn real_readers_read_a_run_told_by_its_tasks() {
+    let read = junit(crate::board::TASKS);
+    let expected = serde_json::json!({
+        "suites": ["main"], "tests": 4, "failures": 2, "errors": 0, "skipped": 1, "flaky": 0, "reruns": 0,
+        "names": ["1 Add the `form`", "2 Store…", "3 Document", "loop outcome"],
+        "counted": {"tests": 4, "failures": 2, "errors": 0, "skipped": 1},
+    });
+    assert_eq!(read["junitparser"], expected);
+    assert_eq!(read["junit2html"]["skipped"], 1);
+}
+
+#[test]
 fn real_readers_read_hostile_output() {
     let text = "name: main\ninitial: a\nstates:\n  a: {action: \"printf ']]></system-out><failure/>\\\\000\\\\033[31m\\\\377\\\\357\\\\277\\\\276 & <b>'; exit 1\", on_yes: done, on_no: failed}\n  done: {terminal: true}\n  failed: {terminal: true}\n";
     let read = junit(text);

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::board::{MOST_PARTS, MOST_TASKS};
+
 /// A call of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
@@ -107,7 +109,7 @@ impl Call {
         match self {
             Self::Plan => object(
                 &json!({
-                    "tasks": {"type": "array", "minItems": 1, "maxItems": 15, "items": object(
+                    "tasks": {"type": "array", "minItems": 1, "maxItems": MOST_TASKS, "items": object(
                         &json!({
                             "description": text(),
                             "complexity": complexity(),
@@ -124,7 +126,7 @@ impl Call {
             Self::Replan => object(
                 &json!({
                     "analysis": {"type": "string"},
-                    "subtasks": {"type": "array", "minItems": 2, "maxItems": 5, "items": object(
+                    "subtasks": {"type": "array", "minItems": 2, "maxItems": MOST_PARTS, "items": object(
                         &json!({
                             "description": text(),
                             "complexity": complexity(),
