@@ -316,7 +316,7 @@ fn a_closed_pipe_is_an_error() {
 #[test]
 fn work_on_a_board_is_grouped_by_task_and_stage() {
     assert_snapshot!(shown("github", &working()), @"
-    ▶ build: at most 500 iterations, run build-20251120T234847-1f2e
+    ▶ build: run build-20251120T234847-1f2e
     ::group::plan (planner)
     ::stop::TOKEN
     │ plan prints

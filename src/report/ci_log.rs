@@ -172,8 +172,10 @@ impl CiLog {
         if self.levels.is_nested() {
             return Ok(());
         }
-        let cap = plural(start.max_iterations, "iteration");
-        self.line("▶", &format!("{}: at most {cap}, run {}", start.r#loop, start.run_id))
+        // The work on a board is bounded by the board.
+        let cap = start.board.is_none().then(|| plural(start.max_iterations, "iteration"));
+        let cap = cap.map(|cap| format!("at most {cap}, ")).unwrap_or_default();
+        self.line("▶", &format!("{}: {cap}run {}", start.r#loop, start.run_id))
     }
 
     fn loop_resume(&mut self, resume: &LoopResume) -> io::Result<()> {

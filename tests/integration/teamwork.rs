@@ -687,6 +687,8 @@ fn prompts_can_be_replaced() {
     project.run(&["validate", "main"]).code(2).says("the file of `implement` cannot be read");
     let project = one("prompts: {implement: p.md}").file(".loops/p.md", "Do ${bord.task}.");
     project.run(&["validate", "main"]).code(2).says("p.md:1:4");
+    let project = one("prompts: {implement: p.md}").file(".loops/p.md", "Do ${board.taks}.");
+    project.run(&["validate", "main"]).code(0).says("p.md:1:4").says("did you mean `board.task`?");
 }
 
 #[test]

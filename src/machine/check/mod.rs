@@ -26,7 +26,7 @@ pub use models::fate;
 type Rule = fn(&Subject<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -38,6 +38,7 @@ const RULES: [Rule; 12] = [
     injection::injection,
     models::needed,
     values::undefined,
+    values::board,
     values::unset,
 ];
 

@@ -6,6 +6,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
+use crate::board::FIELDS;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph};
 
@@ -62,6 +63,27 @@ pub(super) fn undefined(subject: &Subject<'_>, findings: &mut Diagnostics) {
             let message = format!("`${{{expression}}}` is captured by no state");
             findings.push(Diagnostic::warning("undefined-capture", place, message).help(help));
         }
+    }
+}
+
+/// Texts about the task board that there are not, and such texts where there is no board.
+pub(super) fn board(subject: &Subject<'_>, findings: &mut Diagnostics) {
+    let has_board = subject.machine.has_board();
+    for one in uses(subject).into_iter().filter(|one| one.expression.namespace == Namespace::Board) {
+        let expression = one.expression;
+        let known = || FIELDS.iter().copied();
+        let wanted = match expression.path.first() {
+            Some(Segment::Key(wanted)) => wanted.as_str(),
+            Some(Segment::Index(_)) | None => "",
+        };
+        let help = match nearest(wanted, known()) {
+            _ if !has_board => "add a state with `action_type: board`".to_owned(),
+            _ if known().any(|field| field == wanted) => continue,
+            Some(near) => format!("did you mean `board.{near}`?"),
+            None => format!("the board has {}", known().collect::<Vec<_>>().join(", ")),
+        };
+        let message = format!("`${{{expression}}}` is nothing that the board tells");
+        findings.push(Diagnostic::warning("undefined-board", one.place(), message).help(help));
     }
 }
 
