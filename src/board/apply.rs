@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::base::text::{one_line, plural, tail};
+use crate::base::text::{head, one_line, plural, tail};
 
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
@@ -11,6 +11,9 @@ use super::task::{Board, Planning, Status, Task, TaskId};
 
 /// How much of what was said about an attempt is kept.
 const KEPT: usize = 4000;
+
+/// How long the description of a task may be: children get it as a variable, which the system bounds.
+const DESCRIBED: usize = 8 * 1024;
 
 /// How many attempts a task remembers.
 const REMEMBERED: usize = 6;
@@ -93,7 +96,8 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
     let made = planned.into_iter().zip(edges).zip(ids);
     made.map(|((planned, edges), id)| Task {
         id: id.clone(),
-        description: planned.description,
+        // A variable cannot hold a NUL.
+        description: head(&planned.description, DESCRIBED).replace('\0', ""),
         complexity: planned.complexity,
         dependencies: edges.into_iter().map(|on| ids[on].clone()).collect(),
         criteria: planned.verification_criteria,

@@ -19,8 +19,14 @@ pub struct Limits {
     pub failed_ratio: f64,
 }
 
+impl Limits {
+    /// The limits of a loop that sets none.
+    pub const STANDARD: Self =
+        Self { plan_revisions: 3, fix_cycles: 3, attempts: 3, depth: 3, idle_passes: 5, failed_ratio: 0.5 };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { plan_revisions: 3, fix_cycles: 3, attempts: 3, depth: 3, idle_passes: 5, failed_ratio: 0.5 }
+        Self::STANDARD
     }
 }

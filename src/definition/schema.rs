@@ -15,6 +15,7 @@ use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue, ScalarValue};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
+use crate::board::Limits;
 use crate::evaluate::Evaluate;
 use crate::evaluate::answer::Form;
 use crate::evaluate::field::Field;
@@ -489,17 +490,17 @@ record! {
     /// What the work on the task board may take at most.
     pub struct BoardLimits {
         /// How often the plan is reviewed.
-        max_plan_revisions: Count = Count::of(3),
+        max_plan_revisions: Count = Count::of(Limits::STANDARD.plan_revisions),
         /// How often a failed test is followed by a fix, in one attempt at a task.
-        max_fix_cycles: AtMost = AtMost(3),
+        max_fix_cycles: AtMost = AtMost(Limits::STANDARD.fix_cycles),
         /// How often a task is tried before it is split.
-        attempts_before_replan: Count = Count::of(3),
+        attempts_before_replan: Count = Count::of(Limits::STANDARD.attempts),
         /// How deep tasks may be split.
-        max_replan_depth: AtMost = AtMost(3),
+        max_replan_depth: AtMost = AtMost(Limits::STANDARD.depth),
         /// How many passes in a row may complete no task.
-        max_goal_iterations: Count = Count::of(5),
+        max_goal_iterations: Count = Count::of(Limits::STANDARD.idle_passes),
         /// The share of tasks that may fail for good, from 0 to 1.
-        abort_failed_ratio: f64 = 0.5,
+        abort_failed_ratio: f64 = Limits::STANDARD.failed_ratio,
     }
 }
 

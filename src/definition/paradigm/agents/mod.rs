@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{empty, to};
-use crate::base::decode::{Decode as _, Record, choice, record};
+use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::base::node::{Entry, FileId, Node, Span};
+use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
-use crate::definition::schema::{AtMost, BoardLimits, Count, Delay};
+use crate::definition::schema::{AtMost, BoardLimits, Delay};
 use crate::definition::tree::{entry, map, plain, text, value};
 
 use call::{Call, Role};
@@ -29,7 +29,7 @@ record! {
         /// Who is asked, and how.
         roles: Roles = standard(),
         /// What the work may take at most.
-        limits: AgentLimits = standard(),
+        limits: WorkLimits = WorkLimits { board: standard(), calls: standard() },
         /// What is reviewed, and what is good enough.
         review: Review = standard(),
         /// Files with prompts in place of the built-in ones, relative to this file.
@@ -94,26 +94,47 @@ choice! {
 }
 
 record! {
-    /// What the work may take at most.
-    pub struct AgentLimits {
-        /// How often the plan is reviewed.
-        max_plan_revisions: Count = Count::of(3),
-        /// How often a failed test is followed by a fix, in one attempt at a task.
-        max_fix_cycles: AtMost = AtMost(3),
-        /// How often a task is tried before it is split.
-        attempts_before_replan: Count = Count::of(3),
-        /// How deep tasks may be split.
-        max_replan_depth: AtMost = AtMost(3),
-        /// How many passes in a row may complete no task.
-        max_goal_iterations: Count = Count::of(5),
-        /// The share of tasks that may fail for good, from 0 to 1.
-        abort_failed_ratio: f64 = 0.5,
+    /// What calls may take at most.
+    pub struct CallLimits {
         /// How often a call that came to nothing is made again.
         call_retries: AtMost = AtMost(3),
         /// The wait before the first of them; it doubles with each further one.
         retry_base_delay: Delay = Delay(Duration::from_secs(1)),
         /// The longest time for a call of a role that has none of its own.
         call_timeout: Duration = Duration::from_mins(15),
+    }
+}
+
+/// What the work may take at most: the limits of the board, and beside them those of calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkLimits {
+    /// Those of the board.
+    pub board: BoardLimits,
+    /// Those of calls.
+    pub calls: CallLimits,
+}
+
+impl Decode for WorkLimits {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        let NodeValue::Map(all) = &node.value else {
+            return BoardLimits::decode(node, path, out).map(|board| Self { board, calls: standard() });
+        };
+        let is_of_calls = |entry: &Entry| CallLimits::KEYS.contains(&entry.key.as_str());
+        let (calls, board) = all.iter().cloned().partition(is_of_calls);
+        let calls = CallLimits::decode(&map(&node.span, calls), path, out);
+        let board = BoardLimits::decode(&map(&node.span, board), path, out);
+        Some(Self { board: board?, calls: calls? })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let mut schema = BoardLimits::object_schema(definitions);
+        let calls = CallLimits::object_schema(definitions);
+        if let (Some(all), Some(calls)) =
+            (schema["properties"].as_object_mut(), calls["properties"].as_object())
+        {
+            all.extend(calls.clone());
+        }
+        schema
     }
 }
 
@@ -207,7 +228,7 @@ struct Form<'n> {
     at: Span,
     own: &'n Node,
     roles: Roles,
-    limits: AgentLimits,
+    limits: WorkLimits,
     review: Review,
 }
 
@@ -237,7 +258,7 @@ impl Form<'_> {
 
     /// The limits of the board, at the places where they are written down.
     fn board(&self) -> Node {
-        let limits = &self.limits;
+        let limits = &self.limits.board;
         let standard = [
             ("max_plan_revisions", limits.max_plan_revisions.get().to_string()),
             ("max_fix_cycles", limits.max_fix_cycles.0.to_string()),
@@ -246,11 +267,14 @@ impl Form<'_> {
             ("max_goal_iterations", limits.max_goal_iterations.get().to_string()),
             ("abort_failed_ratio", limits.abort_failed_ratio.to_string()),
         ];
-        debug_assert!(standard.iter().all(|(key, _)| BoardLimits::KEYS.contains(key)));
-        let written = |key: &str| self.own.get("limits")?.get(key).filter(|node| !node.is_null()).cloned();
-        let limits =
-            standard.map(|(key, count)| entry(key, written(key).unwrap_or_else(|| plain(&self.at, count))));
+        let limits = standard
+            .map(|(key, count)| entry(key, self.limit(key).unwrap_or_else(|| plain(&self.at, count))));
         map(&self.at, limits.into())
+    }
+
+    /// Returns a limit that the loop sets, at its place.
+    fn limit(&self, key: &str) -> Option<Node> {
+        self.own.get("limits")?.get(key).filter(|node| !node.is_null()).cloned()
     }
 
     fn states(&self) -> Vec<Entry> {
@@ -428,16 +452,16 @@ impl Form<'_> {
         keys.push(entry("env", self.environment(call)));
         keys.push(entry("answer", value(at, &call.form())));
         keys.push(entry("evaluate", self.evaluator(call)));
-        let retries = self.limits.call_retries.0;
+        let limits = &self.limits.calls;
+        let retries = limits.call_retries.0;
         let again = if retries > 0 { "$current" } else { failed };
         let routes = routes.iter().copied().chain([("error", again)]);
         let routes = routes.map(|(word, state)| entry(word, text(at, state)));
         keys.push(entry("route", map(at, routes.collect())));
         if retries > 0 {
-            let written =
-                |key: &str| self.own.get("limits")?.get(key).filter(|node| !node.is_null()).cloned();
             keys.push(entry("max_retries", plain(at, retries.to_string())));
-            let delay = written("retry_base_delay").unwrap_or_else(|| plain(at, "1s"));
+            let delay =
+                self.limit("retry_base_delay").unwrap_or_else(|| seconds(at, limits.retry_base_delay.0));
             keys.push(entry("retry_delay", delay));
             keys.push(entry("on_retry_exhausted", text(at, failed)));
         }
@@ -537,8 +561,8 @@ impl Form<'_> {
     }
 
     fn timeout(&self, role: Role) -> Node {
-        let of_calls = || self.own.get("limits")?.get("call_timeout").filter(|node| !node.is_null()).cloned();
-        self.said(role, "timeout").or_else(of_calls).unwrap_or_else(|| plain(&self.at, "15m"))
+        let said = self.said(role, "timeout").or_else(|| self.limit("call_timeout"));
+        said.unwrap_or_else(|| seconds(&self.at, self.limits.calls.call_timeout))
     }
 
     fn conversation(&self, role: Role) -> Conversation {
@@ -550,6 +574,11 @@ impl Form<'_> {
             Role::Supervisor => supervisor.session,
         }
     }
+}
+
+/// Writes a duration as a loop file has it.
+fn seconds(at: &Span, duration: Duration) -> Node {
+    plain(at, format!("{}s", duration.as_secs_f64()))
 }
 
 /// What the board is told about work that was not good enough.
