@@ -80,7 +80,8 @@ pub fn can_end(machine: &Machine) -> BTreeSet<Target> {
 pub fn can_end_without(machine: &Machine, avoided: &BTreeSet<StepId>) -> bool {
     let is_avoided = |target: Target| matches!(target, Target::Step(id) if avoided.contains(&id));
     let edges = edges(machine).into_iter().filter(|edge| !is_avoided(edge.from));
-    let reached = spread(vec![machine.initial], edges.map(|edge| (edge.from, edge.to)));
+    let starts = std::iter::once(machine.initial).chain(machine.on_resume).collect();
+    let reached = spread(starts, edges.map(|edge| (edge.from, edge.to)));
     reached.iter().any(|target| matches!(target, Target::End(_)))
 }
 

@@ -12,7 +12,8 @@ pub(super) struct Flow {
     /// Handlers that take the place of entering a state once more, which was therefore entered before.
     again: Vec<Vec<Again>>,
     steps: usize,
-    start: usize,
+    /// Where runs begin, and where they go on that were left.
+    starts: Vec<usize>,
 }
 
 /// A way to a handler in place of a state.
@@ -71,7 +72,8 @@ impl Flow {
                 }
             }
         }
-        Self { nodes, next, again, steps, start: index(machine.initial) }
+        let starts = std::iter::once(machine.initial).chain(machine.on_resume).map(index).collect();
+        Self { nodes, next, again, steps, starts }
     }
 
     pub(super) fn target(&self, node: usize) -> Target {
@@ -86,8 +88,10 @@ impl Flow {
     /// Finds the shortest paths that lead through no state of which `ends_here` is true.
     pub(super) fn paths(&self, ends_here: impl Fn(Target) -> bool) -> Paths {
         let mut before = vec![None; self.nodes.len()];
-        before[self.start] = Some(self.start);
-        let mut open = VecDeque::from([self.start]);
+        for start in &self.starts {
+            before[*start] = Some(*start);
+        }
+        let mut open: VecDeque<_> = self.starts.iter().copied().collect();
         while let Some(node) = open.pop_front() {
             if ends_here(self.nodes[node]) {
                 continue;
