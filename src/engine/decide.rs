@@ -439,7 +439,7 @@ impl Engine<'_> {
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(event);
                 }
-                let request = self.prompt(prompt, text)?;
+                let request = self.prompt(prompt, text, state)?;
                 let shown = request.text.clone();
                 (Request::Prompt(Box::new(request)), ActionKind::Prompt, shown)
             }
@@ -472,8 +472,12 @@ impl Engine<'_> {
 
     /// Returns who does the work of a state.
     pub(super) fn role_of(&self, state: &StateName) -> Option<&VarName> {
+        self.step_of(state)?.role.as_ref()
+    }
+
+    fn step_of(&self, state: &StateName) -> Option<&Step> {
         match self.machine.find(state)? {
-            Target::Step(id) => self.machine.step(id).role.as_ref(),
+            Target::Step(id) => Some(self.machine.step(id)),
             Target::End(_) => None,
         }
     }
@@ -497,7 +501,12 @@ impl Engine<'_> {
     }
 
     /// Puts a prompt together.
-    fn prompt(&self, prompt: &PromptAction, mut text: String) -> Result<PromptRequest, RenderError> {
+    fn prompt(
+        &self,
+        prompt: &PromptAction,
+        mut text: String,
+        state: &StateName,
+    ) -> Result<PromptRequest, RenderError> {
         for (index, (name, value)) in prompt.context.iter().enumerate() {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
             let value = self.render(value)?;
@@ -511,7 +520,8 @@ impl Engine<'_> {
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
         // What the first model did not answer well is asked of the other one.
-        let model = if self.run.attempt() > 1 { fallback_model.clone().or(model) } else { model };
+        let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
+        let model = if is_retry { fallback_model.clone().or(model) } else { model };
         let session = rendered(&prompt.session)?
             .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
         Ok(PromptRequest {
@@ -532,7 +542,8 @@ impl Engine<'_> {
         let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
         for (name, value) in self.machine.env.iter().chain(&setting.env) {
-            env.push((name.clone(), self.render(value)?));
+            // A variable cannot hold a NUL, and what others wrote may.
+            env.push((name.clone(), self.render(value)?.replace('\0', "")));
         }
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));

@@ -642,6 +642,8 @@ impl Run {
             self.iteration_cap = cap;
         }
         self.continuation.clone_from(&resume.continuation);
+        // The host of another machine does not know them.
+        self.sessions.clear();
         let outcome = self.resumable_end();
         let due = match &self.phase {
             Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
@@ -909,6 +911,7 @@ impl Run {
         self.trust = Trust::Clean;
         self.restarting = true;
         self.board = Board::default();
+        self.sessions.clear();
     }
 
     /// Works out which cap made the engine choose a handler, from the same numbers.
@@ -952,7 +955,9 @@ impl Run {
         if seen.timed_out() || seen.failure.is_some() {
             let verdict = verdict.cloned().unwrap_or_else(Verdict::error);
             let mut details = Map::from_iter([("exit_code".to_owned(), Value::from(seen.exit_code))]);
-            details.extend(seen.failure.clone().map(|why| ("error".to_owned(), why.into())));
+            let late = || format!("it took too long: {}", crate::base::time::human(seen.duration));
+            let why = seen.failure.clone().unwrap_or_else(late);
+            details.insert("error".to_owned(), why.into());
             self.evaluation = Some(Evaluation { verdict, details });
             self.trust = Trust::Doubtful;
         } else if failed_silently {

@@ -126,7 +126,8 @@ fn an_end_that_was_reached_is_not_left_again() {
     let Standing::Open(how) = past.standing(&machine) else { panic!() };
     let mut engine = Engine::resume(&machine, planned(&plan()), past, Some(how), Duration::ZERO);
     let went_on = engine.handle(Input::Begin, Duration::from_secs(1));
-    assert_eq!(went_on.len(), 2, "{went_on:?}");
+    let [Event::LoopResume(_), Event::LoopComplete(end)] = &went_on[..] else { panic!("{went_on:?}") };
+    assert_eq!((end.final_state.as_str(), end.outcome), ("done", Outcome::Success));
 }
 
 #[test]
@@ -200,4 +201,35 @@ fn another_try_is_asked_of_the_other_model() {
         .collect();
     let small = || ("small".to_owned(), None);
     assert_eq!(models, [("big".to_owned(), Some("small".to_owned())), small(), small()]);
+    // To enter a state again is no other try, unless tries are bounded.
+    let text = text.replace(", max_retries: 2, on_retry_exhausted: done", "");
+    let again: Vec<_> =
+        asked(&text, &[(1, None), (0, None)]).into_iter().map(|one| one.model.unwrap()).collect();
+    assert_eq!(again, ["big", "big"]);
+}
+
+#[test]
+fn a_new_cycle_begins_new_conversations() {
+    let text =
+        "maintain: true\nstates:\n  a: {action: /x, session: one, next: done}\n  done: {terminal: true}\n";
+    let mut machine = machine(text);
+    machine.limits.cycles = Some(2);
+    let llm = LoopStart { llm: Llm::On, ..start(false).event };
+    let mut engine = Engine::new(&machine, Start { event: llm, ..start(false) });
+    let mut sessions = Vec::new();
+    loop {
+        let input = match engine.next() {
+            Next::Done(_) => break,
+            Next::Begin => Input::Begin,
+            Next::Prompt(request) => {
+                sessions.push(request.session.clone().unwrap().id);
+                let usage = Usage { session: Some("s1".to_owned()), ..call() };
+                Input::PromptDone(Observation::exited(0, "said"), usage)
+            }
+            Next::Wait(_) => Input::WaitDone,
+            other => panic!("{other:?}"),
+        };
+        let _events = engine.handle(input, Duration::ZERO);
+    }
+    assert_eq!(sessions, [None, None]);
 }
