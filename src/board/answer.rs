@@ -1,6 +1,7 @@
 //! What planners answer, as far as it makes tasks.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::task::Complexity;
 
@@ -11,10 +12,10 @@ pub struct Plan {
     /// The tasks, in order.
     pub tasks: Vec<Planned>,
     /// What may go wrong.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub risks: Vec<String>,
     /// What is taken for granted.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub assumptions: Vec<String>,
 }
 
@@ -26,7 +27,7 @@ pub struct Parts {
     #[serde(alias = "tasks")]
     pub subtasks: Vec<Planned>,
     /// By what they are judged besides.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub verification_criteria: Vec<String>,
 }
 
@@ -37,12 +38,19 @@ pub struct Planned {
     /// What is to be done.
     pub description: String,
     /// How hard it is.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub complexity: Complexity,
     /// Which others come before it, from 0.
-    #[serde(default)]
-    pub dependencies: Vec<i64>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    pub dependencies: Vec<Value>,
     /// By what it is judged.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub verification_criteria: Vec<String>,
+}
+
+/// Reads a value for which nothing may stand.
+fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -1,5 +1,7 @@
 //! What each operation does.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::base::text::{head, one_line, plural, tail};
@@ -12,11 +14,14 @@ use super::task::{Board, Planning, Status, Task, TaskId};
 /// How much of what was said about an attempt is kept.
 const KEPT: usize = 4000;
 
+/// How much of what a test found is kept, for one attempt.
+const FAILURES: usize = 16 * 1024;
+
 /// How long the description of a task may be: children get it as a variable, which the system bounds.
 const DESCRIBED: usize = 8 * 1024;
 
 /// How many attempts a task remembers.
-const REMEMBERED: usize = 6;
+const REMEMBERED: usize = 20;
 
 /// The level of the supervisor at which nothing goes on.
 const ABORT: &str = "abort";
@@ -43,6 +48,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
         notes.push(Note::refused(why));
         "error"
     });
+    board.planning.is_aborted |= verdict == ABORT;
     (board, verdict, notes)
 }
 
@@ -59,15 +65,22 @@ fn load(board: &mut Board, plan: Plan, notes: &mut Vec<Note>) -> Done {
     if board.planning.approval.is_some() {
         return Err("the plan is approved already");
     }
-    if plan.tasks.is_empty() {
+    let Plan { tasks: planned, risks, assumptions } = plan;
+    check(&planned)?;
+    let ids: Vec<_> = (0..planned.len()).map(TaskId::root).collect();
+    board.tasks = tasks(&ids, planned, notes);
+    let planning = std::mem::take(&mut board.planning);
+    board.planning = Planning { approval: None, is_revised: false, risks, assumptions, ..planning };
+    Ok("loaded")
+}
+
+/// Refuses what is no plan.
+fn check(planned: &[Planned]) -> Result<(), &'static str> {
+    if planned.is_empty() {
         return Err("the plan has no tasks");
     }
-    let ids: Vec<_> = (0..plan.tasks.len()).map(TaskId::root).collect();
-    board.tasks = tasks(&ids, plan.tasks, notes);
-    let (reviews, feedback) = (board.planning.reviews, std::mem::take(&mut board.planning.feedback));
-    let Plan { risks, assumptions, .. } = plan;
-    board.planning = Planning { approval: None, reviews, is_revised: false, feedback, risks, assumptions };
-    Ok("loaded")
+    let is_blank = |task: &Planned| task.description.chars().all(|c| c.is_whitespace() || c == '\0');
+    if planned.iter().any(is_blank) { Err("a task of the plan says nothing") } else { Ok(()) }
 }
 
 /// Makes tasks of what was planned. A dependency on what there is not is dropped, and so is one that closes a circle.
@@ -75,7 +88,7 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
     let mut edges: Vec<Vec<usize>> = vec![Vec::new(); planned.len()];
     for (index, task) in planned.iter().enumerate() {
         for wanted in &task.dependencies {
-            let on = usize::try_from(*wanted).ok().filter(|on| *on < planned.len());
+            let on = place(wanted).filter(|on| *on < planned.len());
             let (kind, why) = match on {
                 None => (NoteKind::DroppedEdge, "there is no such task"),
                 Some(on) if on == index => (NoteKind::DroppedEdge, "it is the task itself"),
@@ -112,6 +125,12 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
         summary: None,
     })
     .collect()
+}
+
+/// Reads the place of a task: to JSON, `1.0` is a whole number as well.
+fn place(wanted: &Value) -> Option<usize> {
+    let whole = || wanted.as_f64().filter(|place| place.fract() == 0.0)?.to_string().parse().ok();
+    wanted.as_u64().and_then(|place| usize::try_from(place).ok()).or_else(whole)
 }
 
 /// Tells whether one task waits for another, over however many others.
@@ -176,12 +195,12 @@ fn begin(task: &mut Task) {
 }
 
 fn review(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> &'static str {
-    escalate(None, report, notes);
+    escalate("the plan", None, report, notes);
     let planning = &mut board.planning;
     planning.reviews = planning.reviews.saturating_add(1);
     planning.feedback = said(report);
     if report.level.as_deref() == Some(ABORT) {
-        return "abort";
+        return ABORT;
     }
     if planning.reviews >= limits.plan_revisions {
         return "enough";
@@ -197,7 +216,7 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     }
     task.failures = failures(report);
     let plan = report.answer.as_ref().and_then(|answer| answer.get("fixPlan"));
-    task.fix_plan = plan.map(|plan| kept(&sentence(plan))).unwrap_or_default();
+    task.fix_plan = plan.map(|plan| start(&sentence(plan), KEPT)).unwrap_or_default();
     if task.rounds >= limits.fix_cycles {
         return Ok("enough");
     }
@@ -211,6 +230,7 @@ fn pass(board: &mut Board, summary: &str) -> Done {
     task.summary = Some(one_line(summary, 500)).filter(|summary| !summary.is_empty());
     begin(task);
     let mut id = task.id.clone();
+    board.planning.idle = 0;
     for task in &mut board.tasks {
         task.idle = 0;
     }
@@ -224,9 +244,14 @@ fn pass(board: &mut Board, summary: &str) -> Done {
     Ok("passed")
 }
 
+/// The attempt at the task failed, or, when every task is completed, the goal is not reached.
 fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> Done {
+    if board.is_completed() {
+        escalate("the goal", None, report, notes);
+        return Ok(if report.level.as_deref() == Some(ABORT) { ABORT } else { "stuck" });
+    }
     let id = current(board)?.id.clone();
-    escalate(Some(&id), report, notes);
+    escalate(&format!("task {id}"), Some(&id), report, notes);
     let why = said(report);
     let task = current(board)?;
     let text = format!("task {id} failed in attempt {}: {}", task.attempts, one_line(&why, 300));
@@ -235,14 +260,15 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     let too_many = task.history.len().saturating_sub(REMEMBERED);
     task.history.drain(..too_many);
     task.idle = task.idle.saturating_add(1);
-    let attempts = task.attempts;
-    let around = board.tasks.iter().filter(|other| id.is_within(&other.id));
-    let passes = around.fold(0_u32, |sum, task| sum.saturating_add(task.idle));
+    let (attempts, tries) = (task.attempts, task.idle);
+    // This task comes to its end now, and so does a pass.
+    let passes = board.planning.idle.saturating_add(1);
+    let is_last = attempts >= limits.attempts;
     let (status, verdict) = if report.level.as_deref() == Some(ABORT) {
-        (Status::Failed, "abort")
-    } else if passes >= limits.idle_passes {
+        (Status::Failed, ABORT)
+    } else if (is_last && passes >= limits.idle_passes) || (!is_last && tries >= limits.idle_passes) {
         (Status::Failed, "stuck")
-    } else if attempts < limits.attempts {
+    } else if !is_last {
         (Status::Pending, "retry")
     } else if id.depth() < limits.depth {
         (Status::InProgress, "replan")
@@ -250,6 +276,11 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
         (Status::InProgress, "give_up")
     };
     current(board)?.status = status;
+    if verdict == "stuck" {
+        let text =
+            format!("no task was completed for too long: max_goal_iterations is {}", limits.idle_passes);
+        notes.push(Note::new(NoteKind::Limit, None, text));
+    }
     if status == Status::Failed {
         notes.extend(unreachable(board));
     }
@@ -257,46 +288,52 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
 }
 
 fn split(board: &mut Board, parts: Parts, notes: &mut Vec<Note>) -> Done {
-    if parts.subtasks.is_empty() {
-        return Err("the plan for the parts has none");
-    }
+    check(&parts.subtasks)?;
     let task = current(board)?;
     let id = task.id.clone();
     task.status = Status::Blocked;
-    // The first part is tried in the pass in which the whole failed.
-    task.idle = task.idle.saturating_sub(1);
     begin(task);
     for criterion in parts.verification_criteria {
         if !task.criteria.contains(&criterion) {
             task.criteria.push(criterion);
         }
     }
+    board.planning.idle = board.planning.idle.saturating_add(1);
     let ids: Vec<_> = (0..parts.subtasks.len()).map(|index| id.child(index)).collect();
     let place = board.tasks.iter().position(|task| task.id == id).map_or(board.tasks.len(), |at| at + 1);
     board.tasks.splice(place..place, tasks(&ids, parts.subtasks, notes));
     Ok("split")
 }
 
+/// Ends the work on a task, or, while there is no approved plan, on the goal.
 fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
+    if board.planning.approval.is_none() {
+        return Ok(ABORT);
+    }
     current(board)?.status = Status::Failed;
+    board.planning.idle = board.planning.idle.saturating_add(1);
     notes.extend(unreachable(board));
     let (leaves, failed) = board.leaves().fold((0_u32, 0_u32), |(leaves, failed), task| {
         (leaves + 1, failed + u32::from(task.status == Status::Failed))
     });
     if f64::from(failed) > limits.failed_ratio * f64::from(leaves) {
-        return Ok("abort");
+        let text =
+            format!("{failed} of {leaves} tasks failed for good, more than {} of them", limits.failed_ratio);
+        notes.push(Note::new(NoteKind::Limit, None, text));
+        return Ok(ABORT);
     }
     Ok("given_up")
 }
 
 /// Lets everything begin anew that is not completed. A plan and its approval stay, and so do the parts of a task.
 fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
-    let orphans: Vec<_> = board.leaves().map(|task| task.id.clone()).collect();
+    let leaves: HashSet<_> = board.leaves().map(|task| task.id.clone()).collect();
+    (board.planning.idle, board.planning.is_aborted) = (0, false);
     for task in &mut board.tasks {
         task.idle = 0;
         let is_left = match task.status {
             Status::Failed | Status::InProgress => true,
-            Status::Blocked => orphans.contains(&task.id),
+            Status::Blocked => leaves.contains(&task.id),
             Status::Pending | Status::Completed => false,
         };
         if is_left {
@@ -309,17 +346,18 @@ fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
             begin(task);
         }
     }
-    match &board.planning {
-        _ if board.tasks.is_empty() => "plan",
-        Planning { approval: None, is_revised: true, .. } => "plan",
-        Planning { approval: None, .. } => "review",
-        Planning { .. } => "next",
+    let Planning { approval, is_revised, .. } = &board.planning;
+    if board.tasks.is_empty() || (approval.is_none() && *is_revised) {
+        "plan"
+    } else if approval.is_none() {
+        "review"
+    } else {
+        "next"
     }
 }
 
-fn escalate(task: Option<&TaskId>, report: &Report, notes: &mut Vec<Note>) {
+fn escalate(about: &str, task: Option<&TaskId>, report: &Report, notes: &mut Vec<Note>) {
     if let Some(level) = &report.level {
-        let about = task.map_or_else(|| "the plan".to_owned(), |id| format!("task {id}"));
         notes.push(Note::new(
             NoteKind::Escalation,
             task,
@@ -330,35 +368,42 @@ fn escalate(task: Option<&TaskId>, report: &Report, notes: &mut Vec<Note>) {
 
 /// Puts together what was said about work that was not good enough.
 fn said(report: &Report) -> String {
+    let of = |key: &str| listed(report, key);
     if !report.error.is_empty() {
-        return kept(&report.error);
+        return start(&report.error, KEPT);
     }
-    let of = |key: &str| {
-        let value = report.answer.as_ref()?.get(key)?;
-        Some(sentence(value)).filter(|text| !text.is_empty())
-    };
-    let lists = [("issues", "Issues"), ("missingElements", "Missing")];
-    let lists: Vec<_> =
-        lists.iter().filter_map(|(key, title)| Some(format!("{title}:\n{}", of(key)?))).collect();
     if !report.feedback.is_empty() {
+        let lists = [("issues", "Issues"), ("missingElements", "Missing")];
+        let lists = lists.iter().filter_map(|(key, title)| Some(format!("{title}:\n{}", of(key)?)));
         let parts = std::iter::once(report.feedback.clone()).chain(lists);
-        return kept(&parts.collect::<Vec<_>>().join("\n"));
+        return start(&parts.collect::<Vec<_>>().join("\n"), KEPT);
     }
     let why =
         ["blockReason", "failures", "remainingIssues", "summary", "feedback"].iter().find_map(|key| of(key));
-    kept(&why.unwrap_or_else(|| report.output.clone()))
+    why.map_or_else(|| end(&report.output, KEPT), |why| start(&why, KEPT))
 }
 
 /// Returns what a test found, one line each.
 fn failures(report: &Report) -> String {
-    let answer = report.answer.as_ref();
-    let listed = answer.and_then(|answer| answer.get("failures")).map(sentence);
-    let listed = listed.filter(|listed| !listed.is_empty());
     let count = || {
-        let count = answer?.get("testsFailed")?.as_u64()?;
+        let count = report.answer.as_ref()?.get("testsFailed")?.as_u64()?;
         Some(format!("{} failed", plural(count, "test")))
     };
-    kept(&listed.or_else(count).unwrap_or_else(|| report.output.clone()))
+    listed(report, "failures").or_else(count).map_or_else(
+        || match end(&report.output, FAILURES) {
+            nothing if nothing.is_empty() => "the test failed and printed nothing".to_owned(),
+            printed => printed,
+        },
+        |listed| start(&listed, FAILURES),
+    )
+}
+
+/// Returns a value of an answer as text, unless it is empty. What a command printed may be JSON, too, and have a count
+/// where an answer has a list.
+fn listed(report: &Report, key: &str) -> Option<String> {
+    let value = report.answer.as_ref()?.get(key)?;
+    let value = Some(value).filter(|value| key != "failures" || value.is_array())?;
+    Some(sentence(value)).filter(|text| !text.is_empty())
 }
 
 /// Writes a value of an answer for people: a list as lines, a record as its values.
@@ -378,8 +423,14 @@ fn sentence(value: &Value) -> String {
     }
 }
 
-/// Cuts a text to the part that is kept: its end, where programs say what is wrong.
-fn kept(text: &str) -> String {
+/// Cuts a text to its start, where answers say what matters.
+fn start(text: &str, limit: usize) -> String {
     let text = text.trim();
-    if text.len() <= KEPT { text.to_owned() } else { format!("…{}", tail(text, KEPT)) }
+    if text.len() <= limit { text.to_owned() } else { format!("{}…", head(text, limit)) }
+}
+
+/// Cuts a text to its end, where programs say what is wrong.
+fn end(text: &str, limit: usize) -> String {
+    let text = text.trim();
+    if text.len() <= limit { text.to_owned() } else { format!("…{}", tail(text, limit)) }
 }

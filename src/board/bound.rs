@@ -2,6 +2,9 @@
 
 use super::limits::Limits;
 
+/// The variable by which a state says, to its children and to us, which call of an agent it makes.
+pub const PHASE: &str = "LL_AGENT_PHASE";
+
 /// A plan has at most this many tasks.
 pub const MOST_TASKS: u64 = 15;
 
@@ -39,17 +42,19 @@ pub struct Bound {
 impl Bound {
     /// Works it out from the limits.
     pub fn of(limits: &Limits, calls: Calls) -> Self {
+        // Deeper than this there are more tasks than a number can hold.
+        const DEEPEST: u32 = 64;
         let level = |depth: u32| MOST_TASKS.saturating_mul(MOST_PARTS.saturating_pow(depth));
         let sum =
             |depths: std::ops::Range<u32>| depths.fold(0_u64, |sum, depth| sum.saturating_add(level(depth)));
-        let tasks = sum(0..limits.depth.saturating_add(1).min(64));
+        let tasks = sum(0..limits.depth.saturating_add(1).min(DEEPEST));
         let fixes = u64::from(limits.fix_cycles);
         let plans = if calls.reviews { u64::from(limits.plan_revisions) } else { 1 };
         Self {
             planning: plans * if calls.reviews { 2 } else { 1 },
             attempts: tasks.saturating_mul(limits.attempts.into()),
             per_attempt: 1 + fixes + if calls.tests { 1 + fixes } else { 0 } + u64::from(calls.verifies),
-            splits: sum(0..limits.depth.min(64)),
+            splits: sum(0..limits.depth.min(DEEPEST)),
             tries: 1 + u64::from(calls.retries),
         }
     }

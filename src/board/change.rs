@@ -1,5 +1,7 @@
 //! What an operation changed, as a journal keeps it: a board of many tasks is not written anew at every step.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::task::{Board, Planning, Task};
@@ -21,9 +23,11 @@ pub struct Change {
 impl Change {
     /// Compares two boards.
     pub fn between(before: &Board, after: &Board) -> Self {
+        let known: HashMap<_, _> = before.tasks.iter().map(|task| (&task.id, task)).collect();
         let planning = (before.planning != after.planning).then(|| after.planning.clone());
-        let replaces = !before.tasks.iter().all(|task| after.task(&task.id).is_some());
-        let is_new = |task: &&Task| replaces || before.task(&task.id) != Some(*task);
+        let kept = after.tasks.iter().filter(|task| known.contains_key(&task.id)).count();
+        let replaces = kept < before.tasks.len();
+        let is_new = |task: &&Task| replaces || known.get(&task.id) != Some(task);
         Self { planning, replaces, tasks: after.tasks.iter().filter(is_new).cloned().collect() }
     }
 }

@@ -16,7 +16,7 @@ mod task;
 mod tests;
 
 pub use apply::apply;
-pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS};
+pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS, PHASE};
 pub use change::Change;
 pub use limits::Limits;
 pub use operation::{Kind, Note, NoteKind, Operation};

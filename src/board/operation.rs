@@ -208,6 +208,8 @@ pub enum NoteKind {
     Failed,
     /// A task that begins anew because the run was left.
     Reset,
+    /// A limit that ends the work.
+    Limit,
     /// What could not be done.
     Refused,
 }

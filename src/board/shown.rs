@@ -26,7 +26,8 @@ impl Board {
             "round" => of(&|task| task.rounds.to_string()),
             "rounds" => limits.fix_cycles.to_string(),
             "finished" => self.finished(),
-            "history" => of(&|task| numbered("Attempt", &task.history)),
+            // Without numbers: the first ones are forgotten, and a resume counts anew.
+            "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
             "failures" => of(&|task| task.failures.clone()),
             "fix_plan" => of(&|task| task.fix_plan.clone()),
             "fixes" => of(&|task| numbered("Fix", &task.fixes)),

@@ -121,7 +121,7 @@ pub struct Task {
     pub status: Status,
     /// How often it was tried since the run began or was resumed.
     pub attempts: u32,
-    /// Passes that ended here without anything completed since.
+    /// Attempts that failed since anything was completed.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub idle: u32,
     /// Fixes in this attempt.
@@ -162,6 +162,12 @@ pub struct Planning {
     /// What was said about the last plan.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub feedback: String,
+    /// Tasks in a row that were split or failed for good, without one that was completed.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub idle: u32,
+    /// Whether the work was given up as a whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_aborted: bool,
     /// What may go wrong, by whoever planned.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub risks: Vec<String>,

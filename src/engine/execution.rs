@@ -1,19 +1,18 @@
 //! How far the work of a run is that plans its own, in the words of those who plan work.
 
+use crate::board::Board;
+
 use super::event::LoopComplete;
 use super::outcome::Outcome;
 
-/// The terminal of the paradigm `agents` for work that was given up. Another failure is work that did not do.
-const ABORTED: &str = "aborted";
-
-/// Returns the word for a run that has begun or not, and has ended so, if it has.
-pub fn word(has_begun: bool, end: Option<&LoopComplete>) -> &'static str {
+/// Returns the word for a run that has begun or not, with its board, and has ended so, if it has.
+pub fn word(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> &'static str {
     let Some(end) = end else { return if has_begun { "running" } else { "not_started" } };
     match end.outcome {
         Outcome::Success => "completed",
         Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
-        Outcome::Timeout | Outcome::Stopped | Outcome::Error => ABORTED,
-        Outcome::Failure if end.final_state.as_str() == ABORTED => ABORTED,
+        Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
+        Outcome::Failure if board.planning.is_aborted => "aborted",
         Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
     }
 }

@@ -194,6 +194,6 @@ fn board(engine: &Engine<'_>) -> Option<Value> {
         Phase::Waiting(_) | Phase::Deciding(_) => (true, None),
         Phase::Done(end) => (true, Some(end)),
     };
-    let execution = execution::word(has_begun, end);
+    let execution = execution::word(has_begun, board, end);
     Some(json!({ "execution": execution, "planning": board.planning, "tasks": board.tasks }))
 }

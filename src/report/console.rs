@@ -772,7 +772,7 @@ mod tests {
           … waiting 1.5s
           implement    coder       ✓ complete (2.3s)
           facts                    ✗ exit 128 (2.3s)
-          ! the plan for the parts has none
+          ! the plan has no tasks
           ! implement: odd…
           test         tester      • stopped (0ms)
 

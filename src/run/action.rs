@@ -76,6 +76,9 @@ impl World {
     pub(super) fn env_of(&self, setting: &Setting) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
         env.extend(setting.env.iter().cloned());
+        // Who looks at the working tree must not take the answers that are kept there for work.
+        let recording = self.agents.recording.as_ref().and_then(|recording| recording.below(&self.root));
+        env.extend(recording.map(|directory| ("LL_RECORDING".to_owned(), directory)));
         env
     }
 

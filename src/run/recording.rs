@@ -58,6 +58,12 @@ impl Recording {
         Ok(Self { directory, mode, made: HashMap::new() })
     }
 
+    /// Returns the directory, if it lies below another one.
+    pub(super) fn below(&self, root: &Path) -> Option<String> {
+        let root = fs_err::canonicalize(root).ok()?;
+        self.directory.starts_with(root).then(|| self.directory.to_string_lossy().into_owned())
+    }
+
     /// Tells whether answers are given from here.
     pub(super) fn replays(&self) -> bool {
         self.mode == Mode::Replay

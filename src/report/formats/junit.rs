@@ -566,6 +566,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn whatever_a_task_is_called_the_file_reads_back(description in hostile(), why in hostile()) {
+            let description = format!("{description}x");
             let mut journal = planned(&[(&description, &[]), (&description, &[0])]);
             journal.operate("next", "next", &json!({})).operate("fail", "fail", &json!({"feedback": why}));
             journal.operate("next", "next", &json!({})).operate("give_up", "give_up", &json!({}));

@@ -113,7 +113,7 @@ impl Call {
                         &json!({
                             "description": text(),
                             "complexity": complexity(),
-                            "dependencies": {"type": "array", "items": {"type": "integer"}},
+                            "dependencies": {"type": ["array", "null"], "items": {"type": "integer"}},
                             "verificationCriteria": texts(),
                         }),
                         &["description", "complexity"],
@@ -144,7 +144,7 @@ impl Call {
                     "summary": {"type": "string"},
                     "filesModified": texts(),
                     "testsAdded": texts(),
-                    "blockReason": {"type": "string"},
+                    "blockReason": maybe_text(),
                 }),
                 &["status", "summary"],
             ),
@@ -163,7 +163,7 @@ impl Call {
                     "testsRun": count(),
                     "testsPassed": count(),
                     "testsFailed": count(),
-                    "failures": {"type": "array", "items": object(
+                    "failures": {"type": ["array", "null"], "items": object(
                         &json!({
                             "testName": maybe_text(),
                             "error": maybe_text(),
@@ -179,14 +179,17 @@ impl Call {
             // The score is asked for and decides; an answer without one may still say whether it approves.
             Self::VerifyPlan | Self::VerifyStep | Self::VerifyGoal => object(
                 &json!({
-                    "score": {"type": "number", "minimum": 0, "maximum": 100},
+                    "score": {"type": ["number", "null"], "minimum": 0, "maximum": 100},
                     "feedback": {"type": "string"},
-                    "approved": {"type": "boolean"},
-                    "recommendation": {"enum": ["approve", "revise", "reject"]},
-                    "completeness": {"type": ["number", "string", "null"]},
-                    "issues": {"type": "array"},
-                    "missingElements": {"type": "array"},
-                    "escalationLevel": {"enum": ["none", "remind", "correct", "refocus", "critical", "abort"]},
+                    "approved": {"type": ["boolean", "null"]},
+                    "recommendation": {"type": ["string", "null"], "description": "approve, revise or reject"},
+                    "completeness": {},
+                    "issues": {"type": ["array", "null"]},
+                    "missingElements": {"type": ["array", "null"]},
+                    "escalationLevel": {
+                        "type": ["string", "null"],
+                        "description": "none, remind, correct, refocus, critical or abort",
+                    },
                 }),
                 &["feedback"],
             ),
@@ -207,7 +210,7 @@ fn maybe_text() -> Value {
 }
 
 fn texts() -> Value {
-    json!({"type": "array", "items": {"type": "string"}})
+    json!({"type": ["array", "null"], "items": {"type": "string"}})
 }
 
 fn count() -> Value {

@@ -12,8 +12,9 @@ use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
+use crate::board::PHASE;
 use crate::definition::schema::{AtMost, BoardLimits, Delay};
-use crate::definition::tree::{entry, map, plain, text, value};
+use crate::definition::tree::{entry, list, map, plain, text, value};
 
 use call::{Call, Role};
 
@@ -192,14 +193,25 @@ fn standard<T: Record>() -> T {
     read.expect("every key of these records may be absent")
 }
 
+/// The name of what was tested last, by a command or by an agent.
+const TESTS: &str = "tests";
+
 /// The longest time for the whole run, when the loop sets none.
 const TIMEOUT: &str = "2h";
 
 /// The board bounds the work; this is beyond everything that its limits allow.
 const PASSES: &str = "1000000";
 
-/// Prints what changes are compared with: the working tree as it is, or else the commit. Nothing outside of git.
-const MARK: &str = "{ git stash create; git rev-parse --verify --quiet HEAD; } 2>/dev/null | head -n 1";
+/// Writes the working tree, with files that git does not know yet, to objects of the run's own, and prints its name.
+/// Fails outside of git.
+const LOOK: &str = r#"look() {
+  git rev-parse --git-dir > /dev/null 2>&1 && mkdir -p "$LL_RUN_DIR/objects" || return 1
+  cp "$(git rev-parse --git-path index)" "$LL_RUN_DIR/index" 2> /dev/null
+  GIT_ALTERNATE_OBJECT_DIRECTORIES=$(cd "$(git rev-parse --git-path objects)" && pwd)
+  export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY="$LL_RUN_DIR/objects" GIT_INDEX_FILE="$LL_RUN_DIR/index"
+  git add -A -- . ${LL_RECORDING:+":(exclude)$LL_RECORDING"} > /dev/null 2>&1 && git write-tree
+}
+"#;
 
 pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let read = Agents::decode(own, &DocPath::root(), out)?;
@@ -238,11 +250,18 @@ impl Form<'_> {
         let constraints: Vec<_> = constraints.iter().map(|one| format!("- {one}")).collect();
         let constraints = if constraints.is_empty() { "- none".to_owned() } else { constraints.join("\n") };
         let goal = self.own.get("goal").cloned().unwrap_or_else(|| text(at, goal));
-        let context = vec![entry("goal", goal), entry("constraints", text(at, constraints))];
+        let Review { approve, revise, .. } = self.review;
+        let context = vec![
+            entry("goal", goal),
+            entry("constraints", text(at, constraints)),
+            entry("approve", plain(at, approve.to_string())),
+            entry("revise", plain(at, revise.to_string())),
+        ];
         let mut keys = vec![
             to("initial", "begin", self.node()),
             to("on_resume", "recover", self.node()),
             to("input_key", "goal", self.node()),
+            entry("required_inputs", list(at, vec![text(at, "goal")])),
             entry("timeout", plain(at, TIMEOUT)),
             entry("max_iterations", plain(at, PASSES)),
             entry("context", map(at, context)),
@@ -281,12 +300,12 @@ impl Form<'_> {
         let Review { plan: is_reviewed, steps: is_verified, on_plan_rejected, .. } = self.review;
         let judged = if is_reviewed { "review" } else { "approve_plan" };
         let mut states = vec![
-            self.shell("begin", MARK, &[("next", "plan")]),
+            self.shell("begin", &mark(), &[("next", "plan")]),
             self.operation(
                 "recover",
                 "recover",
                 &[],
-                &[("plan", "plan"), ("review", judged), ("next", "next")],
+                &[("plan", "begin"), ("review", judged), ("next", "next")],
             ),
             self.call(Call::Plan, "failed", &[("yes", "load")]),
             self.operation("load", "load", &[("answer", "${captured.plan.json}")], &[("loaded", judged)]),
@@ -300,7 +319,7 @@ impl Form<'_> {
             let rejected = match on_plan_rejected {
                 OnPlanRejected::SkipAndContinue => "skip_review",
                 OnPlanRejected::LowerThreshold => "lower_threshold",
-                OnPlanRejected::Abort => "aborted",
+                OnPlanRejected::Abort => "reject_plan",
             };
             states.push(self.operation(
                 "review_round",
@@ -319,6 +338,14 @@ impl Form<'_> {
                 }
                 OnPlanRejected::Abort => {}
             }
+            if on_plan_rejected != OnPlanRejected::SkipAndContinue {
+                states.push(self.operation(
+                    "reject_plan",
+                    "give_up",
+                    &[],
+                    &[("given_up", "aborted"), ("abort", "aborted")],
+                ));
+            }
         } else {
             states.push(self.approval("approve_plan", "not reviewed"));
         }
@@ -329,7 +356,7 @@ impl Form<'_> {
             &[],
             &[("task", "mark"), ("done", "goal_facts"), ("stuck", "failed")],
         ));
-        states.push(self.shell("mark", MARK, &[("next", "implement")]));
+        states.push(self.shell("mark", &mark(), &[("next", "implement")]));
         states.push(self.call(Call::Implement, "fail", &[("yes", "test"), ("_", "fail")]));
         states.extend(self.tests(tested));
         states.push(self.operation(
@@ -383,7 +410,15 @@ impl Form<'_> {
         states.push(self.call(
             Call::VerifyGoal,
             "failed",
-            &[("yes", "completed"), ("partial", "failed"), ("no", "failed")],
+            &[("yes", "completed"), ("partial", "reject_goal"), ("no", "reject_goal")],
+        ));
+        let ends = [("retry", "failed"), ("replan", "failed"), ("give_up", "failed")];
+        let ends: Vec<_> = ends.into_iter().chain([("stuck", "failed"), ("abort", "aborted")]).collect();
+        states.push(self.operation(
+            "reject_goal",
+            "fail",
+            &[REPORT_ANSWER, REPORT_FEEDBACK, REPORT_LEVEL],
+            &ends,
         ));
         states.push(super::done("completed", self.node()));
         states.push(self.failure("failed", "the goal is not reached: work is left, or it did not verify"));
@@ -403,29 +438,31 @@ impl Form<'_> {
             this.call(Call::Test, "fail", &[("yes", passed), ("no", "fix_round"), ("_", "fail")])
         };
         let Some(check) = &tester.check else { return vec![by_agent(self)] };
-        let at = &self.at;
         match tester.check_is {
-            CheckIs::Instead => vec![self.check("test", check, passed, at)],
+            CheckIs::Instead => vec![self.check(check, passed)],
             // Everything leads to `test`, so the command has that name and the agent the other one.
             CheckIs::InFront => {
                 let asked = Entry { key: "test_by_agent".to_owned(), ..by_agent(self) };
-                vec![self.check("test", check, "test_by_agent", at), asked]
+                vec![self.check(check, "test_by_agent"), asked]
             }
         }
     }
 
-    fn check(&self, name: &str, check: &str, passed: &str, at: &Span) -> Entry {
+    /// The command that tests.
+    fn check(&self, check: &str, passed: &str) -> Entry {
+        let at = &self.at;
         let written = self.own.get("roles").and_then(|roles| roles.get("tester")?.get("check"));
         let mut keys = vec![
             entry("role", text(at, Role::Tester.word())),
             entry("action", written.cloned().unwrap_or_else(|| text(at, check))),
             entry("action_type", text(at, "shell")),
+            entry("capture", text(at, TESTS)),
             entry("timeout", self.timeout(Role::Tester)),
             entry("env", self.environment(Call::Test)),
         ];
         let routes = [("on_yes", passed), ("on_no", "fix_round"), ("on_error", "fail")];
         keys.extend(routes.map(|(key, state)| entry(key, text(at, state))));
-        entry(name, map(at, keys))
+        entry("test", map(at, keys))
     }
 
     /// A state that asks an agent. A call that came to nothing is made again, and then leads to `failed`.
@@ -439,11 +476,15 @@ impl Form<'_> {
             entry("action", prompt.unwrap_or_else(|| text(at, call.prompt().trim_end()))),
             entry("action_type", text(at, "prompt")),
         ];
+        if call == Call::Test {
+            keys.push(entry("capture", text(at, TESTS)));
+        }
         for key in ["model", "fallback_model"] {
             keys.extend(self.said(role, key).map(|node| entry(key, node)));
         }
         let session = match self.conversation(role) {
-            Conversation::Task => Some(format!("{}/${{board.id}}", role.word())),
+            Conversation::Task if call.is_of_task() => Some(format!("{}/${{board.id}}", role.word())),
+            Conversation::Task => Some(format!("{}/{}", role.word(), call.phase())),
             Conversation::Run => Some(role.word().to_owned()),
             Conversation::Call => None,
         };
@@ -469,7 +510,6 @@ impl Form<'_> {
     }
 
     fn evaluator(&self, call: Call) -> Node {
-        let Review { approve, revise, .. } = self.review;
         value(
             &self.at,
             &match call {
@@ -481,10 +521,10 @@ impl Form<'_> {
                     json!({"type": "answer", "field": "status", "yes": ["fixed"], "no": ["blocked"]})
                 }
                 Call::Test => {
-                    json!({"type": "answer", "field": "status", "yes": ["passed"], "no": ["failed"], "zero": ["testsFailed"]})
+                    json!({"type": "answer", "field": "status", "yes": ["passed"], "no": ["failed"], "zero": ["testsFailed", "failures"]})
                 }
                 Call::VerifyPlan | Call::VerifyStep | Call::VerifyGoal => {
-                    json!({"type": "score", "approve": approve, "revise": revise})
+                    json!({"type": "score", "approve": APPROVE, "revise": REVISE})
                 }
             },
         )
@@ -493,15 +533,14 @@ impl Form<'_> {
     /// The last review judged once more, by what else would have led to a revision.
     fn lowered(&self) -> Entry {
         let at = &self.at;
-        let revise = self.review.revise;
         let evaluate = json!({
-            "type": "score", "source": "${captured.review.output}", "approve": revise, "revise": revise
+            "type": "score", "source": "${captured.review.output}", "approve": REVISE, "revise": REVISE
         });
         let routes = [
             ("on_yes", "approve_lowered"),
-            ("on_partial", "aborted"),
-            ("on_no", "aborted"),
-            ("on_error", "aborted"),
+            ("on_partial", "reject_plan"),
+            ("on_no", "reject_plan"),
+            ("on_error", "reject_plan"),
         ];
         let keys = std::iter::once(entry("evaluate", value(at, &evaluate)));
         let keys = keys.chain(routes.map(|(key, state)| entry(key, text(at, state))));
@@ -547,7 +586,7 @@ impl Form<'_> {
     }
 
     fn environment(&self, call: Call) -> Node {
-        let mut variables = vec![entry("LL_AGENT_PHASE", text(&self.at, call.phase()))];
+        let mut variables = vec![entry(PHASE, text(&self.at, call.phase()))];
         if call.is_of_task() {
             variables.push(entry("LL_AGENT_TASK", text(&self.at, "${board.task}")));
         }
@@ -581,18 +620,26 @@ fn seconds(at: &Span, duration: Duration) -> Node {
     plain(at, format!("{}s", duration.as_secs_f64()))
 }
 
+/// The thresholds, which prompts are told as well.
+const APPROVE: &str = "${context.approve}";
+const REVISE: &str = "${context.revise}";
+
 /// What the board is told about work that was not good enough.
 const REPORT_ANSWER: (&str, &str) = ("answer", "${prev.json?}");
-const REPORT_OUTPUT: (&str, &str) = ("output", "${prev.output?}");
+const REPORT_OUTPUT: (&str, &str) = ("output", "${prev.output?}\n${prev.stderr?}");
 const REPORT_FEEDBACK: (&str, &str) = ("feedback", "${result.details.feedback?}");
 const REPORT_LEVEL: (&str, &str) = ("level", "${result.details.level?}");
+
+/// The command that prints what changes are compared with; nothing outside of git.
+fn mark() -> String {
+    format!("{LOOK}look || true")
+}
 
 /// The command that prints which files changed since the state of this name.
 fn facts(since: &str) -> String {
     format!(
-        "since=${{captured.{since}.output:shell}}\n\
-         [ -n \"$since\" ] || {{ echo 'not known: this is no git repository'; exit 0; }}\n\
-         git diff --stat=100 \"$since\" | tail -n 60\n\
-         git ls-files --others --exclude-standard -- . ':(exclude).loops/.gitignore' | head -n 60 | sed 's/^/ new: /'"
+        "{LOOK}since=${{captured.{since}.output?:shell}}\n\
+         look > \"$LL_RUN_DIR/tree\" && [ -n \"$since\" ] || {{ echo 'not known: this is no git repository'; exit 0; }}\n\
+         git diff --stat=100 \"$since\" \"$(cat \"$LL_RUN_DIR/tree\")\" | tail -n 60"
     )
 }
