@@ -394,7 +394,8 @@ impl Resolver<'_, '_> {
                 Ok(read) => entry.value = read,
                 Err(why) => {
                     let message = format!("the file of `{}` cannot be read: {why}", entry.key);
-                    self.push(error("no-file", &entry.value.span, message));
+                    let finding = error("no-file", &entry.value.span, message);
+                    self.push(finding.help("the path is relative to this file, or else to the project"));
                     self.complete = false;
                 }
             }
