@@ -894,6 +894,13 @@ fn a_budget_holds_over_all_calls() {
 }
 
 #[test]
+fn a_loop_may_have_another_shell() {
+    let project = one("shell: [python3, -c]\nroles: {tester: {check: 'print(1 + 1)'}}");
+    project.works(0);
+    assert!(project.told(4).contains("What the tests said:\n2"), "{}", project.told(4));
+}
+
+#[test]
 fn the_compiled_loop_runs_and_can_be_edited() {
     let project = one("roles: {coder: {model: big}}");
     let compiled = project.run(&["compile", "main"]).code(0).stdout;

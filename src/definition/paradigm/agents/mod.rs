@@ -570,7 +570,8 @@ impl Form<'_> {
 
     fn shell(&self, name: &str, action: &str, routes: &[(&str, &str)]) -> Entry {
         let at = &self.at;
-        let keys = [("action", action), ("action_type", "shell")];
+        // Whatever shell the loop has for its own commands.
+        let keys = [("action", action), ("action_type", "shell"), ("shell", "bash")];
         let keys = keys.iter().chain(routes).map(|(key, value)| entry(*key, text(at, *value)));
         entry(name, map(at, keys.collect()))
     }
