@@ -68,7 +68,6 @@ pub fn snapshot(
         "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
         "message_count": run.messages().len(),
         "counters": counters(engine),
-        "board": board(engine),
         "budget": run.usage(),
         "handoffs": run.handoffs(),
         "continuation_prompt": run.handoff().and_then(|handoff| handoff.continuation.as_ref()),
@@ -82,6 +81,9 @@ pub fn snapshot(
         "host": around.host,
         "last_seq": last_seq,
     });
+    if let (Some(board), Some(fields)) = (board(engine), content.as_object_mut()) {
+        fields.insert("board".to_owned(), board);
+    }
     redactor.json(&mut content);
     content
 }
