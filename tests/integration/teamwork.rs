@@ -858,9 +858,13 @@ fn an_interrupted_run_is_saved_and_goes_on() {
 
 #[test]
 fn without_agents_the_run_is_handed_off_before_the_first_call() {
+    for keys in ["limits: {call_retries: 0}", "review: {plan: false}", ""] {
+        let project = one(keys);
+        project.run(&["run", "main", "--no-ci", "--no-llm"]).code(75).says("`plan` needs an agent");
+        assert!(project.asked().is_empty());
+    }
     let project = one("");
-    project.run(&["run", "main", "--no-ci", "--no-llm"]).code(75).says("`plan` needs an agent");
-    assert!(project.asked().is_empty());
+    project.run(&["run", "main", "--no-ci", "--no-llm"]).code(75);
     assert_eq!(
         (project.end()["outcome"].clone(), project.execution()),
         (json!("handoff"), "paused".to_owned())

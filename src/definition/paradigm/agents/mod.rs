@@ -495,8 +495,11 @@ impl Form<'_> {
         keys.push(entry("evaluate", self.evaluator(call)));
         let limits = &self.limits.calls;
         let retries = limits.call_retries.0;
-        let again = if retries > 0 { "$current" } else { failed };
-        let routes = routes.iter().copied().chain([("error", again)]);
+        // Without a route for errors, so that a run that may ask nobody is handed off here, and does not fail.
+        let has_rest = routes.iter().any(|(word, _)| *word == "_");
+        let error = if retries > 0 { Some(("error", "$current")) } else { None };
+        let error = error.or((!has_rest).then_some(("_", failed)));
+        let routes = routes.iter().copied().chain(error);
         let routes = routes.map(|(word, state)| entry(word, text(at, state)));
         keys.push(entry("route", map(at, routes.collect())));
         if retries > 0 {
