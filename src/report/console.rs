@@ -16,7 +16,7 @@ use super::work::Turn;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::human;
-use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, LoopResume, RouteReason, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,25 +77,22 @@ impl Console {
             let is_end = matches!(event, Event::LoopComplete(_)) && !self.levels.is_nested();
             return if is_end { self.finish() } else { Ok(()) };
         }
-        if self.levels.digest.work().is_some() {
-            return self.show_work(event);
-        }
+        // Where there is a task board, the work is told by task and stage, and not by state.
+        let by_task = self.levels.digest.work().is_some();
         match event {
-            Event::LoopResume(resume) => {
-                let place = format!("{}{}", self.levels.prefix, resume.from_state);
-                let cap = self.levels.max_iterations;
-                self.line(&format!("[{}/{cap}] goes on in {}", resume.iteration, one_line(&place, 400)))
-            }
-            Event::SubLoopStart { .. } => self.head(),
+            Event::LoopResume(resume) => self.goes_on(resume, by_task),
+            Event::SubLoopStart { .. } if !by_task => self.head(),
             Event::LoopStart(_)
             | Event::StateEnter { .. }
+            | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
             | Event::Message { .. }
             | Event::Judge { .. }
-            | Event::Board(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::LoopTimeout { .. } => Ok(()),
+            Event::Board(event) => self.operated(event),
+            Event::ActionStart { .. } if by_task => self.stage_begins(),
             Event::ActionStart { .. } => {
                 let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
                 self.levels.recent.begin(number);
@@ -108,12 +105,13 @@ impl Console {
                 let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
                 if closing { self.verdict() } else { Ok(()) }
             }
+            Event::Route { to, reason: RouteReason::Maintain, .. } => {
+                self.note("↻", &format!("again from {to}"))
+            }
+            Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = false;
                 self.verdict()
-            }
-            Event::Route { to, reason: RouteReason::Maintain, .. } => {
-                self.note("↻", &format!("again from {to}"))
             }
             Event::Route { to, .. } => {
                 if std::mem::take(&mut self.levels.verdict_due) {
@@ -121,8 +119,9 @@ impl Console {
                 }
                 self.note("→", to.as_str())
             }
-            Event::Retry { attempt, max_retries, .. } => {
-                self.note("↻", &format!("retry {} of {max_retries}", attempt.saturating_sub(1)))
+            Event::Retry { state, attempt, max_retries } => {
+                let place = if by_task { format!("{state}: ") } else { String::new() };
+                self.note("↻", &format!("{place}retry {} of {max_retries}", attempt.saturating_sub(1)))
             }
             Event::Backoff { duration_ms, .. } => {
                 self.note("…", &format!("waiting {}", human(std::time::Duration::from_millis(*duration_ms))))
@@ -132,6 +131,13 @@ impl Console {
                 self.note("!", &format!("{place}{message}"))
             }
             Event::Stall { state, window, seen } => self.note("!", &seen.sentence(state, *window)),
+            Event::LoopError { state, error } if by_task => {
+                self.stop_spinner();
+                if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
+                    self.stage()?;
+                }
+                self.note("✗", &format!("{state}: {error}"))
+            }
             Event::LoopError { error, .. } => {
                 if !self.levels.headed {
                     self.head()?;
@@ -143,58 +149,15 @@ impl Console {
         }
     }
 
-    /// The same for a loop that works on a task board: a line for each stage and for what becomes of each task.
-    fn show_work(&mut self, event: &Event) -> io::Result<()> {
-        match event {
-            Event::LoopResume(resume) => {
-                let place = one_line(&format!("{}{}", self.levels.prefix, resume.from_state), 400);
-                let progress = self.levels.digest.work().and_then(stages::progress);
-                let progress = progress.map(|progress| format!(": {progress}")).unwrap_or_default();
-                self.line(&format!("goes on in {place}{progress}"))
-            }
-            Event::ActionStart { .. } => self.stage_begins(),
-            Event::ActionComplete(_) => {
-                self.stop_spinner();
-                let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
-                if closing { self.verdict() } else { Ok(()) }
-            }
-            Event::Board(event) => self.operated(event),
-            Event::Route { to, reason: RouteReason::Maintain, .. } => {
-                self.remark("↻", &format!("again from {to}"))
-            }
-            Event::Evaluate { .. } | Event::Route { .. } => self.stage(),
-            Event::Retry { state, attempt, max_retries } => {
-                let count = attempt.saturating_sub(1);
-                self.remark("↻", &format!("{state}: retry {count} of {max_retries}"))
-            }
-            Event::Backoff { duration_ms, .. } => {
-                let wait = human(std::time::Duration::from_millis(*duration_ms));
-                self.remark("…", &format!("waiting {wait}"))
-            }
-            Event::Warning { state, message } => {
-                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-                self.remark("!", &format!("{place}{message}"))
-            }
-            Event::Stall { state, window, seen } => self.remark("!", &seen.sentence(state, *window)),
-            Event::LoopError { state, error } => {
-                self.stop_spinner();
-                if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
-                    self.stage()?;
-                }
-                self.remark("✗", &format!("{state}: {error}"))
-            }
-            Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
-            Event::LoopComplete(_) => self.finish(),
-            Event::LoopStart(_)
-            | Event::StateEnter { .. }
-            | Event::SubLoopStart { .. }
-            | Event::SubLoopComplete(_)
-            | Event::Message { .. }
-            | Event::Judge { .. }
-            | Event::Signal { .. }
-            | Event::Handoff(_)
-            | Event::LoopTimeout { .. } => Ok(()),
+    fn goes_on(&mut self, resume: &LoopResume, by_task: bool) -> io::Result<()> {
+        let place = one_line(&format!("{}{}", self.levels.prefix, resume.from_state), 400);
+        if !by_task {
+            let cap = self.levels.max_iterations;
+            return self.line(&format!("[{}/{cap}] goes on in {place}", resume.iteration));
         }
+        let progress = self.levels.digest.work().and_then(stages::progress);
+        let progress = progress.map(|progress| format!(": {progress}")).unwrap_or_default();
+        self.line(&format!("goes on in {place}{progress}"))
     }
 
     /// Says what became of a stage that the end of the run cut off.
@@ -264,14 +227,13 @@ impl Console {
         stages::notes(&event.notes).iter().try_for_each(|note| self.line(&format!("{margin}! {note}")))
     }
 
-    /// What belongs to a task stands below it.
+    /// What belongs to a state or to a task stands below it.
     fn margin(&self) -> &'static str {
-        let is_inside = self.levels.digest.work().is_some_and(|work| work.board().current().is_some());
-        if is_inside { "  " } else { "" }
-    }
-
-    fn remark(&mut self, mark: &str, text: &str) -> io::Result<()> {
-        self.line(&format!("{}{mark} {}", self.margin(), one_line(text, MAX_ACTION)))
+        match self.levels.digest.work() {
+            None => INDENT,
+            Some(work) if work.board().current().is_some() => "  ",
+            Some(_) => "",
+        }
     }
 
     /// Writes `[1/20] check → mypy src/`, in a sub-loop with the loops on the way there.
@@ -304,7 +266,7 @@ impl Console {
     }
 
     fn note(&mut self, mark: &str, text: &str) -> io::Result<()> {
-        self.line(&format!("{INDENT}{mark} {}", one_line(text, MAX_ACTION)))
+        self.line(&format!("{}{mark} {}", self.margin(), one_line(text, MAX_ACTION)))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -378,11 +340,8 @@ impl Console {
         let screen = Screen { out: self.out.clone(), width: self.look.width };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
-        let template = if running.is_empty() {
-            format!("{INDENT}{{spinner}} {{elapsed}}")
-        } else {
-            format!("{}{{spinner}} {{msg}} {{elapsed}}", self.margin())
-        };
+        let message = if running.is_empty() { "" } else { "{msg} " };
+        let template = format!("{}{{spinner}} {message}{{elapsed}}", self.margin());
         if let Ok(style) = ProgressStyle::with_template(&template) {
             spinner.set_style(style);
         }
@@ -580,7 +539,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
+    use crate::engine::event::{ActionKind, Changes, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
