@@ -29,15 +29,24 @@ pub(crate) fn project(hosts: &[&str], text: &str, answers: &[String]) -> Project
     for (index, answer) in answers.iter().enumerate() {
         project.write(&format!("answers/{}", index + 1), answer);
     }
+    found(project)
+}
+
+/// Lets a project find its hosts, and has it wait for a moment only before a call is made again.
+pub(crate) fn found(project: Project) -> Project {
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", project.at("bin").display());
     project.env("PATH", path).env("LL_RETRY_WAIT", "20ms")
 }
 
 /// Puts a host into a directory.
 pub(crate) fn install(project: &Project, directory: &str, host: &str) {
-    let path = format!("{directory}/{host}");
-    project.write(&path, HOST);
-    fs::set_permissions(project.at(&path), fs::Permissions::from_mode(0o755)).unwrap();
+    program(project, &format!("{directory}/{host}"), HOST);
+}
+
+/// Makes a script that can be run.
+pub(crate) fn program(project: &Project, path: &str, text: &str) {
+    project.write(path, text);
+    fs::set_permissions(project.at(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// An answer that prints lines of JSON.

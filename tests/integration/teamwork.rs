@@ -2,12 +2,12 @@
 //! how the run ends.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, events};
 use crate::crash::thorough;
+use crate::fake_host;
 
 /// A host that answers by phase. `script/PHASE@TASK` goes before `script/PHASE`, and with `.N` behind it is the answer
 /// to the Nth call of that kind. What begins with a brace is the answer; anything else is a script. It writes down what it
@@ -42,8 +42,7 @@ fn agents(keys: &str) -> Project {
     let limits = if keys.contains("limits:") { "" } else { standard };
     let project =
         Project::with_loop(&format!("paradigm: agents\nname: main\ngoal: reach it\n{limits}{keys}\n"));
-    project.write("bin/claude", HOST);
-    fs::set_permissions(project.at("bin/claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    fake_host::program(&project, "bin/claude", HOST);
     let project = project
         .file("script/implement", &json!({"status": "complete", "summary": "wrote it"}).to_string())
         .file("script/fix", &json!({"status": "fixed", "summary": "mended it"}).to_string())
@@ -52,8 +51,7 @@ fn agents(keys: &str) -> Project {
         .file("script/verify_step", &scored(90))
         .file("script/verify_goal", &scored(90))
         .file("script/replan", &parts(&["part a", "part b"]));
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", project.at("bin").display());
-    project.env("PATH", path).env("LL_RETRY_WAIT", "5ms")
+    fake_host::found(project)
 }
 
 impl Project {

@@ -150,19 +150,18 @@ fn a_way_back_into_the_state_is_none_where_no_model_may_be_asked() {
     assert!(matches!(all.last(), Some(Event::LoopComplete(end)) if end.outcome == Outcome::Handoff));
 }
 
-/// What a prompt is asked with, each time that it is asked.
-fn asked(text: &str, answers: &[(i32, Option<&str>)]) -> Vec<request::PromptRequest> {
-    let machine = machine(text);
+/// What prompts are asked with, each time that one is asked; the last answer goes for every further one.
+fn asked(machine: &Machine, answers: &[(i32, Option<&str>)]) -> Vec<request::PromptRequest> {
     let llm = LoopStart { llm: Llm::On, ..start(false).event };
-    let mut engine = Engine::new(&machine, Start { event: llm, ..start(false) });
-    let (mut asked, mut answers) = (Vec::new(), answers.iter());
+    let mut engine = Engine::new(machine, Start { event: llm, ..start(false) });
+    let mut asked = Vec::new();
     loop {
         let input = match engine.next() {
             Next::Done(_) => return asked,
             Next::Begin => Input::Begin,
             Next::Prompt(request) => {
+                let (code, session) = answers.get(asked.len()).or(answers.last()).unwrap();
                 asked.push(request.clone());
-                let (code, session) = answers.next().unwrap();
                 let usage = Usage { session: session.map(str::to_owned), ..call() };
                 Input::PromptDone(Observation::exited(*code, "said"), usage)
             }
@@ -183,7 +182,7 @@ fn prompts_of_one_name_continue_each_other_until_one_fails() {
   done: {terminal: true}\n";
     let sessions = |answers: &[(i32, Option<&str>)]| -> Vec<_> {
         let id = |request: request::PromptRequest| request.session.map(|session| session.id);
-        asked(text, answers).into_iter().map(id).collect()
+        asked(&machine(text), answers).into_iter().map(id).collect()
     };
     let goes_on = |id: &str| Some(Some(id.to_owned()));
     let well = [(0, Some("s1")), (0, Some("s2")), (0, Some("other")), (0, None)];
@@ -195,7 +194,7 @@ fn prompts_of_one_name_continue_each_other_until_one_fails() {
 #[test]
 fn another_try_is_asked_of_the_other_model() {
     let text = "states:\n  a: {action: /x, model: big, fallback_model: small, next: done, on_error: a, max_retries: 2, on_retry_exhausted: done}\n  done: {terminal: true}\n";
-    let models: Vec<_> = asked(text, &[(1, None), (1, None), (0, None)])
+    let models: Vec<_> = asked(&machine(text), &[(1, None), (1, None), (0, None)])
         .into_iter()
         .map(|request| (request.model.unwrap(), request.fallback_model))
         .collect();
@@ -204,7 +203,7 @@ fn another_try_is_asked_of_the_other_model() {
     // To enter a state again is no other try, unless tries are bounded.
     let text = text.replace(", max_retries: 2, on_retry_exhausted: done", "");
     let again: Vec<_> =
-        asked(&text, &[(1, None), (0, None)]).into_iter().map(|one| one.model.unwrap()).collect();
+        asked(&machine(&text), &[(1, None), (0, None)]).into_iter().map(|one| one.model.unwrap()).collect();
     assert_eq!(again, ["big", "big"]);
 }
 
@@ -214,22 +213,7 @@ fn a_new_cycle_begins_new_conversations() {
         "maintain: true\nstates:\n  a: {action: /x, session: one, next: done}\n  done: {terminal: true}\n";
     let mut machine = machine(text);
     machine.limits.cycles = Some(2);
-    let llm = LoopStart { llm: Llm::On, ..start(false).event };
-    let mut engine = Engine::new(&machine, Start { event: llm, ..start(false) });
-    let mut sessions = Vec::new();
-    loop {
-        let input = match engine.next() {
-            Next::Done(_) => break,
-            Next::Begin => Input::Begin,
-            Next::Prompt(request) => {
-                sessions.push(request.session.clone().unwrap().id);
-                let usage = Usage { session: Some("s1".to_owned()), ..call() };
-                Input::PromptDone(Observation::exited(0, "said"), usage)
-            }
-            Next::Wait(_) => Input::WaitDone,
-            other => panic!("{other:?}"),
-        };
-        let _events = engine.handle(input, Duration::ZERO);
-    }
+    let asked = asked(&machine, &[(0, Some("s1"))]);
+    let sessions: Vec<_> = asked.into_iter().map(|request| request.session.unwrap().id).collect();
     assert_eq!(sessions, [None, None]);
 }
