@@ -82,6 +82,15 @@ pub fn plural(count: impl Into<u64>, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Lists names in backticks, with a word such as `and` before the last one.
+pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, before_last: &str) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} {before_last} {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Writes bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -109,6 +118,13 @@ mod tests {
     #[test]
     fn escapes_and_controls_go_and_lines_stay() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{0}\tok\n"), "red\tok\n");
+    }
+
+    #[test]
+    fn names_are_listed() {
+        let list = |names: &[&str]| listed(names, "or");
+        assert_eq!([list(&[]), list(&["a"]), list(&["a", "b"])], ["", "`a`", "`a` or `b`"]);
+        assert_eq!(listed(["a", "b", "c"], "and"), "`a`, `b` and `c`");
     }
 
     #[test]

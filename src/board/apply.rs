@@ -9,7 +9,7 @@ use crate::base::text::{head, one_line, plural, tail};
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
-use super::task::{Board, Planning, Status, Task, TaskId};
+use super::task::{Board, Count, Planning, Status, Task, TaskId};
 
 /// How much of what was said about an attempt is kept.
 const KEPT: usize = 4000;
@@ -313,12 +313,10 @@ fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     current(board)?.status = Status::Failed;
     board.planning.idle = board.planning.idle.saturating_add(1);
     notes.extend(unreachable(board));
-    let (leaves, failed) = board.leaves().fold((0_u32, 0_u32), |(leaves, failed), task| {
-        (leaves + 1, failed + u32::from(task.status == Status::Failed))
-    });
-    if f64::from(failed) > limits.failed_ratio * f64::from(leaves) {
+    let Count { all, failed, .. } = board.count();
+    if f64::from(failed) > limits.failed_ratio * f64::from(all) {
         let text =
-            format!("{failed} of {leaves} tasks failed for good, more than {} of them", limits.failed_ratio);
+            format!("{failed} of {all} tasks failed for good, more than {} of them", limits.failed_ratio);
         notes.push(Note::new(NoteKind::Limit, None, text));
         return Ok(ABORT);
     }

@@ -2,9 +2,6 @@
 
 use super::limits::Limits;
 
-/// The variable by which a state says, to its children and to us, which call of an agent it makes.
-pub const PHASE: &str = "LL_AGENT_PHASE";
-
 /// A plan has at most this many tasks.
 pub const MOST_TASKS: u64 = 15;
 

@@ -16,9 +16,9 @@ mod task;
 mod tests;
 
 pub use apply::apply;
-pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS, PHASE};
+pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS};
 pub use change::Change;
 pub use limits::Limits;
 pub use operation::{Kind, Note, NoteKind, Operation};
 pub use shown::FIELDS;
-pub use task::{Board, Complexity, Planning, Status, Task, TaskId};
+pub use task::{Board, Complexity, Count, Planning, Status, Task, TaskId};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::limits::Limits;
-use super::task::{Board, Status, Task};
+use super::task::{Board, Count, Status, Task};
 
 /// What `${board.…}` knows. Where there is nothing to say, it says nothing.
 pub const FIELDS: &[&str] = &[
@@ -39,11 +39,9 @@ impl Board {
     }
 
     /// Says how far the work is: `2 of 5 tasks completed`.
-    pub fn progress(&self) -> String {
-        let (done, all) = self.leaves().fold((0, 0), |(done, all), task| {
-            (done + usize::from(task.status == Status::Completed), all + 1)
-        });
-        format!("{done} of {all} tasks completed")
+    fn progress(&self) -> String {
+        let Count { all, completed, .. } = self.count();
+        format!("{completed} of {all} tasks completed")
     }
 
     /// What is to be done, and what it is a part of.

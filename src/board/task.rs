@@ -185,6 +185,17 @@ pub struct Board {
     pub tasks: Vec<Task>,
 }
 
+/// How many tasks stand how; only those count that are done by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub all: u32,
+    /// Those that are completed.
+    pub completed: u32,
+    /// Those that failed for good.
+    pub failed: u32,
+}
+
 impl Board {
     /// Finds a task.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
@@ -205,17 +216,21 @@ impl Board {
         self.tasks.iter().filter(|task| task.id.parent().as_ref() == Some(id))
     }
 
-    /// Tells whether a task has no parts, so that it is done by itself.
-    pub fn is_leaf(&self, id: &TaskId) -> bool {
-        self.parts(id).next().is_none()
-    }
-
     /// Returns the tasks that are done by themselves, in order.
     pub fn leaves(&self) -> impl Iterator<Item = &Task> {
         // A part stands behind what it is a part of.
         let next = self.tasks.iter().skip(1).map(Some).chain(std::iter::once(None));
         let is_leaf = |task: &Task, next: Option<&Task>| next.is_none_or(|next| !next.id.is_within(&task.id));
         self.tasks.iter().zip(next).filter(move |(task, next)| is_leaf(task, *next)).map(|(task, _)| task)
+    }
+
+    /// Counts how the tasks stand.
+    pub fn count(&self) -> Count {
+        self.leaves().fold(Count::default(), |count, task| Count {
+            all: count.all + 1,
+            completed: count.completed + u32::from(task.status == Status::Completed),
+            failed: count.failed + u32::from(task.status == Status::Failed),
+        })
     }
 
     /// Returns the first task that this one has to wait for: one of its own, or of what it is a part of.

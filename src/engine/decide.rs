@@ -542,8 +542,7 @@ impl Engine<'_> {
         let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
         for (name, value) in self.machine.env.iter().chain(&setting.env) {
-            // A variable cannot hold a NUL, and what others wrote may.
-            env.push((name.clone(), self.render(value)?.replace('\0', "")));
+            env.push((name.clone(), environment::value(&self.render(value)?)));
         }
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));

@@ -50,6 +50,10 @@ pub(super) fn key(engine: &Engine<'_>) -> String {
 }
 
 fn variable(result: &StateResult) -> String {
-    // A variable cannot hold a NUL.
-    tail(result.seen.stdout.without_line_end(), ONE).replace('\0', "")
+    value(tail(result.seen.stdout.without_line_end(), ONE))
+}
+
+/// Makes of what somebody printed or answered what a variable can hold, which is anything but a NUL.
+pub(super) fn value(text: &str) -> String {
+    text.replace('\0', "")
 }

@@ -1,5 +1,7 @@
 //! How far the work of a run is that plans its own, in the words of those who plan work.
 
+use serde_json::{Value, json};
+
 use crate::board::Board;
 
 use super::event::LoopComplete;
@@ -15,4 +17,9 @@ pub fn word(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> &'sta
         Outcome::Failure if board.planning.is_aborted => "aborted",
         Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",
     }
+}
+
+/// Returns the board with that word, as `state.json` and `status` have it.
+pub fn shown(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> Value {
+    json!({ "execution": word(has_begun, board, end), "planning": board.planning, "tasks": board.tasks })
 }

@@ -196,6 +196,5 @@ fn board(engine: &Engine<'_>) -> Option<Value> {
         Phase::Waiting(_) | Phase::Deciding(_) => (true, None),
         Phase::Done(end) => (true, Some(end)),
     };
-    let execution = execution::word(has_begun, board, end);
-    Some(json!({ "execution": execution, "planning": board.planning, "tasks": board.tasks }))
+    Some(execution::shown(has_begun, board, end))
 }

@@ -1,18 +1,15 @@
 //! How many calls of agents a loop with a task board can take at most.
 
-use crate::board::{Bound, Calls, PHASE};
+use crate::board::{Bound, Calls};
+use crate::definition::paradigm::agents::{PHASE, phases};
 
 use super::{Action, Machine, Step};
-
-/// The calls that the limits of a board bound.
-const BOUNDED: [&str; 8] =
-    ["plan", "verify_plan", "implement", "test", "fix", "verify_step", "replan", "verify_goal"];
 
 /// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board, or
 /// makes calls of its own, which nothing here bounds.
 pub fn bound(machine: &Machine) -> Option<Bound> {
     let asks = |phase: &str| machine.steps().any(|(_, step)| asks_for(step, phase));
-    let is_bounded = |step: &Step| BOUNDED.iter().any(|phase| asks_for(step, phase));
+    let is_bounded = |step: &Step| phases().any(|phase| asks_for(step, phase));
     let mut asking = machine.steps().filter(|(_, step)| step.needs_model());
     if !machine.has_board() || !asks("plan") || !asking.all(|(_, step)| is_bounded(step)) {
         return None;

@@ -12,9 +12,7 @@ use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
-use crate::board::Board;
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, Tree};
-use crate::engine::execution;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 
@@ -275,11 +273,9 @@ impl Digest {
         self.work.as_deref()
     }
 
-    /// Returns how far the work on the task board is, in the words of those who plan work: the same as in `state.json`.
-    pub fn execution(&self) -> &'static str {
-        let none = Board::default();
-        let board = self.work().map_or(&none, Work::board);
-        execution::word(self.tracker.steps() > 0, board, self.end())
+    /// Tells whether the run has done anything.
+    pub fn has_begun(&self) -> bool {
+        self.tracker.steps() > 0
     }
 
     fn at_work(&mut self, tell: impl FnOnce(&mut Work)) {

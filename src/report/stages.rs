@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::step::{Standing, Step};
-use super::work::{Count, Turn, Work};
+use super::work::{Turn, Work};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
-use crate::board::{Note, NoteKind, Status, Task, TaskId};
+use crate::board::{Count, Note, NoteKind, Status, Task, TaskId};
 
 /// Characters of a task's description in a line.
 const MAX_DESCRIPTION: usize = 200;
@@ -206,20 +206,21 @@ pub fn status(status: Status) -> &'static str {
 
 /// Says how far the work is: `1 of 3 tasks completed, 1 failed, 1 unreachable`; nothing where there are no tasks.
 pub fn progress(work: &Work) -> Option<String> {
-    counted(work, if work.count().all == 1 { "task " } else { "tasks " })
+    let count = work.board().count();
+    counted(work, count, if count.all == 1 { "task " } else { "tasks " })
 }
 
 /// Says the same where it is clear that it is about tasks, and which one is worked on:
 /// `2 of 5 completed; task 3 "Add the form" in progress, attempt 2`.
 pub fn standing(work: &Work) -> Option<String> {
-    let counted = counted(work, "")?;
+    let counted = counted(work, work.board().count(), "")?;
     Some(std::iter::once(counted).chain(current(work)).collect::<Vec<_>>().join("; "))
 }
 
-fn counted(work: &Work, what: &str) -> Option<String> {
-    let Count { all, completed, failed, unreachable } = work.count();
+fn counted(work: &Work, count: Count, what: &str) -> Option<String> {
+    let Count { all, completed, failed } = count;
     let mut said = format!("{completed} of {all} {what}completed");
-    for (count, what) in [(failed, "failed"), (unreachable, "unreachable")] {
+    for (count, what) in [(failed as usize, "failed"), (work.board().unreachable().len(), "unreachable")] {
         if count > 0 {
             let _ = write!(said, ", {count} {what}");
         }

@@ -38,19 +38,6 @@ pub enum Turn {
     Split(TaskId, usize),
 }
 
-/// How many tasks stand how; only those count that are done by themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// All of them.
-    pub all: usize,
-    /// Those that are completed.
-    pub completed: usize,
-    /// Those that failed for good.
-    pub failed: usize,
-    /// Those that wait for one that failed.
-    pub unreachable: usize,
-}
-
 /// The work of a run on its task board.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
@@ -176,17 +163,6 @@ impl Work {
         let told = task.history.last().map(String::as_str).filter(|why| !why.trim().is_empty());
         told.or_else(noted)
     }
-
-    /// Counts how the tasks stand.
-    pub fn count(&self) -> Count {
-        let mut count = Count { unreachable: self.board.unreachable().len(), ..Count::default() };
-        for task in self.board.leaves() {
-            count.all += 1;
-            count.completed += usize::from(task.status == Status::Completed);
-            count.failed += usize::from(task.status == Status::Failed);
-        }
-        count
-    }
 }
 
 /// Says what happened to a task that stood otherwise before.
@@ -210,7 +186,8 @@ fn turn(board: &Board, task: &Task, was: Status) -> Option<Turn> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::board::Count;
+    use crate::engine::execution;
     use crate::report::testing::{planned, working};
     use serde_json::json;
 
@@ -239,7 +216,7 @@ mod tests {
         tester 2 Some(1.0)
         ");
         assert_eq!(work.roles().values().map(|usage| usage.calls).sum::<u32>(), digest.usage().calls);
-        assert_eq!(digest.execution(), "failed");
+        assert_eq!(execution::word(true, work.board(), digest.end()), "failed");
     }
 
     #[test]
@@ -254,14 +231,15 @@ mod tests {
             work.board().unreachable().iter().map(|(id, awaited)| format!("{id}<{awaited}")).collect();
         unreachable.sort();
         assert_eq!(unreachable, ["2<1", "3<2"]);
-        assert_eq!(work.count(), Count { all: 4, completed: 0, failed: 1, unreachable: 2 });
+        assert_eq!(work.board().count(), Count { all: 4, completed: 0, failed: 1 });
+        assert_eq!(work.board().unreachable().len(), 2);
     }
 
     #[test]
     fn planning_is_the_cost_of_no_task() {
         let mut journal = planned(&[("a", &[])]);
         journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
-        assert_eq!(journal.digest().work().unwrap().count().all, 1);
+        assert_eq!(journal.digest().work().unwrap().board().count().all, 1);
         let digest = journal.digest();
         let work = digest.work().unwrap();
         assert_eq!(work.effort(&work.board().tasks[0].id).usage.calls, 1);

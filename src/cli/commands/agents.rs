@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::text::listed;
 use crate::base::time::parse_duration;
 use crate::cli::args::LlmArgs;
 use crate::cli::env::Env;
@@ -131,8 +132,8 @@ fn priced(
 fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, output: &Output) {
     let Some(host) = host else { return };
     let say = |places: &[String], keys: &[&str]| {
-        let (name, keys) = (host.name(), listed(keys));
-        let (places, say) = (listed(places), if places.len() == 1 { "says" } else { "say" });
+        let (name, keys) = (host.name(), listed(keys, "and"));
+        let (places, say) = (listed(places, "and"), if places.len() == 1 { "says" } else { "say" });
         output.warning(&format!("`{name}` cannot be told {keys}; what {places} {say} there has no effect"));
     };
     let states: Vec<_> = machine
@@ -169,16 +170,6 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
         ("fallback_model", prompt.fallback_model.is_some()),
     ];
     keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
-}
-
-/// Lists words in marks, with `and` before the last one.
-fn listed(words: &[impl AsRef<str>]) -> String {
-    let words: Vec<_> = words.iter().map(|word| format!("`{}`", word.as_ref())).collect();
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    }
 }
 
 /// Refuses a host that would let an agent do more than the loop says.

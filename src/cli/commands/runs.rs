@@ -13,6 +13,7 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::definition::load::{self, DIRECTORY};
+use crate::engine::execution;
 use crate::journal::claim::Standing;
 use crate::journal::known::{self, KnownRun, Status, state_now, state_problem};
 use crate::journal::reader;
@@ -196,11 +197,7 @@ fn board(run: &KnownRun) -> Option<Value> {
     let mut digest = Digest::without_steps(0);
     reader::read(&run.files.journal(), |event| digest.event(&event)).ok()?;
     let board = digest.work()?.board();
-    Some(json!({
-        "execution": digest.execution(),
-        "planning": board.planning,
-        "tasks": board.tasks,
-    }))
+    Some(execution::shown(digest.has_begun(), board, digest.end()))
 }
 
 /// Says what can be done with a run.

@@ -146,14 +146,5 @@ fn description(subject: &Subject<'_>, findings: &mut Diagnostics) {
     }
 }
 
-/// Writes a list of words as people read it.
-fn listed(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| format!("`{}`", word.as_ref())).collect();
-    match words.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
-        _ => words.concat(),
-    }
-}
-
 #[cfg(test)]
 mod tests;

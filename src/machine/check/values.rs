@@ -6,11 +6,12 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
+use crate::base::text::listed;
 use crate::board::FIELDS;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph};
 
-use super::{Subject, listed, state};
+use super::{Subject, state};
 
 /// A machine that needs more work than this to look for unset values is not looked at.
 const MAX_WORK: usize = 20_000_000;
@@ -142,7 +143,7 @@ fn finding(
 ) -> Diagnostic {
     let expression = one.expression;
     let name = |target: &Target| subject.name(*target).to_string();
-    let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()));
+    let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()), "or");
     let without = match what {
         Wanted::Capture(_) => format!("without {}", setters()),
         Wanted::Prev => "without an action before".to_owned(),

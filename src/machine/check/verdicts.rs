@@ -1,11 +1,12 @@
 //! Verdicts that never come, and verdicts that nobody expects.
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::text::listed;
 use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{Action, Routes, routing};
 
-use super::{Subject, listed, state};
+use super::{Subject, state};
 
 /// A route for a verdict that the state cannot give, on the key of the route.
 pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
@@ -34,7 +35,7 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
                 (None, _) => "no evaluator",
             };
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
-            let list = listed(&possible);
+            let list = listed(&possible, "or");
             let help = match step.action {
                 Some(_) => format!("it can give {list}, and `error` or `timeout` when the action fails"),
                 None => format!("it can give {list}"),

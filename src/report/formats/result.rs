@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::outputs::outputs;
 use crate::base::time::millis;
 use crate::board::{Status, Task};
+use crate::engine::execution;
 use crate::evaluate::model::Usage;
 use crate::report::digest::Digest;
 use crate::report::nights;
@@ -72,7 +73,7 @@ fn on_the_board(digest: &Digest, work: &Work) -> Map<String, Value> {
     let roles: Map<String, Value> =
         work.roles().iter().map(|(role, usage)| (role.clone(), spent(usage))).collect();
     Map::from_iter([
-        ("execution".to_owned(), json!(digest.execution())),
+        ("execution".to_owned(), execution::word(digest.has_begun(), work.board(), digest.end()).into()),
         ("tasks".to_owned(), work.board().tasks.iter().map(task).collect()),
         ("roles".to_owned(), Value::Object(roles)),
         ("without_role".to_owned(), spent(work.others())),

@@ -47,6 +47,18 @@ impl Role {
 }
 
 impl Call {
+    /// Every call, in the order of a run.
+    pub(super) const ALL: [Self; 8] = [
+        Self::Plan,
+        Self::VerifyPlan,
+        Self::Implement,
+        Self::Test,
+        Self::Fix,
+        Self::VerifyStep,
+        Self::Replan,
+        Self::VerifyGoal,
+    ];
+
     /// Returns its name, by which a loop replaces its prompt and children know it.
     pub(super) fn phase(self) -> &'static str {
         match self {

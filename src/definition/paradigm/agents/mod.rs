@@ -12,7 +12,6 @@ use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
-use crate::board::PHASE;
 use crate::definition::schema::{AtMost, BoardLimits, Delay};
 use crate::definition::tree::{entry, list, map, plain, text, value};
 
@@ -191,6 +190,14 @@ fn standard<T: Record>() -> T {
     let nothing = map(&Span { file: FileId(0), range: 0..0 }, Vec::new());
     let read = T::decode(&nothing, &DocPath::root(), &mut Diagnostics::default());
     read.expect("every key of these records may be absent")
+}
+
+/// The variable by which a state says, to its children and to us, which call of an agent it makes.
+pub const PHASE: &str = "LL_AGENT_PHASE";
+
+/// Returns what stands in that variable, for each call.
+pub fn phases() -> impl Iterator<Item = &'static str> {
+    Call::ALL.into_iter().map(Call::phase)
 }
 
 /// The name of what was tested last, by a command or by an agent.
