@@ -16,11 +16,12 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
+//!               files       read up to a limit, replaced whole
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!
 //! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
-//! or network; a test in `tests/integration/architecture.rs` keeps it so.
+//! or network; a test in `tests/integration/architecture` keeps it so.
 
 pub mod base;
 pub mod board;
@@ -31,6 +32,7 @@ pub mod criteria;
 pub mod definition;
 pub mod engine;
 pub mod evaluate;
+pub mod files;
 pub mod host;
 pub mod journal;
 pub mod machine;

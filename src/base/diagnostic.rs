@@ -3,7 +3,7 @@
 use super::node::Span;
 use super::path::DocPath;
 
-/// How bad a finding is.
+/// How bad a finding is, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth knowing; never blocks.
@@ -93,29 +93,69 @@ impl Diagnostic {
     }
 }
 
+/// So many findings of one severity are kept; of the others it is known how many they are.
+pub const MAX_KEPT: usize = 1_000;
+
 /// All findings about a file, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diagnostics(Vec<Diagnostic>);
+pub struct Diagnostics {
+    kept: Vec<Diagnostic>,
+    /// How many there are of each severity, kept or not.
+    counts: [usize; 3],
+}
 
 impl Diagnostics {
     /// Adds a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.0.push(diagnostic);
+        let count = &mut self.counts[diagnostic.severity as usize];
+        *count += 1;
+        if *count <= MAX_KEPT {
+            self.kept.push(diagnostic);
+        }
     }
 
     /// Adds all findings of another collection.
     pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        let more = other.left_out();
+        other.kept.into_iter().for_each(|finding| self.push(finding));
+        for (count, more) in self.counts.iter_mut().zip(more) {
+            *count += more;
+        }
     }
 
-    /// Returns the findings.
+    /// Returns the findings that are kept.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.0.iter()
+        self.kept.iter()
+    }
+
+    /// Returns the same without some of those that are kept.
+    #[must_use]
+    pub fn filtered(mut self, mut is_wanted: impl FnMut(&Diagnostic) -> bool) -> Self {
+        let mut counts = self.left_out();
+        self.kept.retain(|finding| {
+            let is_wanted = is_wanted(finding);
+            counts[finding.severity as usize] += usize::from(is_wanted);
+            is_wanted
+        });
+        Self { counts, ..self }
+    }
+
+    /// Returns how many findings of each severity are not kept.
+    fn left_out(&self) -> [usize; 3] {
+        self.kept.iter().fold(self.counts, |mut counts, finding| {
+            counts[finding.severity as usize] -= 1;
+            counts
+        })
+    }
+
+    /// Returns how many findings there are, kept or not.
+    pub fn total(&self) -> usize {
+        self.counts.iter().sum()
     }
 
     /// Returns how many findings are at least this bad.
     pub fn count(&self, severity: Severity) -> usize {
-        self.0.iter().filter(|d| d.severity >= severity).count()
+        self.counts[severity as usize..].iter().sum()
     }
 
     /// Tells whether the file cannot be used.
@@ -125,15 +165,27 @@ impl Diagnostics {
 
     /// Tells whether nothing was found.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept.is_empty()
     }
 }
 
-/// Returns the candidate that is nearest to `name`, if one is near enough to be meant.
+/// A longer name is no slip of anybody's.
+const MAX_NAME: usize = 100;
+
+/// Among more candidates than this nobody looks for the one that is meant.
+const MAX_CANDIDATES: usize = 200;
+
+/// Returns the candidate that is nearest to `name`, if one is near enough to be meant. It takes its time, so only the
+/// first candidates are looked at, and names that people write.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let wanted = name.to_lowercase();
     candidates
         .into_iter()
+        .take(MAX_CANDIDATES)
+        .filter(|candidate| candidate.len() <= MAX_NAME)
         .map(|candidate| (strsim::jaro_winkler(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(likeness, _)| *likeness >= 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -149,5 +201,23 @@ mod tests {
         assert_eq!(nearest("on_sucess", ["on_success", "on_failure", "next"]), Some("on_success"));
         assert_eq!(nearest("tset", ["test", "fix"]), Some("test"));
         assert_eq!(nearest("banana", ["test", "fix"]), None);
+        let long = "x".repeat(400_000);
+        assert_eq!(nearest(&long, [long.as_str(), "x"]), None);
+        assert_eq!(nearest("test", [long.as_str(), "tset"]), Some("tset"));
+    }
+
+    #[test]
+    fn the_first_findings_are_kept_and_all_are_counted() {
+        let mut all = Diagnostics::default();
+        for number in 0..2 * MAX_KEPT {
+            all.push(Diagnostic::warning("a", Place::File, number.to_string()));
+        }
+        all.push(Diagnostic::error("b", Place::File, "an error"));
+        assert_eq!((all.iter().count(), all.total()), (MAX_KEPT + 1, 2 * MAX_KEPT + 1));
+        assert_eq!((all.count(Severity::Warning), all.count(Severity::Error)), (2 * MAX_KEPT + 1, 1));
+        let mut twice = all.clone();
+        twice.extend(all.clone());
+        assert_eq!((twice.total(), twice.count(Severity::Error)), (4 * MAX_KEPT + 2, 2));
+        assert_eq!(all.filtered(|finding| finding.code == "b").total(), MAX_KEPT + 1);
     }
 }

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::text::is_direction;
+
 /// A text without escapes, with where each part of it stands in the text as written.
 #[derive(Debug)]
 pub struct Bare {
@@ -24,12 +26,18 @@ struct Piece {
     code: usize,
 }
 
-/// Tells whether there may be something to leave out or to read.
+/// Tells whether there may be a code to read.
 pub fn is_in(text: &[u8]) -> bool {
-    text.iter().any(|byte| is_quoting(*byte) || matches!(byte, b'%' | b'&'))
+    has(text, |byte| matches!(byte, b'\\' | b'%' | b'&'))
 }
 
-fn is_quoting(byte: u8) -> bool {
+/// Tells whether such a byte is in a text, in few steps.
+pub fn has(text: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
+    text.chunks(256).any(|part| part.iter().fold(false, |any, byte| any | is_wanted(*byte)))
+}
+
+/// Tells whether a byte says how to read those beside it, and may be left out of what is meant.
+pub fn is_quoting(byte: u8) -> bool {
     matches!(byte, b'\\' | b'\'' | b'"')
 }
 
@@ -62,8 +70,23 @@ impl Codes {
     /// Tells whether there is such a code in a text.
     pub fn are_in(self, text: &[u8]) -> bool {
         let Some(sign) = self.sign() else { return false };
-        let mut signs = text.iter().enumerate().filter(|(_, byte)| **byte == sign);
-        signs.any(|(at, _)| self.first(&text[at..]).is_some())
+        let mut at = 0;
+        while let Some(next) = text[at..].iter().position(|byte| *byte == sign) {
+            at += next;
+            if self.first(&text[at..]).is_some() {
+                return true;
+            }
+            at += self.run(&text[at..]);
+        }
+        false
+    }
+
+    /// Returns the length of the signs at the beginning that are no code together, so that none is looked at twice.
+    fn run(self, text: &[u8]) -> usize {
+        match self {
+            Self::Backslash => text.iter().take_while(|byte| **byte == b'\\').count(),
+            Self::None | Self::Percent | Self::Entity => 1,
+        }
     }
 
     /// Reads the code that a text begins with: its length, and what it means.
@@ -94,6 +117,7 @@ impl Bare {
             let code = if Some(text[at]) == sign { codes.first(&text[at..]) } else { None };
             let length = match code {
                 Some((length, _)) => length,
+                None if Some(text[at]) == sign && is_quoting(text[at]) => codes.run(&text[at..]),
                 None if is_quoting(text[at]) => 1,
                 None => {
                     at += 1;
@@ -111,7 +135,30 @@ impl Bare {
         all
     }
 
-    fn push(&mut self, from: usize, code: usize, bytes: &[u8]) {
+    /// Leaves out what no report shows of a text: sequences for terminals, control characters, and what turns the
+    /// direction of reading.
+    pub fn visible(text: &str) -> Self {
+        let mut all = Self::empty();
+        let (mut plain, mut at) = (0, 0);
+        for (part, is_sequence) in console::AnsiCodeIterator::new(text) {
+            for (index, c) in part.char_indices().filter(|(_, c)| is_sequence || is_hidden(*c)) {
+                let hidden = at + index;
+                all.push(plain, 0, &text.as_bytes()[plain..hidden]);
+                plain = hidden + c.len_utf8();
+            }
+            at += part.len();
+        }
+        all.push(plain, 0, &text.as_bytes()[plain..]);
+        all
+    }
+
+    /// Makes one of nothing.
+    pub fn empty() -> Self {
+        Self { bytes: Vec::new(), pieces: Vec::new() }
+    }
+
+    /// Adds what stands so in the text as written, or what a code of this length stands for.
+    pub fn push(&mut self, from: usize, code: usize, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.pieces.push(Piece { at: self.bytes.len(), from, code });
             self.bytes.extend_from_slice(bytes);
@@ -134,6 +181,11 @@ impl Bare {
         let within = |piece: Piece, at: usize| if piece.code > 0 { 0 } else { at - piece.at };
         first.from + within(first, range.start)..end.from + end.code.max(within(end, last) + 1)
     }
+}
+
+/// Tells whether a character is taken out of everything that is shown.
+pub fn is_hidden(c: char) -> bool {
+    is_direction(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'))
 }
 
 /// What a code means: up to a character.

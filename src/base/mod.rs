@@ -2,12 +2,19 @@
 
 pub mod decode;
 pub mod diagnostic;
+mod dump;
 pub mod escape;
 pub mod format;
+mod forms;
 pub mod name;
 pub mod node;
+pub mod object;
+pub(crate) mod parsed;
 pub mod path;
 pub mod redact;
+pub mod relative;
+mod signs;
+pub mod sum;
 pub mod template;
 pub mod territory;
 pub mod text;

@@ -1,8 +1,7 @@
 //! Names that users choose, parsed once so that no later layer has to check them again.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use super::parsed::parsed;
+use super::text::is_hex;
 
 /// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,59 +55,45 @@ fn check(text: &str, what: &'static str, reserved: &[char]) -> Result<(), NameEr
     }
 }
 
-macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $reserved:expr) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// Parses the text; the only way to make one.
-            pub fn parse(text: &str) -> Result<Self, NameError> {
-                check(text, $what, $reserved)?;
-                Ok(Self(text.to_owned()))
-            }
-
-            /// Returns the name as it was written.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = NameError;
-            fn try_from(text: String) -> Result<Self, NameError> {
-                Self::parse(&text)
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
-    };
-}
-
-name!(
+parsed!(
     /// The `name` of a loop.
-    LoopName, "loop name", &['.', '-', '$']
+    LoopName, NameError, |text| check(text, "loop name", &['.', '-', '$'])
 );
-name!(
+parsed!(
     /// A key of `states`.
-    StateName, "state name", &['$']
+    StateName, NameError, |text| check(text, "state name", &['$'])
 );
-name!(
+parsed!(
     /// The name of a capture, a parameter or a context key.
-    VarName, "name", &['$']
+    VarName, NameError, |text| check(text, "name", &['$'])
 );
+
+/// Why a text is not the id of a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not the id of a run, such as `main-20260101T000000-0123ab`")]
+pub struct InstanceError;
+
+parsed!(
+    /// The id of a run: its loop as it stands in file names, when it began, and six digits. It is one plain file name.
+    InstanceName, InstanceError, |text| if is_instance(text) { Ok(()) } else { Err(InstanceError) }
+);
+
+fn is_instance(text: &str) -> bool {
+    let mut parts = text.rsplitn(3, '-');
+    let (random, time, stem) = (parts.next(), parts.next(), parts.next());
+    let (Some(random), Some(time), Some(stem)) = (random, time, stem) else { return false };
+    let is_random = random.len() == 6 && random.bytes().all(is_hex);
+    let is_time = time.len() == 15
+        && time
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if at == 8 { byte == b'T' } else { byte.is_ascii_digit() });
+    let is_stem = stem.len() <= MAX_LENGTH
+        && !stem.is_empty()
+        && !stem.starts_with(['.', '-'])
+        && stem.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    is_random && is_time && is_stem
+}
 
 impl LoopName {
     /// Returns the name with everything replaced that a file name or an instance id had better not hold.
@@ -145,6 +130,32 @@ mod tests {
         }
         assert!(LoopName::parse("../x").is_err());
         assert!(LoopName::parse("-rf").is_err());
+    }
+
+    #[test]
+    fn the_id_of_a_run_is_one_file_name() {
+        for name in
+            ["main-20260101T000000-0123ab", "prüfen-2-20260101T000000-ffffff", "a__b-20260101T000000-000000"]
+        {
+            assert_eq!(InstanceName::parse(name).unwrap().as_str(), name);
+        }
+        for name in [
+            "",
+            "main",
+            "-20260101T000000-0123ab",
+            "../x-20260101T000000-0123ab",
+            ".x-20260101T000000-0123ab",
+            "--output=x-20260101T000000-0123ab",
+            "a b-20260101T000000-0123ab",
+            "a/b-20260101T000000-0123ab",
+            "main-20260101T000000-0123AB",
+            "main-20260101T000000-0123abc",
+            "main-20260101t000000-0123ab",
+            "main-2026-0123ab",
+            "main-20260101T000000-0123ab\n",
+        ] {
+            assert!(InstanceName::parse(name).is_err(), "{name:?}");
+        }
     }
 
     #[test]

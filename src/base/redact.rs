@@ -1,33 +1,36 @@
 //! The one place where secrets become `***`: in logs, the journal, state files and reports alike.
 //!
-//! A text is searched as it stands, for each secret as it is, in base64 and in hexadecimal. A text with escapes is
-//! searched once more without them, so that it does not matter which characters of a secret a program escaped, and how.
+//! A secret is looked for by its letters and digits, as it is and in the forms in which programs write it ([`super::forms`]).
+//! A text with codes of characters, with sequences for terminals or with dumps is searched once more with these read, so
+//! that it does not matter which characters of a secret a program wrote otherwise, and how.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::{Map, Value};
 
+use super::dump;
 use super::escape::{self, Bare, Codes};
-use super::text::{hex, is_direction, plain, tail};
+pub use super::forms::MIN_SECRET;
+use super::forms::{self, Form};
+use super::signs::{Finder, GAP, Open};
+use super::text::tail;
 
 /// What stands in a text where a secret stood.
 pub const MASK: &str = "***";
 
-/// Shorter values are too common to be replaced without wrecking the text around them.
-pub const MIN_SECRET: usize = 6;
-
 /// A part of a secret that is left at a cut is hidden when it is as long.
 const MIN_PART: usize = 8;
 
-/// The longest way to write a byte that is searched for: `\\u0048`.
-const LONGEST_ESCAPE: usize = 7;
+/// The longest way to write a byte that is looked for at a cut: a number on a line of its own.
+const LONGEST_CODE: usize = 12;
 
 /// How often codes are read: those of a URL in a URL.
 const DEPTH: usize = 2;
 
-/// Escapes are read in parts of about this size, so that long texts take no more memory than they have.
+/// Codes are read in parts of about this size, so that long texts take no more memory than they have.
 const PART: usize = 64 * 1024;
 
 /// The sign that something was cut off.
@@ -36,13 +39,17 @@ const CUT: char = '…';
 /// A text that was cut has few of them; one with more is about something else.
 const MAX_CUTS: usize = 64;
 
-/// Where programs break lines of base64.
-const BASE64_LINES: [usize; 2] = [64, 76];
-
 /// Replaces known secrets, in the encodings in which programs tend to print them.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor {
-    matcher: Option<AhoCorasick>,
+pub struct Redactor(Option<Arc<Known>>);
+
+/// What is looked for.
+#[derive(Debug)]
+struct Known {
+    finder: Option<Finder>,
+    forms: Vec<Form>,
+    /// Those of too few letters and digits.
+    exact: Option<AhoCorasick>,
     secrets: Vec<String>,
     longest: usize,
 }
@@ -50,50 +57,49 @@ pub struct Redactor {
 impl Redactor {
     /// Makes a redactor for these secrets; values shorter than [`MIN_SECRET`] bytes are left out. A secret of
     /// several lines is also masked line by line, as it appears in a log.
-    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = |secret: &'a str| secret.lines().filter(|_| secret.contains('\n'));
-        let all = secrets.into_iter().flat_map(|secret| std::iter::once(secret).chain(lines(secret)));
-        let mut secrets: Vec<String> =
-            all.map(str::trim).filter(|text| text.len() >= MIN_SECRET).map(str::to_owned).collect();
-        secrets.sort_unstable();
-        secrets.dedup();
-        let mut patterns: Vec<String> = secrets.iter().flat_map(|secret| encodings(secret)).collect();
-        patterns.sort_unstable();
-        patterns.dedup();
-        let longest = secrets.iter().map(String::len).max().unwrap_or(0) * LONGEST_ESCAPE;
-        let build = || AhoCorasick::builder().match_kind(MatchKind::Standard).build(&patterns).ok();
-        let matcher = if patterns.is_empty() { None } else { build() };
-        Self { matcher, secrets, longest }
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
+        let mut all = Vec::new();
+        for secret in secrets {
+            let secret = secret.as_ref();
+            all.push(secret.trim().to_owned());
+            if secret.contains('\n') {
+                all.extend(secret.lines().map(|line| line.trim().to_owned()));
+            }
+        }
+        all.retain(|text| text.len() >= MIN_SECRET);
+        all.sort_unstable();
+        all.dedup();
+        Self((!all.is_empty()).then(|| Arc::new(Known::new(all))))
     }
 
     /// Tells whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.matcher.is_none()
+        self.0.is_none()
     }
 
-    /// Returns the length of the longest text that is hidden, in bytes: what a stream has to hold back.
+    /// Returns the length of the longest text that is hidden without a line end in it, in bytes: what a stream has to
+    /// hold back of a line.
     pub fn longest(&self) -> usize {
-        self.longest
+        self.0.as_ref().map_or(0, |known| known.longest)
     }
 
     /// Tells whether there is a secret in bytes of any kind.
     pub fn finds(&self, bytes: &[u8]) -> bool {
-        !self.is_empty() && matches!(self.text(&String::from_utf8_lossy(bytes)), Cow::Owned(_))
+        let found = |known: &Arc<Known>| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty();
+        self.0.as_ref().is_some_and(found)
     }
 
-    /// Hides every secret in a text. A line that is only readable as a secret without its escape sequences loses them.
+    /// Hides every secret in a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let Some(matcher) = &self.matcher else { return Cow::Borrowed(text) };
-        let hidden = text.contains('\u{1b}') || text.chars().any(is_hidden);
-        if hidden && let Some(text) = self.without_hidden(matcher, text) {
-            return Cow::Owned(self.masked(matcher, &text).into_owned());
+        match &self.0 {
+            Some(known) => masked(text, 0, &known.found(text).0),
+            None => Cow::Borrowed(text),
         }
-        self.masked(matcher, text)
     }
 
     /// Hides every secret in the last `limit` bytes of a text, also one that only ends in them.
     pub fn tail<'a>(&self, text: &'a str, limit: usize) -> Cow<'a, str> {
-        let part = tail(text, limit + self.longest);
+        let part = tail(text, limit.saturating_add(self.longest()));
         match self.text(part) {
             Cow::Owned(clean) if part.len() < text.len() => {
                 Cow::Owned(self.whole_end(&clean, limit).to_owned())
@@ -106,7 +112,7 @@ impl Redactor {
     /// Returns at most `limit` bytes of the end of a clean text, of which the beginning was cut off before it was
     /// cleaned: without what may be the end of a secret there.
     pub fn whole_end<'a>(&self, clean: &'a str, limit: usize) -> &'a str {
-        tail(clean, limit.min(clean.len().saturating_sub(self.longest)))
+        tail(clean, limit.min(clean.len().saturating_sub(self.longest())))
     }
 
     /// Hides every secret in the texts of a JSON value, and in keys that are more than a lower-case word.
@@ -147,52 +153,54 @@ impl Redactor {
     fn key(&self, key: String) -> String {
         if is_word(&key) { key } else { self.text(&key).into_owned() }
     }
+}
 
-    /// Returns the text with every line plain that shows a secret only when it is.
-    fn without_hidden(&self, matcher: &AhoCorasick, text: &str) -> Option<String> {
-        let mut changed = false;
-        let lines = text.split_inclusive('\n').map(|line| {
-            let shown: String = plain(line).chars().filter(|c| !is_direction(*c)).collect();
-            let count = |text: &str| self.found(matcher, text).len();
-            let more = if shown == line { 0 } else { count(&shown) };
-            if more > 0 && more > count(line) {
-                changed = true;
-                Cow::Owned(shown)
-            } else {
-                Cow::Borrowed(line)
-            }
-        });
-        let lines: String = lines.collect();
-        changed.then_some(lines)
+impl Known {
+    fn new(secrets: Vec<String>) -> Self {
+        let (forms, few): (Vec<Form>, Vec<Form>) =
+            secrets.iter().flat_map(|secret| forms::all(secret)).partition(forms::has_signs);
+        let finder = Finder::new(forms.iter().map(Form::signs).collect());
+        // What has its letters and digits far apart cannot be followed by them.
+        let is_apart = |secret: &String| {
+            secret.as_bytes().split(u8::is_ascii_alphanumeric).any(|between| between.len() > GAP)
+        };
+        let exact: Vec<String> = if few.is_empty() && finder.is_some() && !secrets.iter().any(is_apart) {
+            Vec::new()
+        } else {
+            secrets
+                .iter()
+                .flat_map(|secret| forms::exact(secret))
+                .filter(|text| text.len() >= MIN_SECRET)
+                .collect()
+        };
+        // A table for every state would take the square of the length of a secret that repeats itself.
+        let kind = Some(AhoCorasickKind::ContiguousNFA);
+        let build = || AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(&exact).ok();
+        let exact = if exact.is_empty() { None } else { build() };
+        let longest = secrets.iter().map(String::len).max().unwrap_or(0) * LONGEST_CODE;
+        Self { finder, forms, exact, secrets, longest }
     }
 
-    fn masked<'a>(&self, matcher: &AhoCorasick, text: &'a str) -> Cow<'a, str> {
-        let found = self.found(matcher, text);
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut clean = String::with_capacity(text.len());
-        let mut end = 0;
-        for range in found {
-            clean.push_str(&text[end..range.start]);
-            clean.push_str(MASK);
-            end = range.end;
-        }
-        clean.push_str(&text[end..]);
-        Cow::Owned(clean)
-    }
-
-    /// Returns where secrets stand in a text, in order and apart.
-    fn found(&self, matcher: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
+    /// Returns where secrets stand in a text, in order and apart, and where its end begins that may be the beginning of
+    /// one.
+    fn found(&self, text: &str) -> (Vec<Range<usize>>, Option<Open>) {
+        let bytes = text.as_bytes();
         let mut found = Vec::new();
-        search(matcher, text.as_bytes(), &mut found);
-        if escape::is_in(text.as_bytes()) {
-            let mut start = 0;
-            for part in parts(text) {
-                let in_part = search_bare(matcher, part.as_bytes(), DEPTH);
-                found.extend(in_part.into_iter().map(|range| range.start + start..range.end + start));
-                start += part.len();
-            }
+        let mut open = self.search(bytes, &mut found);
+        self.search_codes(bytes, &mut found);
+        if escape::has(bytes, is_maybe_hidden) && text.chars().any(escape::is_hidden) {
+            let visible = Bare::visible(text);
+            let mut in_visible = Vec::new();
+            let end = self.search(visible.bytes(), &mut in_visible);
+            self.search_codes(visible.bytes(), &mut in_visible);
+            found.extend(in_visible.into_iter().map(|range| visible.origin(range)));
+            open = Open::first(open, origin(end, &visible));
+        }
+        for view in dump::views(bytes) {
+            let mut in_dump = Vec::new();
+            let end = self.search(view.bare.bytes(), &mut in_dump);
+            found.extend(in_dump.into_iter().map(|range| view.bare.origin(range)));
+            open = Open::first(open, origin(end.filter(|_| view.is_open), &view.bare));
         }
         if text.contains(CUT) {
             self.search_cuts(text, &mut found);
@@ -209,7 +217,45 @@ impl Redactor {
             }
             overlaps
         });
-        found
+        (found, open)
+    }
+
+    /// Finds secrets in a text as it stands.
+    fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<Open> {
+        if let Some(exact) = &self.exact {
+            found.extend(exact.find_overlapping_iter(text).map(|found| found.range()));
+            let bare = Bare::of(text, Codes::None);
+            found.extend(exact.find_overlapping_iter(bare.bytes()).map(|found| bare.origin(found.range())));
+        }
+        let finder = self.finder.as_ref()?;
+        finder.search(text, &mut |number, range| {
+            found.extend(self.forms.get(number).and_then(|form| form.confirm(text, range)));
+        })
+    }
+
+    /// Finds secrets in a text with the codes of characters read.
+    fn search_codes(&self, text: &[u8], found: &mut Vec<Range<usize>>) {
+        if !escape::is_in(text) {
+            return;
+        }
+        for part in parts(text, self.longest) {
+            let in_part = self.in_codes(&text[part.clone()], DEPTH);
+            found.extend(in_part.into_iter().map(|range| range.start + part.start..range.end + part.start));
+        }
+    }
+
+    fn in_codes(&self, text: &[u8], depth: usize) -> Vec<Range<usize>> {
+        let mut all = Vec::new();
+        for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(text)) {
+            let bare = Bare::of(text, codes);
+            let mut found = Vec::new();
+            self.search(bare.bytes(), &mut found);
+            if depth > 1 {
+                found.extend(self.in_codes(bare.bytes(), depth - 1));
+            }
+            all.extend(found.into_iter().map(|range| bare.origin(range)));
+        }
+        all
     }
 
     /// Finds what is left of secrets where a text was cut: their beginning before the sign, their end behind it.
@@ -233,50 +279,141 @@ impl Redactor {
     }
 }
 
+/// Returns where the end of a view stands in the text as written.
+fn origin(open: Option<Open>, bare: &Bare) -> Option<Open> {
+    open.map(|open| Open { at: bare.origin(open.at..open.at + 1).start, ..open })
+}
+
+/// Masks ranges in a text that begins at `start` of the text in which they were found.
+fn masked<'a>(text: &'a str, start: usize, found: &[Range<usize>]) -> Cow<'a, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut end = start;
+    for range in found {
+        clean.push_str(&text[end - start..range.start.max(start) - start]);
+        clean.push_str(MASK);
+        end = range.end;
+    }
+    clean.push_str(&text[end - start..]);
+    Cow::Owned(clean)
+}
+
+/// A piece of a line that does not end is shown when it is as long.
+const PIECE: usize = 16 * 1024;
+
+/// The end of a line with as many letters and digits of a secret waits for the next line.
+const HELD: usize = 4;
+
+/// Hides secrets in a text that comes in pieces, as soon as nothing that comes later can change what is shown.
+///
+/// A line is shown when it is whole, and a line without end in pieces. A line whose end may be the beginning of a secret
+/// (at least four letters or digits of it) waits for the next one, so that a secret that is broken by line ends is hidden
+/// whole; what was shown with fewer of them stays shown, and only the rest is hidden.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// What was not shown yet, behind the end of what was.
+    text: String,
+    /// How much of it was shown.
+    shown: usize,
+}
+
+impl Flow {
+    /// Takes the next piece and shows what can be: whole lines with their ends, or a piece of a long one.
+    pub fn push(&mut self, piece: &str, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
+        self.text.push_str(piece);
+        let longest = redactor.longest();
+        let lines = self.text[self.shown..].rfind('\n').map(|at| self.shown + at + 1);
+        let open_line = self.text.len() - lines.unwrap_or(self.shown);
+        let is_long = open_line >= PIECE + longest;
+        let wanted = if is_long { self.text.len() - longest } else { lines.unwrap_or(self.shown) };
+        if wanted > self.shown {
+            self.show(wanted, is_long, redactor, show);
+        }
+    }
+
+    /// Shows what is left.
+    pub fn finish(&mut self, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
+        if self.shown < self.text.len() {
+            let found = redactor.0.as_ref().map(|known| known.found(&self.text).0).unwrap_or_default();
+            self.emit(self.text.len(), &found, show);
+        }
+        *self = Self::default();
+    }
+
+    fn show(&mut self, wanted: usize, is_piece: bool, redactor: &Redactor, show: &mut dyn FnMut(&str)) {
+        let Some(known) = &redactor.0 else {
+            let end = self.text.floor_char_boundary(wanted);
+            self.emit(end, &[], show);
+            self.forget(end);
+            return;
+        };
+        // What is behind the last line end is not looked at before its line is whole or long.
+        let seen = if is_piece { self.text.len() } else { wanted };
+        let (found, open) = known.found(&self.text[..seen]);
+        let mut end = self.text.floor_char_boundary(wanted);
+        let open = open.map(|open| Open { at: self.text.floor_char_boundary(open.at), ..open });
+        if let Some(open) = open.filter(|open| open.signs >= HELD) {
+            let line = self.text[..open.at].rfind('\n').map_or(0, |at| at + 1);
+            let is_piece = is_piece && open.at > line + PIECE;
+            end = end.min(if is_piece { open.at } else { line });
+        }
+        end = self.text.floor_char_boundary(end).max(self.shown);
+        // What is hidden is shown as one.
+        while let Some(range) = found.iter().find(|range| range.start < end && end < range.end) {
+            let line = self.text[range.end..seen].find('\n').map(|at| range.end + at + 1);
+            end = line.unwrap_or(range.end);
+        }
+        if end > self.shown {
+            self.emit(end, &found, show);
+        }
+        // With the beginning of its line, which may say what the rest is.
+        let kept = open.map_or(end, |open| {
+            let line = self.text[..open.at].rfind('\n').map_or(0, |at| at + 1);
+            if open.at - line > PIECE { open.at } else { line }
+        });
+        self.forget(kept.min(end));
+    }
+
+    /// Shows the text up to a place.
+    fn emit(&mut self, end: usize, found: &[Range<usize>], show: &mut dyn FnMut(&str)) {
+        let start = self.shown;
+        let first = found.partition_point(|range| range.end <= start);
+        let last = found.partition_point(|range| range.start < end);
+        show(&masked(&self.text[start..end], start, &found[first..last.max(first)]));
+        self.shown = end;
+    }
+
+    /// Forgets what stands before a place.
+    fn forget(&mut self, place: usize) {
+        let place = place.min(self.shown);
+        self.text.drain(..place);
+        self.shown -= place;
+    }
+}
+
 /// Tells whether a text is one lower-case word, as the words of our formats are.
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
-/// Tells whether a character is taken out of everything that is shown.
-fn is_hidden(c: char) -> bool {
-    is_direction(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'))
+/// Tells whether a character that is not shown may begin with this byte.
+fn is_maybe_hidden(byte: u8) -> bool {
+    (byte < b' ' && !matches!(byte, b'\n' | b'\t' | b'\r')) || byte >= 0x7F
 }
 
-fn search(matcher: &AhoCorasick, bytes: &[u8], found: &mut Vec<Range<usize>>) {
-    if matcher.is_match(bytes) {
-        found.extend(matcher.find_overlapping_iter(bytes).map(|found| found.range()));
-    }
-}
-
-/// Finds secrets in a text without its escapes, where a notation has codes with these read.
-fn search_bare(matcher: &AhoCorasick, bytes: &[u8], depth: usize) -> Vec<Range<usize>> {
-    let mut all = Vec::new();
-    let mut search_in = |codes, depth| {
-        let bare = Bare::of(bytes, codes);
-        let mut found = Vec::new();
-        search(matcher, bare.bytes(), &mut found);
-        if depth > 0 {
-            found.extend(search_bare(matcher, bare.bytes(), depth));
-        }
-        all.extend(found.into_iter().map(|range| bare.origin(range)));
-    };
-    search_in(Codes::None, 0);
-    for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(bytes)) {
-        search_in(codes, depth - 1);
-    }
-    all
-}
-
-/// Splits a text behind line ends.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+/// Splits a text behind line ends; a long line in parts that have so much in common.
+fn parts(text: &[u8], common: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut next = Some(0);
     std::iter::from_fn(move || {
-        let least = rest.ceil_char_boundary(PART);
-        let end = rest[least..].find('\n').map_or(rest.len(), |end| least + end + 1);
-        let part;
-        (part, rest) = rest.split_at(end);
-        (!part.is_empty()).then_some(part)
+        let start = next?;
+        let least = (start + PART + common).min(text.len());
+        let most = (start + 16 * PART + 2 * common).min(text.len());
+        let line = text[least..most].iter().position(|byte| *byte == b'\n').map(|at| least + at + 1);
+        let end = line.unwrap_or(most);
+        next = (end < text.len()).then(|| if line.is_some() { end } else { end - common });
+        (start < end).then_some(start..end)
     })
 }
 
@@ -299,53 +436,12 @@ pub fn filled(written: &Map<String, Value>, now: &Map<String, Value>) -> Map<Str
     written.iter().map(known).collect()
 }
 
-/// Returns the text itself, as it is without escapes, and the ways to write it that change every byte: base64 and
-/// hexadecimal digits.
-fn encodings(secret: &str) -> Vec<String> {
-    let mut all = vec![secret.to_owned(), escape::bare(secret), escape::bare(secret).replace(' ', "+")];
-    all.extend([hex(secret.as_bytes()), hex(secret.as_bytes()).to_uppercase()]);
-    all.extend((0..3).map(|skip| base64_core(secret.as_bytes(), skip)));
-    all.extend(base64_lines(secret));
-    let for_urls: Vec<String> =
-        all[5..].iter().map(|text| text.replace('+', "-").replace('/', "_")).collect();
-    all.extend(for_urls);
-    all.retain(|text| text.len() >= MIN_SECRET);
-    all
-}
-
-/// Base64 of a long secret, alone or as a line, as programs break it into lines.
-fn base64_lines(secret: &str) -> Vec<String> {
-    let wholes = [base64_core(secret.as_bytes(), 0), base64_core(format!("{secret}\n").as_bytes(), 0)];
-    let lines = wholes.iter().flat_map(|whole| {
-        let broken = BASE64_LINES.iter().filter(|width| whole.len() > **width);
-        broken.flat_map(|width| whole.as_bytes().chunks(*width))
-    });
-    lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
-}
-
-/// Base64 of the bytes as they stand after `skip` unknown ones; only the characters that do not depend on neighbours.
-fn base64_core(bytes: &[u8], skip: usize) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut padded = vec![0_u8; skip];
-    padded.extend_from_slice(bytes);
-    let whole: String = padded
-        .chunks(3)
-        .flat_map(|chunk| {
-            let group =
-                chunk.iter().fold(0_u32, |acc, byte| acc << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-            (0..=chunk.len()).map(move |i| char::from(ALPHABET[(group >> (18 - 6 * i)) as usize & 63]))
-        })
-        .collect();
-    let start = (skip * 8).div_ceil(6);
-    let end = padded.len() * 8 / 6;
-    whole.get(start..end).unwrap_or_default().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::forms::base64_core;
     use super::*;
 
     const SECRET: &str = "hunter2+/=&\"\\<'é";
@@ -353,6 +449,43 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expect: &str) {
         assert_eq!(Redactor::new([SECRET]).text(text), expect);
+    }
+
+    #[test]
+    fn a_secret_with_letters_and_digits_far_apart_is_found_as_it_is() {
+        let secret = format!("hunter2{}AAAA", "- ".repeat(60));
+        assert_eq!(Redactor::new([&secret]).text(&format!("'{secret}'")), "'***'");
+    }
+
+    #[test]
+    fn a_secret_of_few_letters_and_digits_is_found_in_base64_too() {
+        let redactor = Redactor::new(["\u{fffd}\u{fffd}"]);
+        for text in ["de+/ve+/vUA=", "de-_ve-_vUA="] {
+            assert!(matches!(redactor.text(text), Cow::Owned(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_quotes_may_be_coded_or_not_also_in_a_url_in_a_url() {
+        let secret = r#"p"a's\s w"#;
+        let redactor = Redactor::new([secret]);
+        for url in [
+            r#"p"a's\s w"#,
+            r#"p"a%27s\s%20w"#,
+            r"p%22a's%5Cs w",
+            r"%2570%2522a's%255Cs w",
+            r"p%22a%2527s\s w",
+        ] {
+            assert_eq!(redactor.text(url), MASK, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_long_secret_takes_no_longer_than_its_length() {
+        // An automaton with a table for every state takes minutes for it, and gigabytes.
+        let secret = "ab".repeat(20_000);
+        let redactor = Redactor::new([secret.as_str()]);
+        assert_eq!(redactor.text(&format!("<{secret}>")), "<***>");
     }
 
     #[test]
@@ -397,9 +530,12 @@ mod tests {
         }
         let long: String = (0..90).map(|n| char::from(b'0' + n % 75)).collect();
         let redactor = Redactor::new([long.as_str()]);
-        let lines = |width| base64_lines(&long).into_iter().filter(move |line| line.len() == width);
-        for line in lines(76).chain(lines(64)) {
-            assert_eq!(redactor.text(&line), MASK);
+        for width in [64, 76] {
+            for line in
+                base64_core(long.as_bytes(), 0).as_bytes().chunks(width).filter(|line| line.len() == width)
+            {
+                assert_eq!(redactor.text(std::str::from_utf8(line).unwrap()), MASK);
+            }
         }
     }
 
@@ -449,6 +585,91 @@ mod tests {
         let mut value = json!({"secret": ["a secret b", 1, null], "n1": {"token-9": {"my token-9": 2}}});
         Redactor::new(["secret", "token-9"]).json(&mut value);
         assert_eq!(value, json!({"secret": ["a *** b", 1, null], "n1": {"***": {"my ***": 2}}}));
+    }
+
+    #[test]
+    fn what_is_short_is_found_as_it_is_alone() {
+        let shown = |secret: &str, text: &str| Redactor::new([secret]).text(text).into_owned();
+        // A word in other case, with blanks in it, or as numbers by chance.
+        for (secret, text) in [
+            ("letmein", "let me in"),
+            ("password", "Password: PASSWORD"),
+            ("notebook", "a note, book it"),
+            ("abcdef", "97, 98, 99, 100, 101, 102"),
+            ("administrator", "The Administrator said"),
+            ("secret-1", "secret 1, secret1"),
+        ] {
+            assert_eq!(shown(secret, text), text);
+        }
+        assert_eq!(shown("Summer24!", "it is SUMMER24! or summer24!"), "it is *** or ***");
+        assert_eq!(shown("notebook", "not\r\nebook, note\nbook"), "***, ***");
+        assert_eq!(shown("abcdefgh", "[97, 98,99, 100, 101, 102, 103, 104]"), "[***]");
+        assert_eq!(
+            shown("abcdefgh", "197, 98,99, 100, 101, 102, 103, 104"),
+            "197, 98,99, 100, 101, 102, 103, 104"
+        );
+        assert_eq!(shown("abcdef", "61:62:63:64:65:66"), "***");
+        assert_eq!(shown("correct horse battery", "Correct Horse Battery"), "***");
+        assert_eq!(shown("correct-horse-battery", "correct horse\n  battery"), "***");
+        // Of hardly any letters and digits.
+        assert_eq!(shown("a!b@#$%^", "x a!b@#$%^ y ab"), "x *** y ab");
+        assert_eq!(shown("+/+\"/+/", r#"{"a": "+/+\"/+/"}"#), r#"{"a": "***"}"#);
+    }
+
+    #[test]
+    fn a_dump_hides_the_lines_that_show_a_part() {
+        let text = "\
+00000000: 6120 6c69 6e65 2063 6f72 7265 6374 2d68  a line correct-h
+00000010: 6f72 7365 2d62 6174 7465 7279 2069 7320  orse-battery is\u{20}
+00000020: 616c 6c20                                all\u{20}
+";
+        let shown = Redactor::new(["correct-horse-battery"]).text(text).into_owned();
+        assert_eq!(shown, "00000000:***\n00000020: 616c 6c20                                all \n");
+        let text = "0000000 6f63 7272 6365 2d74 6f68 7372 2d65 6162\n0000020 7474 7265 0079\n0000025\n";
+        assert_eq!(Redactor::new(["correct-horse-battery"]).text(text), "0000000 ***\n0000025\n");
+    }
+
+    fn flowed(secret: &str, pieces: &[&str]) -> Vec<String> {
+        let (redactor, mut flow, mut shown) = (Redactor::new([secret]), Flow::default(), Vec::new());
+        for piece in pieces {
+            let mut now = String::new();
+            flow.push(piece, &redactor, &mut |text| now.push_str(text));
+            shown.push(now);
+        }
+        let mut rest = String::new();
+        flow.finish(&redactor, &mut |text| rest.push_str(text));
+        shown.push(rest);
+        shown
+    }
+
+    #[test]
+    fn a_line_is_shown_when_it_is_whole_unless_its_end_may_begin_a_secret() {
+        let secret = "correct-horse-battery";
+        assert_eq!(flowed(secret, &["one\ntw", "o\n", "three"]), ["one\n", "two\n", "", "three"]);
+        assert_eq!(flowed(secret, &["is it cor\n", "no\n"]), ["is it cor\n", "no\n", ""]);
+        assert_eq!(flowed(secret, &["x\nis it correct\n", "no\n"]), ["x\n", "is it correct\nno\n", ""]);
+        assert_eq!(
+            flowed(secret, &["is it correct-\n", "  horse-bat\n", "  tery\nx\n"]),
+            ["", "", "is it ***\nx\n", ""]
+        );
+        assert_eq!(flowed(secret, &["it is correct\n"]), ["", "it is correct\n"]);
+        // Of what was shown already, the rest is hidden.
+        assert_eq!(flowed(secret, &["co\n", "rrect-horse-battery\nx\n"]), ["co\n", "***\nx\n", ""]);
+        assert_eq!(flowed("", &["a", "b\nc"]), ["", "ab\n", "c"]);
+    }
+
+    #[test]
+    fn texts_of_one_sign_take_no_more_time_than_others() {
+        let redactor =
+            Redactor::new([SECRET, "correct-horse-battery", "aaaaaaaaaaaaaaaaaaaaaaaa", "111111111111"]);
+        for unit in [
+            "\\", "%", "&", "=", "a", "1", "61", "61 ", "97, ", "\n", " ", "\\u0061", "\u{1b}[", "0000000 ",
+            "|",
+        ] {
+            let text = unit.repeat(300_000 / unit.len());
+            let shown = redactor.text(&text);
+            assert!(shown.len() <= text.len());
+        }
     }
 
     proptest! {

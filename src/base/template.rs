@@ -12,6 +12,28 @@ use serde_json::Value;
 use super::diagnostic::nearest;
 use super::path::Segment;
 
+/// The most that a template may become, in bytes: as much as is kept of an output.
+pub const LONGEST: usize = 8 * MIB;
+
+const MIB: usize = 1024 * 1024;
+
+/// How much texts that are needed together may still become.
+#[derive(Debug)]
+pub struct Room(usize);
+
+impl Room {
+    /// Makes room for texts of [`LONGEST`] bytes in all.
+    pub fn new() -> Self {
+        Self(LONGEST)
+    }
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Namespace {
@@ -260,21 +282,43 @@ impl Template {
         })
     }
 
-    /// Inserts values from `scope`.
+    /// Inserts values from `scope`. A text that would become longer than [`LONGEST`] is an error.
     pub fn render(&self, scope: &dyn Scope) -> Result<String, RenderError> {
+        self.render_within(&mut Room::new(), scope)
+    }
+
+    /// Inserts values from `scope` into one of several texts that have their room together. It ends where a value does
+    /// not fit any more, before it is inserted.
+    pub fn render_within(&self, room: &mut Room, scope: &dyn Scope) -> Result<String, RenderError> {
         let mut out = String::with_capacity(self.source.len());
+        // What is written out takes its room first, so that what does not fit is always a value.
+        room.0 = room.0.saturating_sub(self.written());
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
-                Part::Expression(expression) => out.push_str(&expression.render(scope)?),
+                Part::Expression(expression) => {
+                    let value = expression.render(scope, room.0)?;
+                    room.0 -= value.len();
+                    out.push_str(&value);
+                }
             }
         }
         Ok(out)
     }
+
+    /// Returns the length of what is not inserted.
+    fn written(&self) -> usize {
+        let texts = self.parts.iter().map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Expression(_) => 0,
+        });
+        texts.sum()
+    }
 }
 
 impl Expression {
-    fn render<'s>(&self, scope: &'s dyn Scope) -> Result<Cow<'s, str>, RenderError> {
+    fn render<'s>(&self, scope: &'s dyn Scope, room: usize) -> Result<Cow<'s, str>, RenderError> {
+        let too_long = || RenderError::TooLong { expression: self.to_string() };
         let text = match (scope.get(self.namespace, &self.path), &self.fallback) {
             (Ok(found), Fallback::WhenMissingOrEmpty(default)) => match found.into_text() {
                 text if text.is_empty() => Cow::Owned(default.clone()),
@@ -286,10 +330,14 @@ impl Expression {
                 Cow::Owned(default.clone())
             }
             (Err(missing), Fallback::Required) => {
-                return Err(RenderError { expression: self.to_string(), missing });
+                return Err(RenderError::Missing { expression: self.to_string(), missing });
             }
         };
-        Ok(if self.shell_quoted { Cow::Owned(shell_quote(&text)) } else { text })
+        if text.len() > room {
+            return Err(too_long());
+        }
+        let text = if self.shell_quoted { Cow::Owned(shell_quote(&text)) } else { text };
+        if text.len() > room { Err(too_long()) } else { Ok(text) }
     }
 }
 
@@ -334,14 +382,32 @@ pub struct Missing {
     pub why: Option<String>,
 }
 
-/// A template needs a value that is not there.
+/// A template cannot become a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`${{{expression}}}` has no value{}", explanation(missing))]
-pub struct RenderError {
-    /// The expression without braces.
-    pub expression: String,
-    /// What is known about the absence.
-    pub missing: Missing,
+pub enum RenderError {
+    /// It needs a value that is not there.
+    #[error("`${{{expression}}}` has no value{}", explanation(missing))]
+    Missing {
+        /// The expression without braces.
+        expression: String,
+        /// What is known about the absence.
+        missing: Missing,
+    },
+    /// A value does not fit into it any more.
+    #[error("`${{{expression}}}` does not fit: the text would be longer than {} MiB", LONGEST / MIB)]
+    TooLong {
+        /// The expression without braces.
+        expression: String,
+    },
+}
+
+impl RenderError {
+    /// Returns the expression that has no value, or whose value does not fit, without braces.
+    pub fn expression(&self) -> &str {
+        match self {
+            Self::Missing { expression, .. } | Self::TooLong { expression } => expression,
+        }
+    }
 }
 
 fn explanation(missing: &Missing) -> String {
@@ -355,6 +421,11 @@ fn explanation(missing: &Missing) -> String {
 pub trait Scope {
     /// Looks a value up.
     fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing>;
+
+    /// Tells whether a value is only the end of what it was.
+    fn is_cut(&self, _namespace: Namespace, _path: &[Segment]) -> bool {
+        false
+    }
 }
 
 /// Finds a value below `root`, or says which neighbour of the missing key exists.
@@ -602,6 +673,27 @@ mod tests {
         let scope = Example(json!({"context": {"evil": "${context.a}", "a": "x"}}));
         let template = Template::parse("${context.evil}").unwrap();
         assert_eq!(template.render(&scope).unwrap(), "${context.a}");
+    }
+
+    #[test]
+    fn a_text_grows_to_a_limit_and_no_further() {
+        let scope =
+            Example(json!({"context": {"mib": "x".repeat(1 << 20), "quotes": "'$".repeat(3 << 19), "a": 1}}));
+        let render = |source: &str| Template::parse(source).unwrap().render(&scope);
+        assert_eq!(render(&"${context.mib}".repeat(8)).unwrap().len(), LONGEST);
+        let error = render(&format!("{}${{context.a}}", "${context.mib}".repeat(8))).unwrap_err();
+        assert_eq!(error.to_string(), "`${context.a}` does not fit: the text would be longer than 8 MiB");
+        assert_eq!(render(&"${context.mib}".repeat(100_000)).unwrap_err().expression(), "context.mib");
+        assert!(render("${context.quotes:shell}").is_err(), "quotes count as well");
+        assert!(render(&"x".repeat(LONGEST)).is_ok());
+    }
+
+    #[test]
+    fn texts_that_are_needed_together_share_their_room() {
+        let scope = Example(json!({"context": {"half": "x".repeat(LONGEST / 2)}}));
+        let (mut room, template) = (Room::new(), Template::parse("${context.half}").unwrap());
+        let fits = [(); 3].map(|()| template.render_within(&mut room, &scope).is_ok());
+        assert_eq!(fits, [true, true, false]);
     }
 
     proptest! {

@@ -17,6 +17,68 @@ fn is_printable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t' | '\r')
 }
 
+/// Makes a text fit for a terminal, whoever wrote it: no escape sequences, no control characters but tabs and line ends,
+/// and nothing that turns the direction of reading. A line that a carriage return would write over stays.
+pub fn screen(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let stripped = console::strip_ansi_codes(text);
+    let mut out = String::with_capacity(stripped.len());
+    let mut chars = stripped.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek() != Some(&'\n') => out.push('\n'),
+            c if is_shown(c) => out.push(c),
+            _ => {}
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Does the same to a text that we have drawn, and leaves its colours: what is quoted in it must be fit already.
+pub fn screen_drawn(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (start, _) in text.match_indices("\u{1b}[") {
+        let code = &text[start + 2..];
+        let length = code.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+        if code[length..].starts_with('m') {
+            let end = start + 2 + length + 1;
+            out.push_str(&screen(&text[rest..start]));
+            out.push_str(&text[start..end]);
+            rest = end;
+        }
+    }
+    out.push_str(&screen(&text[rest..]));
+    Cow::Owned(out)
+}
+
+fn is_shown(c: char) -> bool {
+    (!c.is_control() || matches!(c, '\n' | '\t')) && !is_direction(c)
+}
+
+/// Writes what a terminal would obey, in the text of JSON, as JSON escapes it: the value stays the same.
+pub fn screen_json(text: &str) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    let is_odd = |c: char| c != '\n' && !is_shown(c);
+    if !text.contains(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_odd(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Reads JSON out of a text: the text itself, or what stands in its last code fence for it.
 pub fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
@@ -91,11 +153,27 @@ pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, before_last: &st
     }
 }
 
+/// Lists the first names in backticks, and says how many more there are.
+pub fn listed_in_part(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    const SHOWN: usize = 20;
+    let mut names = names.into_iter();
+    let shown: Vec<String> = names.by_ref().take(SHOWN).map(|name| format!("`{}`", name.as_ref())).collect();
+    match names.count() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// Writes bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+/// Tells whether a byte is a digit as [`hex`] writes them.
+pub fn is_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 /// Writes a text for an address: every byte but letters, digits and `-_.~` as `%XX`.
@@ -121,10 +199,29 @@ mod tests {
     }
 
     #[test]
+    fn nothing_on_a_screen_is_obeyed() {
+        for (text, expected) in [
+            ("a\tb\nc", "a\tb\nc"),
+            ("a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}[31md", "abcd"),
+            ("a\u{9b}2Jb\u{7f}\u{8}c", "abc"),
+            ("a\u{1b}Pq\u{1b}", "a"),
+            ("one\r\ntwo\rthree\r", "one\ntwo\nthree\n"),
+            ("a\u{202e}b\u{2066}c", "abc"),
+        ] {
+            assert_eq!(screen(text), expected, "{text:?}");
+            assert_eq!(screen_drawn(&text.replace("\u{1b}[31m", "")), expected, "{text:?}");
+        }
+        assert_eq!(screen_drawn("\u{1b}[1;31ma\u{1b}[0m\u{1b}[2Jb"), "\u{1b}[1;31ma\u{1b}[0mb");
+        assert_eq!(screen_json("{\"a\":\"\u{9b}é\u{202e}\"}\n"), "{\"a\":\"\\u009bé\\u202e\"}\n");
+    }
+
+    #[test]
     fn names_are_listed() {
         let list = |names: &[&str]| listed(names, "or");
         assert_eq!([list(&[]), list(&["a"]), list(&["a", "b"])], ["", "`a`", "`a` or `b`"]);
         assert_eq!(listed(["a", "b", "c"], "and"), "`a`, `b` and `c`");
+        assert_eq!(listed_in_part(["a", "b"]), "`a`, `b`");
+        assert!(listed_in_part(std::iter::repeat_n("a", 2_000)).ends_with(", `a` and 1980 more"));
     }
 
     #[test]

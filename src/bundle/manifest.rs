@@ -1,9 +1,17 @@
-//! What a bundle says about itself.
+//! What a bundle says about itself. Somebody else may have written it, so that every value is of a type that only the
+//! parser makes: an id is an id, a path stays below its directory, and a line is nothing but shown.
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::name::LoopName;
+use crate::base::name::{InstanceName, LoopName, StateName};
+use crate::base::object::ObjectId;
+use crate::base::parsed::parsed;
+use crate::base::relative::{Line, RelativePath};
+use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
+use crate::engine::outcome::Outcome;
+
+use super::names;
 
 /// The version of the format that this program writes. A newer one is refused, an older one is read.
 pub const SCHEMA: u32 = 1;
@@ -14,27 +22,28 @@ pub struct Manifest {
     /// The version of the format.
     pub schema: u32,
     /// What wrote it.
-    pub written_by: String,
+    pub written_by: Line,
     /// When.
     pub written_at: Timestamp,
     /// The loop.
     pub r#loop: LoopName,
     /// The id of the run.
-    pub instance: String,
-    /// The loop file, as seen from the directory of the run.
-    pub file: String,
+    pub instance: InstanceName,
+    /// The loop file, as seen from the directory of the run; absent where it lies outside, so that only the machine of the
+    /// run has it.
+    pub file: Option<RelativePath>,
     /// Digest of the loop file and everything it pulled in.
-    pub definition_sha256: String,
+    pub definition_sha256: Sum,
     /// The repository, as `host/owner/name`, where there is one to name.
-    pub repository: Option<String>,
+    pub repository: Option<Line>,
     /// The job that wrote it, as people can look it up.
-    pub job: Option<String>,
+    pub job: Option<Line>,
     /// How the run ended; absent while it goes on, or when it was killed.
-    pub outcome: Option<String>,
+    pub outcome: Option<Outcome>,
     /// Whether it can go on.
     pub resumable: bool,
     /// Where it stands.
-    pub state: Option<String>,
+    pub state: Option<StateName>,
     /// The pass.
     pub iteration: u32,
     /// The state execution.
@@ -53,39 +62,61 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its name in the bundle.
-    pub name: String,
+    pub name: EntryName,
     /// Its length in bytes.
     pub size: u64,
-    /// Its digest, in hexadecimal digits.
-    pub sha256: String,
+    /// Its digest.
+    pub sha256: Sum,
 }
+
+/// Why a text is not the name of a file in a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no bundle has a file with this name")]
+pub struct EntryError;
+
+parsed!(
+    /// The name of a file in a bundle: one that [`super::pack`] gives, and no other.
+    EntryName, EntryError, |text| {
+        let single = [names::JOURNAL, names::STATE, names::LOG, names::TREE];
+        let below = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
+        let is_ours = single.contains(&text) || below.iter().any(|below| text.starts_with(below));
+        if is_ours && RelativePath::parse(text).is_ok() { Ok(()) } else { Err(EntryError) }
+    }
+);
 
 /// A file that a bundle does not carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Its path in the repository, or in the bundle.
-    pub path: String,
+    pub path: Line,
     /// Why.
-    pub why: String,
+    pub why: Line,
+}
+
+impl LeftOut {
+    /// Says why a file is not carried, whatever it is called.
+    pub fn new(path: &str, why: &str) -> Self {
+        Self { path: Line::of(path), why: Line::of(why) }
+    }
 }
 
 /// A working tree, told by the objects of a git bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedTree {
     /// The commit that a checkout has to be at, to become this tree.
-    pub base: String,
+    pub base: ObjectId,
     /// The commit at which the run left it: the same, unless the loop commits.
-    pub head: String,
+    pub head: ObjectId,
     /// A commit of all files as they were, on top of `head`.
-    pub commit: String,
+    pub commit: ObjectId,
     /// The tree of that commit.
-    pub tree: String,
+    pub tree: ObjectId,
     /// A commit of the index; absent when it held a conflict or a secret.
-    pub index: Option<String>,
+    pub index: Option<ObjectId>,
     /// Whether there is a file with objects: there is none when nothing was changed, and none when it may not be carried.
     pub changed: bool,
     /// Why the changes are not carried, if they are not.
-    pub missing: Option<String>,
+    pub missing: Option<Line>,
 }
 
 /// Names a repository in one way, whatever way leads to it: `host/owner/name`.

@@ -5,7 +5,9 @@
 //! file in it is for people: a run goes on with the one of the checkout, and only if it is the same. [`report`] reads one
 //! report of an earlier run.
 
+mod brought;
 pub mod manifest;
+mod objects;
 pub mod open;
 pub mod pack;
 pub mod place;

@@ -11,11 +11,13 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::base::format::{self, Unfit};
-use crate::base::text::{hex, one_line};
+use crate::base::sum::Sum;
+use crate::base::text::one_line;
 
 use super::manifest::{Entry, Manifest, SCHEMA};
 use super::pack::Hashing;
 use super::report::whole;
+use super::tree::MOST_BYTES as MOST_OBJECTS;
 use super::{EXTENSION, names};
 
 /// What a bundle may take at most.
@@ -35,6 +37,24 @@ impl Default for Limits {
 
 /// The manifest is read into memory.
 const MOST_MANIFEST: u64 = 16 << 20;
+
+/// So is each line of the journal, and, where a part of it tells too little, the whole of it.
+const MOST_LINE: u64 = 64 << 20;
+const MOST_JOURNAL: u64 = 1 << 30;
+
+/// So is a stream, of which 8 MiB are kept at most.
+const MOST_STREAM: u64 = 16 << 20;
+
+/// Returns how long a file may be, for what is done with it.
+fn most(name: &str) -> u64 {
+    match name {
+        names::JOURNAL => MOST_JOURNAL,
+        // The header of the objects takes some lines more.
+        names::TREE => MOST_OBJECTS + (1 << 16),
+        _ if name.starts_with(names::STREAMS) => MOST_STREAM,
+        _ => u64::MAX,
+    }
+}
 
 /// Why a bundle is refused.
 #[derive(Debug, thiserror::Error)]
@@ -176,11 +196,16 @@ impl<R: Read + Seek> Bundle<R> {
         let manifest = manifest(&mut archive)?;
         let mut listed: HashMap<&str, &Entry> = HashMap::new();
         for entry in &manifest.files {
-            if !is_ours(&entry.name) {
-                return Err(OpenError::Foreign(one_line(&entry.name, 200)));
+            let name = entry.name.as_str();
+            if listed.insert(name, entry).is_some() {
+                return Err(OpenError::Damaged(format!("`{}` is listed twice", one_line(name, 200))));
             }
-            if listed.insert(&entry.name, entry).is_some() {
-                return Err(OpenError::Damaged(format!("`{}` is listed twice", one_line(&entry.name, 200))));
+            if entry.size > most(name) {
+                return Err(OpenError::TooLarge(format!(
+                    "`{}` has {} bytes",
+                    one_line(name, 200),
+                    entry.size
+                )));
             }
         }
         let total = manifest.files.iter().fold(0u64, |total, entry| total.saturating_add(entry.size));
@@ -210,7 +235,7 @@ impl<R: Read + Seek> Bundle<R> {
         if let Some(name) = listed.keys().next() {
             return Err(OpenError::Damaged(format!("`{}` is missing", one_line(name, 200))));
         }
-        if !manifest.files.iter().any(|entry| entry.name == names::JOURNAL) {
+        if !manifest.files.iter().any(|entry| entry.name.as_str() == names::JOURNAL) {
             return Err(OpenError::Damaged(format!("`{}` is missing", names::JOURNAL)));
         }
         Ok(Self { archive, manifest })
@@ -219,12 +244,15 @@ impl<R: Read + Seek> Bundle<R> {
     /// Compares every file with its digest, and writes those that a run goes on with below an empty directory.
     pub fn extract(mut self, target: &Path) -> Result<Manifest, OpenError> {
         for entry in &self.manifest.files {
-            let mut file = self.archive.by_name(&entry.name)?;
+            let name = entry.name.as_str();
+            let mut file = self.archive.by_name(name)?;
             let executable = file.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
             let mut digest = Sha256::new();
-            let mut bytes = Tee { reader: (&mut file).take(entry.size + 1), digest: &mut digest };
-            let size = if is_needed(&entry.name) {
-                let path = target.join(&entry.name);
+            let line = (name == names::JOURNAL).then_some(0);
+            let reader = (&mut file).take(entry.size.saturating_add(1));
+            let mut bytes = Tee { reader, digest: &mut digest, line };
+            let size = if is_needed(name) {
+                let path = target.join(name);
                 fs::create_dir_all(path.parent().unwrap_or(target))?;
                 let mut file = fs::File::create_new(&path)?;
                 let size = io::copy(&mut bytes, &mut file).map_err(ZipError::Io)?;
@@ -236,8 +264,8 @@ impl<R: Read + Seek> Bundle<R> {
             } else {
                 io::copy(&mut bytes, &mut io::sink()).map_err(ZipError::Io)?
             };
-            if size != entry.size || hex(&digest.finalize()) != entry.sha256 {
-                let name = one_line(&entry.name, 200);
+            if size != entry.size || Sum::end(digest) != entry.sha256 {
+                let name = one_line(name, 200);
                 return Err(OpenError::Damaged(format!("`{name}` is not what the manifest says")));
             }
         }
@@ -246,11 +274,11 @@ impl<R: Read + Seek> Bundle<R> {
 
     /// Compares one file of at most so many bytes with its digest, and returns it; nothing where there is none.
     pub fn read(mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
-        let Some(entry) = self.manifest.files.iter().find(|entry| entry.name == name) else {
+        let Some(entry) = self.manifest.files.iter().find(|entry| entry.name.as_str() == name) else {
             return Ok(None);
         };
         let bytes = whole(self.archive.by_name(name)?, name, most)?;
-        if bytes.len() as u64 != entry.size || hex(&Sha256::digest(&bytes)) != entry.sha256 {
+        if bytes.len() as u64 != entry.size || Sum::of(&bytes) != entry.sha256 {
             let name = one_line(name, 200);
             return Err(OpenError::Damaged(format!("`{name}` is not what the manifest says")));
         }
@@ -262,12 +290,22 @@ impl<R: Read + Seek> Bundle<R> {
 struct Tee<'d, R> {
     reader: R,
     digest: &'d mut Sha256,
+    /// The length of the line so far, where lines are bounded.
+    line: Option<u64>,
 }
 
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         io::Write::write_all(&mut Hashing(self.digest), &buffer[..read])?;
+        if let Some(line) = &mut self.line {
+            let rest = buffer[..read].iter().rposition(|byte| *byte == b'\n');
+            *line = rest.map_or(*line + read as u64, |at| (read - at - 1) as u64);
+            if *line > MOST_LINE {
+                let why = format!("a line of the journal is longer than {} MiB", MOST_LINE >> 20);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+        }
         Ok(read)
     }
 }
@@ -275,24 +313,16 @@ impl<R: Read> Read for Tee<'_, R> {
 fn manifest<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<Manifest, OpenError> {
     let mut bytes = Vec::new();
     archive.by_name(names::MANIFEST)?.take(MOST_MANIFEST).read_to_end(&mut bytes).map_err(ZipError::Io)?;
-    let not_read = |error: serde_json::Error| OpenError::Damaged(format!("{}: {error}", names::MANIFEST));
+    // What is wrong may be quoted.
+    let not_read = |error: serde_json::Error| {
+        OpenError::Damaged(format!("{}: {}", names::MANIFEST, one_line(&error.to_string(), 300)))
+    };
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(not_read)?;
     match format::check(&value, SCHEMA) {
         Ok(()) => serde_json::from_value(value).map_err(not_read),
         Err(Unfit::Newer(found)) => Err(OpenError::Newer { found }),
         Err(Unfit::Unknown) => Err(OpenError::Damaged(format!("{}: it has no `schema`", names::MANIFEST))),
     }
-}
-
-/// Tells whether a name is one that [`super::pack`] gives, and leads nowhere else.
-fn is_ours(name: &str) -> bool {
-    let single = [names::JOURNAL, names::STATE, names::LOG, names::TREE];
-    let below = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
-    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
-    single.contains(&name)
-        || below
-            .iter()
-            .any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| rest.split('/').all(is_plain)))
 }
 
 /// Tells whether a run goes on with this file. The rest is for people.
@@ -327,11 +357,11 @@ mod tests {
         .to_vec();
         let listed: Vec<Value> = files
             .iter()
-            .map(|(name, text, _)| json!({"name": name, "size": text.len(), "sha256": hex(&Sha256::digest(text))}))
+            .map(|(name, text, _)| json!({"name": name, "size": text.len(), "sha256": Sum::of(text)}))
             .collect();
         let manifest = json!({
             "schema": SCHEMA, "written_by": "ll-loop", "written_at": "2026-01-01T00:00:00.000Z", "loop": "main",
-            "instance": "main-20260101T000000-abcdef", "file": ".loops/main.yaml", "definition_sha256": "",
+            "instance": "main-20260101T000000-abcdef", "file": ".loops/main.yaml", "definition_sha256": "0".repeat(64),
             "repository": null, "job": null, "outcome": null, "resumable": true, "state": null, "iteration": 1,
             "step": 1, "last_seq": 1, "tree": null, "left_out": [], "files": listed,
         });
@@ -357,7 +387,7 @@ mod tests {
 
         /// Adds a file as the manifest has to name it.
         fn add(&mut self, name: &str, text: &str) {
-            let entry = json!({"name": name, "size": text.len(), "sha256": hex(&Sha256::digest(text))});
+            let entry = json!({"name": name, "size": text.len(), "sha256": Sum::of(text.as_bytes())});
             self.manifest["files"].as_array_mut().unwrap().push(entry);
             self.files.push((name.to_owned(), text.as_bytes().to_vec(), 0o100_644));
         }
@@ -415,7 +445,10 @@ mod tests {
         refuses(|made| made.files[0].1.push(b'\n'), "`events.jsonl` has 4 bytes, and had 3");
         refuses(|made| drop(made.files.remove(1)), "`output.log` is missing");
         refuses(|made| made.files.push(("extra".to_owned(), vec![], 0o100_644)), "no bundle has: `extra`");
-        refuses(|made| made.manifest["files"][1]["sha256"] = json!("00"), "`output.log` is not what");
+        refuses(
+            |made| made.manifest["files"][1]["sha256"] = json!("0".repeat(64)),
+            "`output.log` is not what",
+        );
         // Also what nobody needs has to be what it was.
         refuses(|made| made.files[3].1 = b"<y/>".to_vec(), "`report/junit.xml` is not what");
         refuses(
@@ -446,13 +479,18 @@ mod tests {
             "run-dir/./x",
             "run-dir\\..\\x",
             "run-dir/a\\..\\b",
+            "run-dir/a\nb",
+            "run-dir/\u{1b}[2J",
+            "run-dir/.git/config",
+            "run-dir/x/.GIT/hooks/post-checkout",
+            "report/.g\u{200c}it/config",
             "streams/../../x",
             "x",
             "events.jsonl/x",
             "EVENTS.JSONL",
             ".git/hooks/x",
         ] {
-            refuses(|made| made.add(name, "x"), "it has a file that no bundle has");
+            refuses(|made| made.add(name, "x"), "no bundle has a file with this name");
         }
     }
 
@@ -473,6 +511,58 @@ mod tests {
         refuses(|made| (0..9).for_each(|n| made.add(&format!("run-dir/{n}"), "")), "it has 14 files");
         // A length that is a lie.
         refuses(|made| made.manifest["files"][0]["size"] = json!(u64::MAX), "it is too large");
+    }
+
+    #[test]
+    fn every_value_of_a_manifest_is_of_its_type() {
+        let tree = |key: &'static str, value: Value| {
+            move |made: &mut Made| {
+                let id = "0".repeat(40);
+                made.manifest["tree"] = json!({"base": id, "head": id, "commit": id, "tree": id, "index": null, "changed": true, "missing": null});
+                made.manifest["tree"][key] = value;
+            }
+        };
+        for key in ["base", "head", "commit", "tree", "index"] {
+            for value in
+                ["--output=x", "HEAD", "", "-", "0".repeat(41).as_str(), "../x", "A".repeat(40).as_str()]
+            {
+                refuses(tree(key, json!(value)), "this is not the id of a git object");
+            }
+            refuses(tree(key, json!(7)), "invalid type");
+        }
+        let own = |key: &'static str, value: Value| move |made: &mut Made| made.manifest[key] = value;
+        for value in ["", "../x", "main", "a/b-20260101T000000-abcdef", ".x-20260101T000000-abcdef"] {
+            refuses(own("instance", json!(value)), "this is not the id of a run");
+        }
+        for value in ["/etc/passwd", "../x.yaml", ".loops/../../x", ".git/config", "a\u{0}b", "a\u{1b}b", ""]
+        {
+            refuses(own("file", json!(value)), "a path");
+        }
+        refuses(own("definition_sha256", json!("x")), "this is not a SHA-256 digest");
+        refuses(own("outcome", json!("\u{1b}[2Jfine")), "unknown variant");
+        refuses(own("state", json!("a\nb")), "a state name cannot contain");
+        refuses(own("job", json!("a\u{1b}]0;b")), "this is not one line");
+        refuses(own("left_out", json!([{"path": "a\nb", "why": "x"}])), "this is not one line");
+        refuses(own("written_at", json!("yesterday")), "manifest.json");
+        refuses(own("last_seq", json!(-1)), "manifest.json");
+        refuses(own("last_seq", json!(1e300)), "manifest.json");
+        refuses(own("iteration", json!(u64::MAX)), "manifest.json");
+    }
+
+    #[test]
+    fn a_line_of_the_journal_is_bounded_before_it_is_read() {
+        let mut digest = Sha256::new();
+        let mut read = |lines: u64, length: u64| {
+            let line = io::repeat(b'x').take(length).chain(Cursor::new(b"\n"));
+            let again = io::repeat(b'x').take(length * (lines - 1)).chain(Cursor::new(b"\n"));
+            io::copy(
+                &mut Tee { reader: line.chain(again), digest: &mut digest, line: Some(0) },
+                &mut io::sink(),
+            )
+        };
+        assert_eq!(read(2, 10).unwrap(), 22);
+        let error = read(3, MOST_LINE / 2 + 1).unwrap_err().to_string();
+        assert_eq!(error, "a line of the journal is longer than 64 MiB");
     }
 
     #[test]

@@ -10,14 +10,17 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use crate::base::name::{InstanceName, StateName};
 use crate::base::redact::Redactor;
-use crate::base::text::hex;
+use crate::base::relative::{Line, RelativePath};
+use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
-use crate::engine::outcome::Outcome;
+use crate::engine::event::LoopComplete;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::journal::streams::Named;
 
-use super::manifest::{Entry, LeftOut, Manifest, SCHEMA, SavedTree};
+use super::manifest::{Entry, EntryName, LeftOut, Manifest, SCHEMA, SavedTree};
 use super::names;
 use super::tree::{self, Wanted};
 
@@ -73,19 +76,40 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError>
     let (tree, mut left_out) = match tree::keep(&contents.tree, &objects) {
         Ok(Some(kept)) => (Some(kept.saved), kept.left_out),
         Ok(None) => (None, Vec::new()),
-        Err(why) => (None, vec![LeftOut { path: ".".to_owned(), why: format!("the working tree: {why}") }]),
+        Err(why) => (None, vec![LeftOut::new(".", &format!("the working tree: {why}"))]),
     };
-    let tree_missing = tree.as_ref().and_then(|tree| tree.missing.clone());
+    let tree_missing = tree.as_ref().and_then(|tree| tree.missing.as_ref().map(ToString::to_string));
     let mut sources = sources(contents)?;
     if tree.as_ref().is_some_and(|tree| tree.changed) {
         sources.push(Source { name: names::TREE.to_owned(), path: objects, foreign: false });
     }
     sources.extend(loops(contents, scratch.path())?);
     let mut kept = Vec::new();
+    let mut named = Named::in_journal(&contents.files.journal()).ok();
     for source in sources {
-        match source.check(contents.tree.redactor)? {
-            Some(why) => left_out.push(LeftOut { path: source.name, why }),
-            None => kept.push((digest(&source)?, source)),
+        let stream = named.as_mut().zip(source.name.strip_prefix(names::STREAMS));
+        if stream.as_ref().is_some_and(|(named, name)| !named.has(name)) {
+            continue;
+        }
+        let Ok(name) = EntryName::parse(&source.name) else {
+            left_out.push(LeftOut::new(&source.name, "no bundle carries a file with such a name"));
+            continue;
+        };
+        if let Some(why) = source.check(contents.tree.redactor)? {
+            left_out.push(LeftOut::new(&source.name, why));
+            continue;
+        }
+        let entry = digest(name, &source)?;
+        // What was changed is not given to another machine as what the run wrote.
+        match stream.and_then(|(named, name)| named.take(name, entry.size, Some(entry.sha256))) {
+            Some(why) => left_out.push(LeftOut::new(&source.name, &why)),
+            None => kept.push((entry, source)),
+        }
+    }
+    for name in named.into_iter().flat_map(Named::left) {
+        let gone = LeftOut::new(&format!("{}{name}", names::STREAMS), "it is gone");
+        if !left_out.iter().any(|left| left.path == gone.path) {
+            left_out.push(gone);
         }
     }
     let manifest = manifest(contents, tree, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
@@ -106,13 +130,13 @@ struct Source {
 
 impl Source {
     /// Says why it cannot go along.
-    fn check(&self, redactor: &Redactor) -> io::Result<Option<String>> {
+    fn check(&self, redactor: &Redactor) -> io::Result<Option<&'static str>> {
         let is_file = fs::symlink_metadata(&self.path)?.is_file();
         if !is_file {
-            return Ok(Some("it is no file".to_owned()));
+            return Ok(Some("it is no file"));
         }
         let held = self.foreign && !redactor.is_empty() && tree::holds_secret(redactor, &self.path)?;
-        Ok(held.then(|| "it holds a secret".to_owned()))
+        Ok(held.then_some("it holds a secret"))
     }
 }
 
@@ -177,11 +201,11 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
     Ok(())
 }
 
-fn digest(source: &Source) -> io::Result<Entry> {
+fn digest(name: EntryName, source: &Source) -> io::Result<Entry> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(&source.path)?);
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
-    Ok(Entry { name: source.name.clone(), size, sha256: hex(&digest.finalize()) })
+    Ok(Entry { name, size, sha256: Sum::end(digest) })
 }
 
 /// Feeds a digest.
@@ -208,21 +232,21 @@ fn manifest(
     let (Some((_, start)), Some((_, last_seq))) = (ends.start, ends.last) else {
         return Err(PackError::NotBegun);
     };
-    let outcome = ends.complete.map(|complete| complete.outcome);
+    let outcome = ends.complete.as_ref().map(|complete| complete.outcome);
     let (iteration, step) = ends.place.as_ref().map_or((0, 0), |place| (place.iteration, place.step));
     Ok(Manifest {
         schema: SCHEMA,
-        written_by: concat!("ll-loop ", env!("CARGO_PKG_VERSION")).to_owned(),
+        written_by: Line::of(concat!("ll-loop ", env!("CARGO_PKG_VERSION"))),
         written_at: contents.now,
         r#loop: start.r#loop,
-        instance: contents.files.instance().to_owned(),
-        file: start.source.file,
-        definition_sha256: start.definition_sha256,
-        repository: contents.repository.clone(),
-        job: contents.job.clone(),
-        outcome: outcome.map(|outcome| outcome.word().to_owned()),
-        resumable: outcome.is_none_or(Outcome::is_resumable),
-        state: ends.place.map(|place| place.state),
+        instance: InstanceName::parse(contents.files.instance()).map_err(io::Error::other)?,
+        file: RelativePath::parse(&start.source.file).ok(),
+        definition_sha256: Sum::parse(&start.definition_sha256).map_err(io::Error::other)?,
+        repository: contents.repository.as_deref().map(Line::of),
+        job: contents.job.as_deref().map(Line::of),
+        outcome,
+        resumable: ends.complete.as_ref().is_none_or(LoopComplete::is_resumable),
+        state: ends.place.and_then(|place| StateName::parse(&place.state).ok()),
         iteration,
         step,
         last_seq,

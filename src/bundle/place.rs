@@ -24,9 +24,27 @@ pub enum Standing {
     Apart,
 }
 
-/// Compares the run in `unpacked` with the one that is here.
-pub fn compare(unpacked: &Path, files: &RunFiles) -> io::Result<Standing> {
-    let (incoming, here) = (unpacked.join(names::JOURNAL), files.journal());
+/// Names what was unpacked as the files of a run are named, so that it can be looked at as one.
+pub fn arrange(unpacked: &Path, files: &RunFiles) -> io::Result<RunFiles> {
+    let incoming = files.clone().archived_in(unpacked);
+    let moves = [
+        (names::STREAMS, incoming.streams()),
+        (names::RUN_DIR, incoming.scratch()),
+        (names::LOG, incoming.log()),
+        (names::JOURNAL, incoming.journal()),
+    ];
+    for (name, to) in moves {
+        let from = unpacked.join(name);
+        if from.exists() {
+            fs::rename(from, to)?;
+        }
+    }
+    Ok(incoming)
+}
+
+/// Compares a run that comes in with the one that is here.
+pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<Standing> {
+    let (incoming, here) = (incoming.journal(), files.journal());
     if !here.exists() {
         return Ok(Standing::Ahead);
     }
@@ -58,16 +76,15 @@ fn begin_alike(one: &Path, other: &Path, length: u64) -> io::Result<bool> {
 }
 
 /// Moves the files of a run to their places. The journal goes last: before it is here, the run is not here.
-pub fn place(unpacked: &Path, files: &RunFiles) -> io::Result<()> {
+pub fn place(incoming: &RunFiles, files: &RunFiles) -> io::Result<()> {
     files.make_directory()?;
     let moves = [
-        (names::STREAMS, files.streams()),
-        (names::RUN_DIR, files.scratch()),
-        (names::LOG, files.log()),
-        (names::JOURNAL, files.journal()),
+        (incoming.streams(), files.streams()),
+        (incoming.scratch(), files.scratch()),
+        (incoming.log(), files.log()),
+        (incoming.journal(), files.journal()),
     ];
-    for (name, to) in moves {
-        let from = unpacked.join(name);
+    for (from, to) in moves {
         if from.exists() {
             if to.is_dir() {
                 fs::remove_dir_all(&to)?;

@@ -1,5 +1,6 @@
 //! One report of an earlier run, wherever that was kept: as a file, in a report directory, a bundle or an artifact.
 
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
@@ -25,21 +26,25 @@ pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenE
     if metadata.is_dir() {
         let file = path.join(name);
         return if file.is_file() {
-            whole(fs::File::open(file)?, name, most).map(Some)
+            whole(opened(&file)?, name, most).map(Some)
         } else {
             of_bundle(path, name, most)
         };
     }
     let mut start = Vec::new();
-    fs::File::open(path)?.take(ZIP.len() as u64).read_to_end(&mut start)?;
+    opened(path)?.take(ZIP.len() as u64).read_to_end(&mut start)?;
     if start != ZIP {
-        return whole(fs::File::open(path)?, name, most).map(Some);
+        return whole(opened(path)?, name, most).map(Some);
     }
     let mut archive = archive(path)?;
     match of_artifact(&mut archive, name, most)? {
         Some(bytes) => Ok(Some(bytes)),
         None => of_bundle(path, name, most),
     }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    Ok(crate::files::read::open(path)?)
 }
 
 /// Reads it from the bundle that is meant, where there is one.

@@ -9,11 +9,15 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::TempDir;
 
+use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
-use crate::process::git::Git;
+use crate::base::relative::Line;
+use crate::process::git::{Call, Git};
 
 use super::EXTENSION;
+use super::brought::{self, Change, Protected, unfit};
 use super::manifest::{LeftOut, SavedTree};
+use super::objects;
 
 /// The longest file of objects that is carried.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -23,11 +27,13 @@ pub struct Wanted<'w> {
     /// Git, in the directory of the run.
     pub git: Git,
     /// The commit at which the run began, where it is known; otherwise the one it stands at counts.
-    pub base: Option<String>,
+    pub base: Option<ObjectId>,
     /// Absolute paths below which untracked files are part of the work.
     pub scope: &'w [PathBuf],
     /// Absolute paths of our own files, which are not.
     pub ours: &'w [PathBuf],
+    /// The files of the loop, which come from every checkout itself.
+    pub definition: &'w [PathBuf],
     /// What may not leave the machine.
     pub redactor: &'w Redactor,
 }
@@ -44,11 +50,19 @@ pub struct Kept {
 /// Keeps a working tree: its objects go into the file `target`, when there are any. Returns nothing where there is no
 /// repository, or none with a commit.
 pub fn keep(wanted: &Wanted<'_>, target: &Path) -> Result<Option<Kept>, String> {
-    let Ok(top) = wanted.git.line(&["rev-parse", "--show-toplevel"]) else { return Ok(None) };
+    let Ok(top) = wanted.git.line(&top_level()) else { return Ok(None) };
     let git = wanted.git.at(Path::new(&top));
-    let Ok(head) = git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else { return Ok(None) };
+    let Ok(head) = git.id(&head_commit()) else { return Ok(None) };
     let keeper = Keeper::new(wanted, &git, PathBuf::from(top), head)?;
     keeper.keep(target).map(Some)
+}
+
+fn top_level() -> Call {
+    Call::new("rev-parse").with(&["--show-toplevel"])
+}
+
+fn head_commit() -> Call {
+    Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
 
 struct Keeper<'w> {
@@ -56,16 +70,20 @@ struct Keeper<'w> {
     /// With an index and objects of our own.
     git: Git,
     top: PathBuf,
-    base: String,
-    head: String,
+    base: ObjectId,
+    head: ObjectId,
+    protected: Protected,
     /// Holds the index and the objects.
     _place: TempDir,
     left_out: Vec<LeftOut>,
 }
 
 impl<'w> Keeper<'w> {
-    fn new(wanted: &'w Wanted<'w>, git: &Git, top: PathBuf, head: String) -> Result<Self, String> {
-        let inside = |name: &str| git.line(&["rev-parse", "--git-path", name]).map(|path| top.join(path));
+    fn new(wanted: &'w Wanted<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, String> {
+        let inside = |name: &'static str| {
+            let path = Call::new("rev-parse").with(&["--git-path", name]);
+            git.line(&path).map(|path| top.join(path))
+        };
         let (objects, index) = (inside("objects")?, inside("index")?);
         let place = TempDir::with_prefix("ll-tree-").map_err(|error| error.to_string())?;
         let own = |name: &str| place.path().join(name);
@@ -73,46 +91,56 @@ impl<'w> Keeper<'w> {
         if index.exists() {
             fs::copy(index, own("index")).map_err(|error| error.to_string())?;
         }
-        let known = |commit: &String| git.line(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_ok();
+        let known = |commit: &ObjectId| {
+            git.line(&Call::new("cat-file").with(&["-e"]).ids("", commit, "^{commit}")).is_ok()
+        };
+        let protected = Protected::new(&top, wanted.definition);
         let base = wanted.base.clone().filter(known).unwrap_or_else(|| head.clone());
         let git = git
             .with("GIT_INDEX_FILE", own("index"))
             .with("GIT_OBJECT_DIRECTORY", own("objects"))
             .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
-        Ok(Self { wanted, git, top, base, head, _place: place, left_out: Vec::new() })
+        Ok(Self { wanted, git, top, base, head, protected, _place: place, left_out: Vec::new() })
     }
 
     fn keep(mut self, target: &Path) -> Result<Kept, String> {
+        let write_tree = Call::new("write-tree");
         // Fails while a merge is not finished; the files themselves are kept all the same.
-        let index = self.git.line(&["write-tree"]).ok();
-        self.git.line(&["add", "--update", "--", ":/"])?;
+        let index = self.git.id(&write_tree).ok();
+        self.git.line(&Call::new("add").with(&["--update"]).path(":/"))?;
         self.add_untracked()?;
         self.take_out_secrets()?;
-        let tree = self.git.line(&["write-tree"])?;
+        let found = unfit(&self.git, &self.head, &self.git.id(&write_tree)?, &self.protected)?;
+        self.take_out(found.into_iter().map(|unfit| (unfit.change, unfit.why)))?;
+        let tree = self.git.id(&write_tree)?;
         let commit = self.commit(&tree)?;
         let mut index = index.map(|index| self.commit(&index)).transpose()?;
         let mut missing = None;
-        if !self.wanted.redactor.is_empty() {
-            if let Some(staged) = &index
-                && self.holds_secret(&[staged, "--not", &self.head])?
-            {
-                index = None;
-            }
-            if self.holds_secret(&[&self.head, "--not", &self.base])? {
-                missing = Some("a commit of the run holds a secret".to_owned());
-            }
+        if let Some(staged) = &index
+            && (self.holds_secret(&[(staged, &self.head)])?
+                || !unfit(&self.git, &self.head, staged, &self.protected)?.is_empty())
+        {
+            index = None;
         }
-        let is_base = |tree: &str| self.tree_of(&self.base).is_ok_and(|base| base == tree);
-        let staged = index.as_deref().map(|index| self.tree_of(index)).transpose()?;
+        if self.holds_secret(&[(&self.head, &self.base)])? {
+            missing = Some(Line::of("a commit of the run holds a secret"));
+        } else if self.head != self.base
+            && let Some(found) = unfit(&self.git, &self.base, &self.head, &self.protected)?.first()
+        {
+            let (path, why) = (found.change.shown(), found.why);
+            missing = Some(Line::of(&format!("a commit of the run changes `{path}`: {why}")));
+        }
+        let is_base = |tree: &ObjectId| self.tree_of(&self.base).is_ok_and(|base| base == *tree);
+        let staged = index.as_ref().map(|index| self.tree_of(index)).transpose()?;
         let changed =
             self.head != self.base || !is_base(&tree) || !staged.is_none_or(|staged| is_base(&staged));
         if changed && missing.is_none() {
-            let size = self.write(&commit, index.as_deref(), target)?;
+            let size = self.write(&commit, index.as_ref(), target)?;
             if size > MOST_BYTES {
                 fs::remove_file(target).map_err(|error| error.to_string())?;
                 let (size, most) = (size >> 20, MOST_BYTES >> 20);
-                missing =
-                    Some(format!("the changes take {size} MiB, and {most} MiB is the most that is carried"));
+                let why = format!("the changes take {size} MiB, and {most} MiB is the most that is carried");
+                missing = Some(Line::of(&why));
             }
         }
         let Self { base, head, left_out, .. } = self;
@@ -122,26 +150,25 @@ impl<'w> Keeper<'w> {
 
     /// Adds the untracked files of the scope.
     fn add_untracked(&mut self) -> Result<(), String> {
-        let mut list = ["ls-files", "--others", "--exclude-standard", "-z", "--"].map(str::to_owned).to_vec();
         let scope: Vec<_> = self.wanted.scope.iter().filter_map(|path| self.pathspec("", path)).collect();
         if scope.is_empty() {
             return Ok(());
         }
-        list.extend(scope);
-        list.push(format!(":(top,exclude,glob)**/*.{EXTENSION}"));
-        list.extend(self.wanted.ours.iter().filter_map(|path| self.pathspec(",exclude", path)));
-        let list: Vec<&str> = list.iter().map(String::as_str).collect();
+        let ours: Vec<_> =
+            self.wanted.ours.iter().filter_map(|path| self.pathspec(",exclude", path)).collect();
+        let list = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope);
+        let list = list.path(format!(":(top,exclude,glob)**/*.{EXTENSION}")).paths(ours);
         let mut added = Vec::new();
         for path in self.git.bytes(&list, &[])?.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             if path.ends_with(b"/") {
-                let path = String::from_utf8_lossy(path).into_owned();
-                self.left_out.push(LeftOut { path, why: "it is a repository of its own".to_owned() });
+                let path = String::from_utf8_lossy(path);
+                self.left_out.push(LeftOut::new(&path, "it is a repository of its own"));
             } else {
                 added.extend_from_slice(path);
                 added.push(0);
             }
         }
-        self.git.bytes(&["update-index", "--add", "-z", "--stdin"], &added).map(drop)
+        self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added).map(drop)
     }
 
     /// Names a path for git; nothing when it is outside of the tree.
@@ -156,66 +183,76 @@ impl<'w> Keeper<'w> {
         if self.wanted.redactor.is_empty() {
             return Ok(());
         }
-        let changed = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", &self.head];
-        for path in self.git.bytes(&changed, &[])?.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
-            let path = String::from_utf8_lossy(path).into_owned();
-            let file = self.top.join(&path);
+        let list = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        let mut held = Vec::new();
+        for change in brought::changes(&self.git.bytes(&list.id(&self.head), &[])?)? {
+            let file = change.below(&self.top);
             let is_file = file.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-            let held =
-                is_file && holds_secret(self.wanted.redactor, &file).map_err(|error| error.to_string())?;
-            if held {
-                self.git.line(&["--literal-pathspecs", "reset", "--quiet", &self.head, "--", &path])?;
-                self.left_out.push(LeftOut { path, why: SECRET.to_owned() });
+            if is_file && holds_secret(self.wanted.redactor, &file).map_err(|error| error.to_string())? {
+                held.push((change, SECRET));
             }
         }
-        Ok(())
+        self.take_out(held)
     }
 
-    /// Looks for a secret in everything that some commits have and others have not.
-    fn holds_secret(&self, commits: &[&str]) -> Result<bool, String> {
-        let arguments = [&["rev-list", "--objects", "--no-object-names"], commits].concat();
-        let objects = self.git.bytes(&arguments, &[])?;
-        if objects.is_empty() {
+    /// Takes changes back in our own index.
+    fn take_out(&mut self, changes: impl IntoIterator<Item = (Change, &'static str)>) -> Result<(), String> {
+        let mut lines = Vec::new();
+        for (change, why) in changes {
+            lines.extend(change.taken_back());
+            self.left_out.push(LeftOut::new(&change.shown(), why));
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines).map(drop)
+    }
+
+    /// Looks for a secret in everything that one commit has and another has not.
+    fn holds_secret(&self, commits: &[(&ObjectId, &ObjectId)]) -> Result<bool, String> {
+        if self.wanted.redactor.is_empty() {
             return Ok(false);
         }
-        let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-        let file = found.reopen().map_err(|error| error.to_string())?;
-        self.git.into_file(&["cat-file", "--batch"], &objects, file)?;
-        holds_secret(self.wanted.redactor, found.path()).map_err(|error| error.to_string())
+        for (commit, without) in commits {
+            let list = Call::new("rev-list").with(&["--objects", "--no-object-names"]);
+            let objects = self.git.bytes(&list.id(commit).ids("^", without, ""), &[])?;
+            if objects.is_empty() {
+                continue;
+            }
+            let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+            let file = found.reopen().map_err(|error| error.to_string())?;
+            self.git.into_file(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
+            if holds_secret(self.wanted.redactor, found.path()).map_err(|error| error.to_string())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes a commit that depends on nothing but the tree and its parent.
-    fn commit(&self, tree: &str) -> Result<String, String> {
-        let mut git = self.git.clone();
-        for who in ["AUTHOR", "COMMITTER"] {
-            for (what, value) in [("NAME", "ll-loop"), ("EMAIL", "ll-loop@localhost"), ("DATE", "@0 +0000")] {
-                git = git.with(&format!("GIT_{who}_{what}"), value);
-            }
-        }
-        git.line(&["commit-tree", "-p", &self.head, "-m", "The working tree of a run", tree])
+    fn commit(&self, tree: &ObjectId) -> Result<ObjectId, String> {
+        let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "ll-loop"));
+        let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "ll-loop@localhost"));
+        let when = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"].map(|name| (name, "@0 +0000"));
+        let all = who.into_iter().chain(address).chain(when);
+        let git = all.fold(self.git.clone(), |git, (name, value)| git.with(name, value));
+        let commit = Call::new("commit-tree").option_id("-p", &self.head);
+        git.id(&commit.with(&["-m", "The working tree of a run"]).id(tree))
     }
 
-    fn tree_of(&self, commit: &str) -> Result<String, String> {
-        self.git.line(&["rev-parse", &format!("{commit}^{{tree}}")])
+    fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, String> {
+        self.git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))
     }
 
     /// Writes a git bundle: a header, and a pack of what a checkout of the base does not have.
-    fn write(&self, commit: &str, index: Option<&str>, target: &Path) -> Result<u64, String> {
-        let format = self.git.line(&["rev-parse", "--show-object-format"])?;
-        let version = match format.as_str() {
-            "sha1" => "# v2 git bundle".to_owned(),
-            format => format!("# v3 git bundle\n@object-format={format}"),
-        };
-        let index_ref = index.map(|index| format!("{index} refs/ll-loop/index\n")).unwrap_or_default();
-        let base = &self.base;
-        let header =
-            format!("{version}\n-{base} where the run began\n{commit} refs/ll-loop/tree\n{index_ref}\n");
+    fn write(&self, commit: &ObjectId, index: Option<&ObjectId>, target: &Path) -> Result<u64, String> {
         let io = |error: std::io::Error| error.to_string();
         let mut file = std::fs::File::create(target).map_err(io)?;
-        file.write_all(header.as_bytes()).map_err(io)?;
-        let tips: Vec<&str> = [commit].into_iter().chain(index).collect();
-        let tips = format!("{}\n^{}\n", tips.join("\n"), self.base);
-        let pack = ["pack-objects", "--revs", "--thin", "--delta-base-offset", "--stdout", "-q"];
+        file.write_all(objects::header(&self.base, commit, index).as_bytes()).map_err(io)?;
+        let tips = std::iter::once(commit).chain(index).map(|tip| format!("{tip}\n"));
+        let tips = tips.chain([format!("^{}\n", self.base)]).collect::<String>();
+        let pack =
+            Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
         self.git.into_file(&pack, tips.as_bytes(), file)?;
         Ok(fs::metadata(target).map_err(io)?.len())
     }
@@ -252,63 +289,83 @@ pub enum RestoreError {
     #[error("the run began at commit {base}, and the checkout is at {found}")]
     Elsewhere {
         /// Where it has to be.
-        base: String,
+        base: ObjectId,
         /// Where it is.
-        found: String,
+        found: ObjectId,
     },
     /// The changes are not in the bundle.
     #[error("the bundle does not carry what the run changed: {0}")]
-    Missing(String),
+    Missing(Line),
     /// Something in the checkout would be lost.
     #[error("the checkout has changes of its own: {0}")]
     Dirty(String),
+    /// It would bring what comes from a checkout alone.
+    #[error("the bundle brings what it may not: {0}")]
+    Unfit(String),
     /// Git does not take the objects.
     #[error("what the run changed cannot be read: {0}")]
     Damaged(String),
 }
 
 /// Tells whether a checkout can become what it was when the run was left, as far as that shows without a look at its
-/// files. Nothing is changed.
-pub fn check(git: &Git, saved: &SavedTree) -> Result<(), RestoreError> {
-    place(git, saved).map(drop)
+/// files. Nothing is changed. `definition` are the files of the loop, which no bundle brings.
+pub fn check(
+    git: &Git,
+    saved: &SavedTree,
+    objects: Option<&Path>,
+    definition: &[PathBuf],
+) -> Result<(), RestoreError> {
+    let (git, top, _) = place(git, saved)?;
+    match objects {
+        Some(path) if saved.changed => {
+            let protected = Protected::new(&top, definition);
+            objects::check((&git, &top), saved, path, &protected).map_err(|refused| match refused {
+                objects::Refused::Damaged(why) => RestoreError::Damaged(why),
+                objects::Refused::Unfit(why) => RestoreError::Unfit(why),
+            })
+        }
+        None if !saved.changed => Ok(()),
+        Some(_) | None => Err(RestoreError::Damaged("its objects are not those that it names".to_owned())),
+    }
 }
 
-/// Returns git at the top of the checkout, and the commit that it is at.
-fn place(git: &Git, saved: &SavedTree) -> Result<(Git, String), RestoreError> {
-    let top = git.line(&["rev-parse", "--show-toplevel"]).map_err(|_| RestoreError::NoRepository)?;
+/// Returns git at the top of the checkout, the top, and the commit that it is at.
+fn place(git: &Git, saved: &SavedTree) -> Result<(Git, PathBuf, ObjectId), RestoreError> {
+    let top = git.line(&top_level()).map_err(|_| RestoreError::NoRepository)?;
     let git = git.at(Path::new(&top));
-    let head = git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
-    let head = head.map_err(|_| RestoreError::NoRepository)?;
+    let head = git.id(&head_commit()).map_err(|_| RestoreError::NoRepository)?;
     if head != saved.base && head != saved.head {
         return Err(RestoreError::Elsewhere { base: saved.base.clone(), found: head });
     }
     match &saved.missing {
         Some(missing) => Err(RestoreError::Missing(missing.clone())),
-        None => Ok((git, head)),
+        None => Ok((git, top.into(), head)),
     }
 }
 
-/// Makes a checkout what it was when the run was left. Nothing that is only in the checkout is overwritten.
+/// Makes a checkout what it was when the run was left. Nothing that is only in the checkout is overwritten. The tree has
+/// to have been checked.
 pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(), RestoreError> {
-    let (git, head) = &place(git, saved)?;
+    let (git, top, head) = &place(git, saved)?;
     let Some(objects) = objects else { return Ok(()) };
-    let unbundle = ["-c", "transfer.fsckObjects=true", "bundle", "unbundle", &objects.to_string_lossy()]
-        .map(str::to_owned);
-    git.line(&unbundle.each_ref().map(String::as_str)).map_err(RestoreError::Damaged)?;
+    objects::unpack(git, saved, objects, false).map_err(RestoreError::Damaged)?;
+    let refresh = Call::new("update-index").with(&["-q", "--refresh"]);
     // A kill may have come between the tree and the files of the run.
-    if !is_there(git, saved).map_err(RestoreError::Damaged)? {
+    if !is_there(git, top, saved).map_err(RestoreError::Damaged)? {
         // A file with another time or owner than the index knows is no change, but would be taken for one.
-        let _differs = git.line(&["update-index", "-q", "--refresh"]);
-        git.line(&["read-tree", "-m", "-u", head, &saved.commit]).map_err(RestoreError::Dirty)?;
+        let _differs = git.line(&refresh);
+        let merge = Call::new("read-tree").with(&["-m", "-u"]).id(head).id(&saved.commit);
+        git.line(&merge).map_err(RestoreError::Dirty)?;
     }
     let index = saved.index.as_ref().unwrap_or(&saved.head);
-    git.line(&["read-tree", index]).map_err(RestoreError::Damaged)?;
+    git.line(&Call::new("read-tree").with(&["--reset"]).id(index)).map_err(RestoreError::Damaged)?;
     // Its exit code only tells that some file differs from the index.
-    let _differs = git.line(&["update-index", "-q", "--refresh"]);
+    let _differs = git.line(&refresh);
     if *head != saved.head {
-        git.line(&["reset", "--quiet", "--soft", &saved.head]).map_err(RestoreError::Damaged)?;
+        let move_on = Call::new("update-ref").with(&["-m", "ll-loop: a run goes on"]).revision("HEAD");
+        git.line(&move_on.id(&saved.head)).map_err(RestoreError::Damaged)?;
     }
-    match is_there(git, saved) {
+    match is_there(git, top, saved) {
         Ok(true) => Ok(()),
         Ok(false) => Err(RestoreError::Damaged("the files are not what they were".to_owned())),
         Err(why) => Err(RestoreError::Damaged(why)),
@@ -316,27 +373,27 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
 }
 
 /// Tells whether the files are those of the saved tree. Other files may lie among them.
-fn is_there(git: &Git, saved: &SavedTree) -> Result<bool, String> {
-    let place = TempDir::with_prefix("ll-tree-").map_err(|error| error.to_string())?;
-    let own = git.with("GIT_INDEX_FILE", place.path().join("index"));
-    own.line(&["read-tree", &saved.commit])?;
-    let _differs = own.line(&["update-index", "-q", "--refresh"]);
-    if own.line(&["diff-files", "--quiet"]).is_err() {
+fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, String> {
+    let io = |error: std::io::Error| error.to_string();
+    let place = TempDir::with_prefix("ll-tree-").map_err(io)?;
+    let copy = place.path().join("index");
+    // What git knows about files that are as they were saves reading them. A copy that is newer than the index
+    // would hide a change of the same second.
+    let index = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "index"]))?);
+    if index.exists() {
+        fs::copy(&index, &copy).map_err(io)?;
+        let modified = fs::metadata(&index).and_then(|metadata| metadata.modified()).map_err(io)?;
+        let copied = fs::OpenOptions::new().write(true).open(&copy).map_err(io)?;
+        copied.file().set_modified(modified).map_err(io)?;
+    }
+    let own = git.with("GIT_INDEX_FILE", copy);
+    own.line(&Call::new("read-tree").with(&["--reset"]).id(&saved.commit))?;
+    let _differs = own.line(&Call::new("update-index").with(&["-q", "--refresh"]));
+    if own.line(&Call::new("diff-files").with(&["--quiet"])).is_err() {
         return Ok(false);
     }
-    let gone = [
-        "diff-tree",
-        "-r",
-        "-z",
-        "--name-only",
-        "--no-renames",
-        "--diff-filter=D",
-        &saved.base,
-        &saved.commit,
-    ];
-    let gone = git.bytes(&gone, &[])?;
-    let top = git.line(&["rev-parse", "--show-toplevel"])?;
-    let mut gone = gone.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(!gone
-        .any(|path| Path::new(&top).join(String::from_utf8_lossy(path).as_ref()).symlink_metadata().is_ok()))
+    let gone =
+        Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=D"]);
+    let gone = brought::changes(&git.bytes(&gone.id(&saved.base).id(&saved.commit), &[])?)?;
+    Ok(!gone.iter().any(|change| change.below(top).symlink_metadata().is_ok()))
 }

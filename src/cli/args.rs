@@ -29,7 +29,7 @@ Exit codes:
   3  a limit was met           124  timeout
   4  error                     130  interrupted (SIGINT)
   5  a person is needed        143  interrupted (SIGTERM)
-  6  a budget was met";
+  6  a budget was met          129, 131, 153  interrupted (SIGHUP, SIGQUIT, SIGXFSZ)";
 
 /// Which step of the action this is.
 #[derive(Debug, ClapArgs)]
@@ -117,6 +117,9 @@ pub(super) enum Command {
     /// Run the loop that the inputs of the GitHub Action name
     #[command(hide = true)]
     Action(ActionArgs),
+    /// Answer a query about JSON, for a run that asks for it
+    #[command(hide = true)]
+    AnswerQuery,
 }
 
 /// How a loop is run.
@@ -162,6 +165,14 @@ pub(super) struct RunArgs {
     pub(super) manner: Manner,
 }
 
+/// Where the files of a loop may lie.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct ReachArgs {
+    /// Read loop files, and what they take over, also outside of the repository
+    #[arg(long)]
+    pub(super) allow_outside: bool,
+}
+
 /// How a run behaves and shows itself, whether it begins or goes on.
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
@@ -193,6 +204,8 @@ pub(super) struct Manner {
     /// Run a loop although the event of the job lets strangers choose what is checked out
     #[arg(long)]
     pub(super) allow_untrusted: bool,
+    #[command(flatten)]
+    pub(super) reach: ReachArgs,
     /// Let actions see the token of the job, such as `GITHUB_TOKEN` or `CI_JOB_TOKEN`
     #[arg(long)]
     pub(super) pass_token: bool,
@@ -429,6 +442,8 @@ pub(super) struct ValidateArgs {
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(super) format: Findings,
+    #[command(flatten)]
+    pub(super) reach: ReachArgs,
 }
 
 /// How findings are written.
@@ -460,6 +475,8 @@ pub(super) struct ShowArgs {
     /// How the graph is drawn
     #[arg(long, value_enum, default_value_t = Graph::Text)]
     pub(super) format: Graph,
+    #[command(flatten)]
+    pub(super) reach: ReachArgs,
 }
 
 /// What is compiled, and where to.
@@ -471,6 +488,8 @@ pub(super) struct CompileArgs {
     /// Write the loop here instead of printing it
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) reach: ReachArgs,
 }
 
 /// What is listed.
@@ -482,6 +501,8 @@ pub(super) struct ListArgs {
     /// List the loops that have this label; given several times, all of them
     #[arg(long, short, value_name = "LABEL", action = ArgAction::Append)]
     pub(super) label: Vec<String>,
+    #[command(flatten)]
+    pub(super) reach: ReachArgs,
     /// Write one JSON object per line
     #[arg(long)]
     pub(super) json: bool,

@@ -3,25 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::base::redact::MIN_SECRET;
 use crate::ci;
+
+use super::secrets;
 
 /// Variables of our own that are not for actions.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
-
-/// Words in the names of variables whose values are secrets.
-const SECRET_WORDS: &[&str] = &[
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "API_KEY",
-    "APIKEY",
-    "PRIVATE_KEY",
-    "ACCESS_KEY",
-    "CREDENTIAL",
-    "JWT",
-];
 
 /// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
 pub(super) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
@@ -70,8 +58,8 @@ impl Env {
     /// Sets the point at which a test wants this process to die.
     pub(super) fn arm_fault(&self) {
         #[cfg(debug_assertions)]
-        if let Some(points) = self.get("LL_FAULT").and_then(|points| points.parse().ok()) {
-            crate::journal::fault::arm(points);
+        if let Some(fault) = self.get("LL_FAULT") {
+            crate::journal::fault::arm(fault);
         }
     }
 
@@ -108,17 +96,13 @@ impl Env {
         env
     }
 
-    /// Returns the values that must not be shown: of variables that are named like secrets, and of those that
-    /// `LL_MASK` names.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+    /// Returns the values that must not be shown: what variables hold that are named like secrets, or that `LL_MASK`
+    /// names, and passwords in URLs.
+    pub(super) fn secrets(&self) -> Vec<String> {
         let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
-        let named = self.variables.iter().filter_map(move |(name, value)| {
-            let upper = name.to_ascii_uppercase();
-            let is_secret =
-                SECRET_WORDS.iter().any(|word| upper.contains(word)) || listed.contains(&name.as_str());
-            is_secret.then_some(value.as_str())
-        });
-        self.token.as_deref().into_iter().chain(named)
+        let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
+        let named = held.flat_map(|(name, value)| secrets::of(name, value, listed.contains(&name.as_str())));
+        self.token.iter().cloned().chain(named).collect()
     }
 }
 
@@ -149,16 +133,21 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_their_names() {
-        let full =
-            env(&[("NPM_TOKEN", "a"), ("db_password", "b"), ("PATH", "c"), ("X", "d"), ("LL_MASK", "X,Y")]);
-        assert_eq!(full.secrets().collect::<Vec<_>>(), ["a", "d", "b"]);
+        let named = [
+            ("NPM_TOKEN", "first1"),
+            ("db_password", "second"),
+            ("PATH", "third3"),
+            ("X", "fourth"),
+            ("LL_MASK", "X,Y"),
+        ];
+        assert_eq!(env(&named).secrets(), ["first1", "fourth", "second"]);
     }
 
     #[test]
     fn the_token_for_us_is_seen_by_nobody_else() {
-        let full = env(&[("LL_TOKEN", " ours "), ("GITHUB_TOKEN", "job's"), ("INPUT_TOKEN", "other")]);
+        let full = env(&[("LL_TOKEN", " ours "), ("GITHUB_TOKEN", "the job's"), ("INPUT_TOKEN", "other")]);
         assert_eq!(full.token(), Some("ours"));
-        assert_eq!(full.secrets().collect::<Vec<_>>(), ["ours", "job's"]);
+        assert_eq!(full.secrets(), ["ours", "the job's"]);
         assert_eq!(full.get("LL_TOKEN"), None);
         assert_eq!(full.all().keys().collect::<Vec<_>>(), ["GITHUB_TOKEN"]);
         assert_eq!(env(&[("INPUT_TOKEN", "other")]).token(), Some("other"));

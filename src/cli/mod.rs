@@ -6,6 +6,7 @@ mod env;
 mod error;
 mod exit;
 mod output;
+mod secrets;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 let code = exit::of_clap(&message);
                 let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
                 return answer.map_or(code, |answer| {
-                    Output::new(args::Color::Auto, &env).data(&format!("{answer}\n"));
+                    Output::new(args::Color::Auto, &env).json_text(&answer);
                     ExitCode::SUCCESS
                 });
             }
@@ -63,7 +64,7 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::Stop(args) => commands::stop::stop(args, output),
         Command::History(args) => commands::history::history(args, output),
         Command::Logs(args) => commands::logs::logs(args, output),
-        Command::Report(args) => commands::report::report(args, output),
+        Command::Report(args) => commands::report::report(args, env, output),
         Command::Artifact(args) => commands::artifact::artifact(args, env, output),
         Command::Criteria(args) => commands::criteria::criteria(args, env, output),
         Command::Hook(args) => commands::hook::hook(args, env, output),
@@ -71,5 +72,6 @@ fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, env, output),
         Command::Action(args) => commands::action::action(args.step, env, output),
+        Command::AnswerQuery => commands::query::answer(),
     }
 }

@@ -1,10 +1,14 @@
-//! stdout is data, stderr is talk. Colour is decided here, once; a closed pipe is no reason to fail.
+//! stdout is data, stderr is talk. Colour is decided here, once; a closed pipe is no reason to fail. What is written may
+//! quote files, so secrets are hidden here, and nothing that a terminal would obey goes through.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::args::Color;
 use super::env::Env;
+use serde_json::Value;
+
 use crate::base::redact::Redactor;
+use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
 
 /// The terminal, or what stands in its place.
@@ -48,18 +52,44 @@ impl Output {
     }
 
     /// Writes data to standard output.
-    #[expect(clippy::unused_self, reason = "who writes has an output")]
     pub(super) fn data(&self, text: &str) {
-        let mut stdout = io::stdout().lock();
-        let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        let _closed = self.copy(text);
     }
 
     /// Writes data to standard output, and says when nobody reads it any more.
+    pub(super) fn copy(&self, text: &str) -> io::Result<()> {
+        write(&screen(&self.redactor.text(text)))
+    }
+
+    /// Writes what we have drawn to standard output, with its colours.
+    pub(super) fn drawn(&self, text: &str) {
+        let _closed = write(&screen_drawn(&self.redactor.text(text)));
+    }
+
+    /// Writes a line of JSON to standard output.
+    pub(super) fn json(&self, value: Value) {
+        let _closed = write(&format!("{}\n", screen_json(&self.clean(value).to_string())));
+    }
+
+    /// Writes JSON of many lines to standard output.
+    pub(super) fn pretty_json(&self, value: Value) {
+        self.json_text(&format!("{:#}", self.clean(value)));
+    }
+
+    /// Writes what is JSON already to standard output.
+    pub(super) fn json_text(&self, text: &str) {
+        let _closed = write(&format!("{}\n", screen_json(&self.redactor.text(text))));
+    }
+
+    /// Writes a command for the CI system, which may name a secret to hide.
     #[expect(clippy::unused_self, reason = "who writes has an output")]
-    pub(super) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes)?;
-        stdout.flush()
+    pub(super) fn command(&self, line: &str) {
+        let _closed = write(&format!("{line}\n"));
+    }
+
+    fn clean(&self, mut value: Value) -> Value {
+        self.redactor.json(&mut value);
+        value
     }
 
     /// Tells whether findings on standard error may use colour.
@@ -70,7 +100,7 @@ impl Output {
     /// Writes talk to standard error, without secrets: a message quotes what it is about.
     pub(super) fn talk(&self, text: &str) {
         let mut stderr = io::stderr().lock();
-        let _closed = stderr.write_all(self.redactor.text(text).as_bytes());
+        let _closed = stderr.write_all(screen_drawn(&self.redactor.text(text)).as_bytes());
     }
 
     /// Says what went wrong.
@@ -90,6 +120,12 @@ impl Output {
 
     fn labelled(&self, label: &str, style: console::Style, message: &str) {
         let label = style.force_styling(self.color_errors).apply_to(label);
-        self.talk(&format!("{label}: {message}\n"));
+        self.talk(&format!("{label}: {}\n", screen(message)));
     }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }

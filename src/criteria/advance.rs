@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::State;
+use super::state::State;
 
 /// Returns the state with what the checks of a round found.
 ///
@@ -16,16 +16,16 @@ pub fn advance(state: State, results: &[(String, bool)]) -> State {
         status.insert(name.clone(), Value::Bool(*is_met));
     }
     let mut state = State(map);
-    let unmet = state.unmet().next().unwrap_or_default().to_owned();
-    let is_stuck = !unmet.is_empty() && unmet == state.last_unmet();
+    let unmet = state.unmet().next().map(str::to_owned);
+    let is_stuck = unmet.as_deref() == Some(state.last_unmet());
     let count = if is_stuck { whole(state.stuck_count()).saturating_add(1) } else { 0 };
-    if state.unmet().next().is_some() {
+    if unmet.is_some() {
         let iteration = whole(state.iteration()).saturating_add(1);
         state.0.insert("iteration".to_owned(), json!(iteration));
     }
     let breaker = object(&mut state.0, "circuitBreaker");
     breaker.insert("stuckCount".to_owned(), json!(count));
-    breaker.insert("lastUnmet".to_owned(), json!(unmet));
+    breaker.insert("lastUnmet".to_owned(), json!(unmet.unwrap_or_default()));
     state
 }
 
@@ -100,5 +100,11 @@ mod tests {
         let once = advance(state("{}"), &[(String::new(), false)]);
         assert_eq!(once.unmet().collect::<Vec<_>>(), [""]);
         assert_eq!(once.iteration().to_string(), "2");
+        let rounds = |count| {
+            let unmet = [(String::new(), false)];
+            (0..count).fold(once.clone(), |state, _| advance(state, &unmet))
+        };
+        assert!(rounds(5).stuck_count() >= 5.0, "the breaker trips");
+        assert!(rounds(1).stuck_count() < 5.0);
     }
 }

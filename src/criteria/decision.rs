@@ -1,6 +1,6 @@
 //! Whether whoever works may stop, and why.
 
-use super::State;
+use super::state::State;
 
 /// So many rounds in a row at the same criterion are enough.
 pub const STUCK_AFTER: u32 = 5;

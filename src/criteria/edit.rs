@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::State;
 use super::advance::object;
+use super::state::State;
 
 /// A criterion of work that begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a session is told that begins while work goes on.
 
-use super::State;
+use super::state::State;
 
 /// How much of the specification is told.
 const SPEC_CHARACTERS: usize = 100;

@@ -7,6 +7,7 @@
 pub mod advance;
 pub mod decision;
 pub mod edit;
+pub mod hook;
 pub mod message;
 pub mod state;
 

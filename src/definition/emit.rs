@@ -8,6 +8,7 @@ use super::schema::{Loop, State};
 use super::tree::entries;
 use crate::base::decode::Record as _;
 use crate::base::node::{Node, NodeValue, Scalar, ScalarValue};
+use crate::base::text::is_direction;
 
 /// Writes a plain loop.
 pub fn to_yaml(tree: &Node) -> String {
@@ -70,7 +71,7 @@ fn below(value: &Node, indent: usize, out: &mut String) {
             for item in items {
                 let space = " ".repeat(indent + 2);
                 let start = out.len();
-                below(item, indent + 4, out);
+                below(item, indent + 2, out);
                 // A nested value starts on a line of its own; its first one can stand behind the mark.
                 let written = out.split_off(start);
                 let _ = write!(out, "{space}- {}", written.trim_start());
@@ -151,5 +152,33 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_printable(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    !c.is_control()
+        && !is_direction(c)
+        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::diagnostic::Diagnostics;
+    use crate::base::node::FileId;
+    use crate::definition::yaml;
+
+    #[track_caller]
+    fn check(text: &str) {
+        let parse = |text: &str| yaml::parse(text, FileId(0), &mut Diagnostics::default());
+        let tree = parse(text).unwrap();
+        let written = to_yaml(&tree);
+        let again = parse(&written).unwrap_or_else(|| panic!("it cannot be read:\n{written}"));
+        assert_eq!(again.to_json(), tree.to_json(), "{written}");
+        assert_eq!(to_yaml(&again), written);
+    }
+
+    #[test]
+    fn what_stands_in_lists_is_what_was_there() {
+        check("commands: [{cmd: a, comment: b}, {cmd: c, comment: d}]");
+        check("context: {a: [[1, [2, 3], []], [{b: {c: [4, {d: 5, e: 6}]}}], {}]}");
+        check("context: {a: [\"x\\ny\\n\", {b: \"x\\n\\ny\", c: 1}, [\"x\\ny\"]]}");
+        check("states: {s: {params: {a: [{b: 1, c: [2]}, 3]}}}");
+    }
 }

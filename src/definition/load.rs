@@ -4,7 +4,7 @@
 //! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -17,6 +17,8 @@ use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, Place, nearest};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
+use crate::files::place;
+use crate::files::read::{self, Unread};
 
 /// The directory that holds the loops of a project.
 pub const DIRECTORY: &str = ".loops";
@@ -32,6 +34,48 @@ pub struct Located {
     pub root: PathBuf,
     /// The file as people know it: relative to the working directory where it lies below.
     pub shown: String,
+    /// Where it may lie, and everything that it takes over.
+    pub reach: Reach,
+}
+
+/// Where the files of a loop may lie, with all links followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// In these directories.
+    Within(Vec<PathBuf>),
+    /// Anywhere: a person allowed it.
+    Anywhere,
+}
+
+impl Reach {
+    /// Returns where the files of a loop may lie that was found by the name of a file: in the repository of that, or in
+    /// the one where its actions run. Where there is no repository, the directories themselves count.
+    fn of(path: &Path, root: &Path) -> Self {
+        let runs_in = place::repository(root).unwrap_or(root);
+        let mut homes = vec![place::resolved(runs_in)];
+        if !place::named(path).starts_with(place::named(runs_in)) {
+            homes.push(place::home(path, DIRECTORY));
+        }
+        Self::Within(homes)
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        match self {
+            Self::Within(homes) => {
+                let path = place::resolved(path);
+                homes.iter().any(|home| path.starts_with(home))
+            }
+            Self::Anywhere => true,
+        }
+    }
+}
+
+impl Located {
+    /// Gives the file the reach of another one, or all of it.
+    #[must_use]
+    pub fn reaching(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
 }
 
 /// A loop that can be run by its name.
@@ -94,6 +138,12 @@ pub enum LoadError {
         /// A file beside it that is probably meant.
         nearest: Option<PathBuf>,
     },
+    /// The file lies where no file of the loop may lie.
+    #[error("`{}` lies outside of the repository", path.display())]
+    Outside {
+        /// The file.
+        path: PathBuf,
+    },
     /// The path leads to a directory, a pipe, a device or a socket.
     #[error("`{}` is {what}, not a file", path.display())]
     NotAFile {
@@ -103,7 +153,7 @@ pub enum LoadError {
         what: &'static str,
     },
     /// The file is larger than [`MAX_SIZE`].
-    #[error("`{}` is larger than 4 MiB", path.display())]
+    #[error("`{}` is larger than 1 MiB", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -154,6 +204,9 @@ impl LoadError {
                 nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
             }
             Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
+            Self::Outside { .. } => Some(String::from(
+                "links are followed; move the file into the repository, or allow it with `--allow-outside`",
+            )),
             Self::NotAFile { .. }
             | Self::TooLarge { .. }
             | Self::Unreadable { .. }
@@ -229,7 +282,8 @@ fn resolved(path: &Path) -> PathBuf {
 
 fn located(path: PathBuf, root: PathBuf, cwd: &Path) -> Located {
     let shown = relative(&path, cwd).display().to_string();
-    Located { path, root, shown }
+    let reach = Reach::of(&path, &root);
+    Located { path, root, shown, reach }
 }
 
 /// Returns a path as seen from the working directory, unless the way up is longer than the path itself is clear.
@@ -280,12 +334,14 @@ fn loops_in(directory: &Path) -> BTreeMap<String, PathBuf> {
 
 /// Reads a loop file and every file it takes over.
 pub fn load(located: &Located) -> Result<Loaded, LoadError> {
-    let bytes = read(&located.path)?;
-    let root = Sha256::digest(&bytes);
-    let text = utf8(bytes, &located.path)?;
+    if !located.reach.holds(&located.path) {
+        return Err(LoadError::Outside { path: located.shown.clone().into() });
+    }
+    let text = read(&located.path)?;
+    let root = Sha256::digest(&text);
     let here = located.path.ancestors().find(|above| above.join(&located.shown) == located.path);
     let here = here.unwrap_or(&located.root).to_owned();
-    let mut fetch = |reference: &Reference<'_>| fetch(reference, &located.root, &here);
+    let mut fetch = |reference: &Reference<'_>| fetch(reference, located, &here);
     let path = resolved(&located.path);
     let mut loaded = decode_with(&located.shown, &text, &path, &mut fetch)
         .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })?;
@@ -306,17 +362,9 @@ fn digest(root: &[u8], sources: &Sources) -> String {
     hex(&all.finalize())
 }
 
-fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String, LoadError> {
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let line = before.split(|byte| *byte == b'\n').count();
-        LoadError::NotUtf8 { path: path.to_owned(), line, column: before.len() - start + 1 }
-    })
-}
-
 /// Reads a file that another one names: relative to that one, and a loop also by its name.
-fn fetch(reference: &Reference<'_>, root: &Path, cwd: &Path) -> Result<Fetched, String> {
+fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fetched, String> {
+    let root = &located.root;
     let name = Path::new(reference.name);
     let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
     let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
@@ -331,13 +379,18 @@ fn fetch(reference: &Reference<'_>, root: &Path, cwd: &Path) -> Result<Fetched, 
         std::iter::once(place.clone()).chain(EXTENSIONS.map(|extension| with(place, extension)))
     });
     let found = candidates.find(|path| path.exists() && !path.is_dir());
-    let Some(path) = found else {
-        return Err(match places.first() {
-            Some(place) => format!("there is no `{}`", shown(place, cwd)),
-            None => "it has no name".to_owned(),
-        });
+    let Some(path) = found.as_ref().or(places.first()) else {
+        return Err("it has no name".to_owned());
     };
-    let text = read(&path).and_then(|bytes| utf8(bytes, &path)).map_err(|error| error.to_string())?;
+    // Not even whether something is there is told.
+    if !located.reach.holds(path) {
+        let path = shown(path, cwd);
+        return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));
+    }
+    let Some(path) = found else {
+        return Err(format!("there is no `{}`", shown(path, cwd)));
+    };
+    let text = read(&path).map_err(|error| error.to_string())?;
     Ok(Fetched { shown: shown(&path, cwd), path: resolved(&path), text })
 }
 
@@ -371,7 +424,7 @@ pub(super) fn decode_with(
     let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
     let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
     if let Some(resolved) = resolved.as_ref().filter(|resolved| resolved.composed) {
-        findings = once_each(&findings, &sources, &resolved.tree);
+        findings = once_each(findings, &sources, &resolved.tree);
     }
     let tree = resolved.map(|resolved| resolved.tree);
     match (definition, tree) {
@@ -389,47 +442,32 @@ fn decode_tree(resolved: &Resolved, findings: &mut Diagnostics) -> Option<Loop> 
     }
     let mut found = Diagnostics::default();
     let remains = Loop::decode(&resolved.tree, &DocPath::root(), &mut found);
-    for finding in
-        found.iter().filter(|finding| finding.code != "missing-key" || finding.place != Place::File)
-    {
-        findings.push(finding.clone());
-    }
+    findings.extend(found.filtered(|finding| finding.code != "missing-key" || finding.place != Place::File));
     remains
 }
 
 /// What several states take over is wrong once, however many they are.
-fn once_each(findings: &Diagnostics, sources: &Sources, tree: &Node) -> Diagnostics {
+fn once_each(findings: Diagnostics, sources: &Sources, tree: &Node) -> Diagnostics {
     let mut seen = HashSet::new();
-    let mut rest = Diagnostics::default();
-    for finding in findings.iter() {
+    findings.filtered(|finding| {
         let span = sources.locate(&finding.place, Some(tree));
         let span = span.map(|span| (span.file, span.range.start, span.range.end));
-        if seen.insert((finding.code, finding.message.clone(), span)) {
-            rest.push(finding.clone());
-        }
-    }
-    rest
+        seen.insert((finding.code, finding.message.clone(), span))
+    })
 }
 
-/// Reads a regular file of bounded size. What it is is asked before it is opened, for a pipe would block.
-fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
-    let metadata = fs_err::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a directory" } else { "a pipe or a device" };
-        return Err(LoadError::NotAFile { path: path.to_owned(), what });
-    }
-    let limit = MAX_SIZE as u64;
-    let mut bytes = Vec::new();
-    if metadata.len() <= limit {
-        fs_err::File::open(path)
-            .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
-            .map_err(unreadable)?;
-    }
-    if metadata.len() > limit || bytes.len() > MAX_SIZE {
-        return Err(LoadError::TooLarge { path: path.to_owned() });
-    }
-    Ok(bytes)
+/// Reads a regular file of bounded size.
+fn read(path: &Path) -> Result<String, LoadError> {
+    read::text(path, MAX_SIZE as u64).map_err(|unread| {
+        let path = path.to_owned();
+        match unread {
+            Unread::Absent => LoadError::NoFile { path, nearest: None },
+            Unread::NotAFile(what) => LoadError::NotAFile { path, what },
+            Unread::TooLarge { .. } => LoadError::TooLarge { path },
+            Unread::NotUtf8 { line, column } => LoadError::NotUtf8 { path, line, column },
+            Unread::Io(source) => LoadError::Unreadable { path, source },
+        }
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -784,9 +822,9 @@ mod tests {
         fs_err::write(directory.path().join("latin.yaml"), b"name: x\ninitial: \xe9\n").unwrap();
         fs_err::write(directory.path().join("large.yaml"), " ".repeat(MAX_SIZE + 1)).unwrap();
         assert_eq!(load_error("./sub"), "`BASE/./sub` is a directory, not a file");
-        assert_eq!(load_error("/dev/zero"), "`/dev/zero` is a pipe or a device, not a file");
+        assert_eq!(load_error("/dev/zero"), "`/dev/zero` is a device, not a file");
         assert_eq!(load_error("latin.yaml"), "`BASE/latin.yaml` is not UTF-8: line 2, byte 10 is wrong");
-        assert_eq!(load_error("large.yaml"), "`BASE/large.yaml` is larger than 4 MiB");
+        assert_eq!(load_error("large.yaml"), "`BASE/large.yaml` is larger than 1 MiB");
     }
 
     #[test]

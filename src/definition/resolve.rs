@@ -18,6 +18,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
+use crate::base::text::listed_in_part;
 
 /// A definition is made of at most this many files.
 const MAX_FILES: usize = 50;
@@ -27,6 +28,15 @@ const MAX_BYTES: usize = 2 * MAX_SIZE;
 
 /// What is copied into a loop has at most this many values.
 const MAX_COPIED: usize = 2 * yaml::MAX_NODES;
+
+/// A loop has at most this many states, with those that a short form stands for.
+pub const MAX_STATES: usize = 2_000;
+
+/// The lists of which each item becomes states.
+const SHORT_FORMS: [&str; 3] = ["flow", "steps", "constraints"];
+
+/// A loop imports at most this many libraries.
+const MAX_IMPORTS: usize = MAX_FILES;
 
 /// What is copied into a loop has at most this many bytes of text.
 const MAX_COPIED_TEXT: usize = 4 * MAX_SIZE;
@@ -135,10 +145,21 @@ impl Resolver<'_, '_> {
         let mut chain = vec![(self.paths[0].clone(), name)];
         let mut tree = self.inherit(tree, &mut chain);
         self.misspelt(&mut tree);
+        self.short_forms(&mut tree);
         self.flow(&mut tree);
         let mut tree = self.paradigm(tree);
         let library = self.library(&mut tree);
         if let Some(states) = entries_mut(&mut tree).iter_mut().find(|entry| entry.key == "states") {
+            let count = entries(&states.value).len();
+            if count > MAX_STATES {
+                let message = format!("the loop has {count} states, and may have {MAX_STATES}");
+                let finding = error("limit", &states.key_span, message);
+                self.push(finding.help("let it run other loops: `loop: NAME` in a state"));
+                // Each of them would be looked at, and be about all others.
+                let NodeValue::Map(states) = &mut states.value.value else { return tree };
+                states.truncate(MAX_STATES);
+                self.complete = false;
+            }
             for state in entries_mut(&mut states.value) {
                 self.fragment(state, &library);
             }
@@ -231,7 +252,7 @@ impl Resolver<'_, '_> {
             return Err(format!("it is one file too many; a loop is made of at most {MAX_FILES}"));
         }
         if bytes + fetched.text.len() > MAX_BYTES {
-            return Err("all files together are larger than 8 MiB".to_owned());
+            return Err("all files together are larger than 2 MiB".to_owned());
         }
         let text = fetched.text.strip_prefix('\u{feff}').unwrap_or(&fetched.text);
         let file = self.sources.add(fetched.shown.clone(), text);
@@ -305,6 +326,22 @@ impl Resolver<'_, '_> {
             let Some(entry) = take(tree, &key) else { continue };
             let finding = error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
             self.push(finding.help(format!("did you mean `{near}`?")));
+        }
+    }
+
+    /// Cuts lists of which each item becomes states.
+    fn short_forms(&mut self, tree: &mut Node) {
+        for entry in entries_mut(tree).iter_mut().filter(|entry| SHORT_FORMS.contains(&entry.key.as_str())) {
+            let NodeValue::List(items) = &mut entry.value.value else { continue };
+            if items.len() > MAX_STATES {
+                let count = items.len();
+                items.truncate(MAX_STATES);
+                let message =
+                    format!("`{}` has {count} entries, and a loop may have {MAX_STATES} states", entry.key);
+                let finding = error("limit", &entry.key_span, message);
+                self.out.push(finding.help("let it run other loops: `loop: NAME` in a state"));
+                self.complete = false;
+            }
         }
     }
 
@@ -415,7 +452,14 @@ impl Resolver<'_, '_> {
         let imports: Option<Vec<String>> = self.value(tree, &DocPath::root().key("import"));
         let written = take(tree, "import");
         let written = written.as_ref().map(|entry| items(&entry.value)).unwrap_or_default();
-        for (name, node) in imports.iter().flatten().zip(written) {
+        if let Some(node) = written.get(MAX_IMPORTS) {
+            let message =
+                format!("the loop imports {} libraries, and may import {MAX_IMPORTS}", written.len());
+            let finding = error("limit", &node.span, message);
+            self.push(finding.help("put fragments that belong together into one library"));
+            self.complete = false;
+        }
+        for (name, node) in imports.iter().flatten().zip(written).take(MAX_IMPORTS) {
             match self.file(Kind::Library, name, &node.span) {
                 Ok((_, Some(file))) => {
                     if file.get("fragments").is_none() {
@@ -478,7 +522,7 @@ impl Resolver<'_, '_> {
         let Some(fragment) = library.get(&name) else {
             let known: Vec<_> = library.keys().map(String::as_str).collect();
             let mut finding = error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
-            let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let list = listed_in_part(&known);
             finding = match (nearest(&name, known.iter().copied()), known.is_empty()) {
                 (Some(near), _) => finding.help(format!("did you mean `{near}`? The fragments are {list}")),
                 (None, false) => finding.help(format!("the fragments are {list}")),
@@ -587,7 +631,7 @@ impl Resolver<'_, '_> {
             Some(near) => finding.help(format!("did you mean `{near}`?")),
             None if known.is_empty() => finding.help("it declares no `parameters`; remove the line"),
             None => {
-                let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let list = listed_in_part(&known);
                 finding.help(format!("its parameters are {list}"))
             }
         };
@@ -796,7 +840,7 @@ mod tests {
         let main = format!(
             "name: main\ninitial: s0\nfragments:\n  f:\n    action: x\n    env:\n{large}states:\n{states}  done: {{terminal: true}}\n"
         );
-        assert_snapshot!(findings(&[("main", &main)]), @"main:5027:19 limit: the loop becomes too large with all that it takes from elsewhere (at most 200000 values are copied into a loop)");
+        assert_snapshot!(findings(&[("main", &main)]), @"main:5012:18 limit: the loop becomes too large with all that it takes from elsewhere (at most 50000 values are copied into a loop)");
     }
 
     #[test]

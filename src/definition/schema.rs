@@ -194,6 +194,8 @@ record! {
         fallback_model: Option<Template>,
         /// Who does the work of this state: a word for reports, and for the action.
         role: Option<VarName>,
+        /// Which call this state makes for a task board: it bounds the calls of a run, and the action is told.
+        phase: Option<Phase>,
         /// The JSON Schema of the answer to a prompt.
         answer: Option<Form>,
         /// The conversation that a prompt belongs to: prompts of one name continue each other.
@@ -291,6 +293,28 @@ choice! {
         SlashCommand = "slash_command",
         McpTool = "mcp_tool",
         Board = "board",
+    }
+}
+
+choice! {
+    /// A call of an agent in work that is planned on a task board.
+    pub enum Phase {
+        /// The goal becomes a plan.
+        Plan = "plan",
+        /// The plan is judged.
+        VerifyPlan = "verify_plan",
+        /// A task is done.
+        Implement = "implement",
+        /// It is tested.
+        Test = "test",
+        /// What the test found is mended.
+        Fix = "fix",
+        /// The task is judged.
+        VerifyStep = "verify_step",
+        /// A task is split.
+        Replan = "replan",
+        /// The goal is judged.
+        VerifyGoal = "verify_goal",
     }
 }
 

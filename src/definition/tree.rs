@@ -90,7 +90,7 @@ pub(super) fn put(node: &mut Node, entry: Entry) {
 /// Returns what a tree costs to copy: values and bytes of text.
 pub(super) fn weight(node: &Node) -> (usize, usize) {
     match &node.value {
-        NodeValue::Scalar(scalar) => (1, scalar.text.len()),
+        NodeValue::Scalar(scalar) => (super::yaml::cost(&scalar.text), scalar.text.len()),
         NodeValue::List(items) => items.iter().map(weight).fold((1, 0), add),
         NodeValue::Map(entries) => {
             entries.iter().map(|entry| add(weight(&entry.value), (1, entry.key.len()))).fold((1, 0), add)

@@ -6,15 +6,16 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use crate::base::name::{StateName, VarName};
+use crate::base::name::StateName;
 use crate::base::path::Segment;
-use crate::base::template::{Namespace, RenderError, Scope, Template};
+use crate::base::template::{Namespace, RenderError, Room, Scope, Template};
 use crate::base::text::{one_line, plural};
 use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::field::FieldError;
 use crate::evaluate::model::{Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::observes::Observes;
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
@@ -30,15 +31,18 @@ use super::event::{
 };
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, Around, AskRequest, PromptRequest, Session, Setting, SubLoopEnd, SubLoopRequest,
-    SurveyRequest, ToolRequest,
+    ActionRequest, Around, AskRequest, PromptRequest, QueryRequest, Session, Setting, SubLoopEnd,
+    SubLoopRequest, SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::signals::{self, Found};
-use super::{Engine, Request, budget, environment};
+use super::{Engine, Request, bounds, budget, environment};
 
 /// How long a model may take to answer when the loop does not say.
 const ASKING_TIME: Duration = Duration::from_mins(30);
+
+/// How long the answer to a query may take when the state does not say how long its work may.
+const QUERYING_TIME: Duration = Duration::from_mins(1);
 
 /// How long the wait before another try becomes at most.
 const LONGEST_RETRY: Duration = Duration::from_mins(10);
@@ -58,6 +62,9 @@ impl Engine<'_> {
         let deciding = deciding.clone();
         if let Some(message) = self.start.event.warnings.get(self.run.warned()) {
             return Some(Event::Warning { state: None, message: message.clone() });
+        }
+        if let (Some(bound), Some(state)) = (self.run.unsaid(), self.run.current()) {
+            return Some(Event::Warning { state: Some(state.clone()), message: bound.sentence() });
         }
         if let Some(id) = self.weighed_now(&deciding) {
             let step = self.machine.step(id);
@@ -80,6 +87,37 @@ impl Engine<'_> {
             Deciding::Finish(id) => self.finish(id),
             Deciding::End(ending) => self.complete(ending),
         })
+    }
+
+    /// Whoever asked for the end before the last event gets it: what would end the run in another way is decided
+    /// again when the run goes on. An end that is written down already stays what it is.
+    pub(super) fn unless_asked_to_end(&self, event: Event) -> Event {
+        let is_decided = matches!(self.run.phase(), Phase::Deciding(Deciding::End(_)));
+        let state = match &event {
+            Event::LoopComplete(end) if end.outcome != Outcome::Interrupted => &end.final_state,
+            Event::Signal { state, .. }
+            | Event::Stall { state, .. }
+            | Event::LoopError { state, .. }
+            | Event::LoopTimeout { state, .. }
+            | Event::Handoff(Handoff { state, .. }) => state,
+            Event::LoopStart(_)
+            | Event::LoopResume(_)
+            | Event::StateEnter { .. }
+            | Event::ActionStart { .. }
+            | Event::ActionComplete(_)
+            | Event::Evaluate { .. }
+            | Event::SubLoopStart { .. }
+            | Event::SubLoopComplete(_)
+            | Event::Route { .. }
+            | Event::Retry { .. }
+            | Event::Message { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::Judge { .. }
+            | Event::Board(_)
+            | Event::LoopComplete(_) => return event,
+        };
+        self.interrupted(state).filter(|_| !is_decided).unwrap_or(event)
     }
 
     /// Returns the step whose work is about to be weighed.
@@ -119,8 +157,29 @@ impl Engine<'_> {
             self.wanted = Some(path);
             return Ok(false);
         }
+        (self.query, self.question) = (None, None);
+        self.query = self.query(step, id)?.map(Box::new);
+        if self.query.is_some() {
+            return Ok(false);
+        }
         self.question = self.ask(step, id)?.map(Box::new);
         Ok(self.question.is_none())
+    }
+
+    /// Returns the query that has to be answered before a step can be judged, or what comes in its place.
+    fn query(&self, step: &Step, id: StepId) -> Needed<QueryRequest> {
+        let evaluate = step.evaluate.as_ref().filter(|_| self.queried.is_none());
+        let scope = self.scope();
+        let Some(query) = evaluate.and_then(|evaluate| evaluate.query(self.judging(id, &scope, None))) else {
+            return Ok(None);
+        };
+        // An unreadable field is told by the judgement.
+        let Ok(query) = query else { return Ok(None) };
+        if let Some(event) = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name)) {
+            return Err(Box::new(event));
+        }
+        let own = step.action.as_ref().and_then(Action::timeout).unwrap_or(QUERYING_TIME);
+        Ok(Some(QueryRequest { query, end: self.end_of_action(Some(own)) }))
     }
 
     /// Returns the scope whose survey is missing before a step can be judged.
@@ -187,6 +246,7 @@ impl Engine<'_> {
             survey,
             file: self.file.as_ref(),
             answer: self.answer.as_ref(),
+            queried: self.queried.as_ref(),
             form,
         }
     }
@@ -201,7 +261,9 @@ impl Engine<'_> {
     /// Returns the scope of the survey that the evaluator of a step needs.
     fn scope_of(&self, step: &Step) -> Result<Option<Vec<String>>, RenderError> {
         let scope = step.evaluate.as_ref().and_then(|evaluate| evaluate.survey());
-        scope.map(|scope| scope.iter().map(|path| self.render(path)).collect()).transpose()
+        let mut room = Room::new();
+        let mut render = |path| self.render_within(&mut room, path);
+        scope.map(|scope| scope.iter().map(&mut render).collect()).transpose()
     }
 
     fn surveyed(&self, scope: &[String]) -> Option<&Surveyed> {
@@ -246,7 +308,7 @@ impl Engine<'_> {
         let step = self.machine.step(id);
         let retry = step.retry.as_ref()?;
         let again = self.run.last_entered() == Some(id) && !self.run.is_retry_announced();
-        let (state, attempt) = (step.name.clone(), self.run.attempt() + 1);
+        let (state, attempt) = (step.name.clone(), self.run.attempt().saturating_add(1));
         again.then(|| Event::Retry { state, attempt, max_retries: retry.max })
     }
 
@@ -255,9 +317,9 @@ impl Engine<'_> {
         let again = run.last_entered() == Some(id);
         Event::StateEnter {
             state: self.machine.step(id).name.clone(),
-            iteration: run.iteration() + u32::from(run.begins_pass(id)),
-            step: run.step() + 1,
-            attempt: if again { run.attempt() + 1 } else { 1 },
+            iteration: run.iteration().saturating_add(u32::from(run.begins_pass(id))),
+            step: run.step().saturating_add(1),
+            attempt: if again { run.attempt().saturating_add(1) } else { 1 },
         }
     }
 
@@ -313,7 +375,9 @@ impl Engine<'_> {
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
-            | TerminatedBy::Unavailable => limits.iterations.handler,
+            | TerminatedBy::Unavailable
+            | TerminatedBy::NotRecorded
+            | TerminatedBy::JournalLost => limits.iterations.handler,
         };
         match (handler, self.run.current()) {
             (Some(handler), Some(from)) => Event::Route {
@@ -389,8 +453,8 @@ impl Engine<'_> {
         }
         let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
         let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
-        let verdict = Verdict::blocked();
-        Event::Evaluate { r#type, verdict, details, memory: None, tree: None }
+        let (verdict, observes) = (Verdict::blocked(), Some(Observes::Failing));
+        Event::Evaluate { r#type, verdict, observes, details, memory: None, tree: None }
     }
 
     /// Tells whether a step needs a model and none may be asked.
@@ -447,8 +511,10 @@ impl Engine<'_> {
                 let Some((server, name)) = text.trim().split_once('/') else {
                     return Ok(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL")));
                 };
+                let mut room = Room::new();
                 let params = tool.params.iter().map(|(key, value)| {
-                    Ok((key.clone(), value.render(&mut |template| self.render(template))?))
+                    let value = value.render(&mut |template| self.render_within(&mut room, template))?;
+                    Ok((key.clone(), value))
                 });
                 let params: Map<String, Value> = params.collect::<Result<_, RenderError>>()?;
                 let shown = format!("{text} {}", Value::Object(params.clone()));
@@ -466,16 +532,12 @@ impl Engine<'_> {
             Request::Action(_) | Request::Tool(_) | Request::SubLoop(_) => None,
         };
         self.request = Some(request);
-        let role = self.role_of(state).map(ToString::to_string);
-        Ok(Event::ActionStart { state: state.clone(), action: shown, kind, role, session })
+        let role = self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string);
+        let action = bounds::in_event(&shown).into_owned();
+        Ok(Event::ActionStart { state: state.clone(), action, kind, role, session })
     }
 
-    /// Returns who does the work of a state.
-    pub(super) fn role_of(&self, state: &StateName) -> Option<&VarName> {
-        self.step_of(state)?.role.as_ref()
-    }
-
-    fn step_of(&self, state: &StateName) -> Option<&Step> {
+    pub(super) fn step_of(&self, state: &StateName) -> Option<&Step> {
         match self.machine.find(state)? {
             Target::Step(id) => Some(self.machine.step(id)),
             Target::End(_) => None,
@@ -484,7 +546,9 @@ impl Engine<'_> {
 
     /// Makes an operation on the task board. It needs nothing from the world.
     fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
-        let params = action.params.iter().map(|(name, text)| Ok((name.clone(), self.render(text)?)));
+        let mut room = Room::new();
+        let params = action.params.iter();
+        let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
         let (after, word, notes) = match action.kind.with(&params) {
@@ -507,9 +571,10 @@ impl Engine<'_> {
         mut text: String,
         state: &StateName,
     ) -> Result<PromptRequest, RenderError> {
+        let mut room = Room::new();
         for (index, (name, value)) in prompt.context.iter().enumerate() {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            let value = self.render(value)?;
+            let value = self.render_within(&mut room, value)?;
             let _ = write!(text, "{before}- {name}: {value}");
         }
         if let Some(told) = self.run.told_again().filter(|_| !names_continuation(&prompt.text)) {
@@ -541,8 +606,9 @@ impl Engine<'_> {
     fn setting(&self, setting: &machine::Setting) -> Result<Setting, RenderError> {
         let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
         let mut env = environment::variables(self);
+        let mut room = Room::new();
         for (name, value) in self.machine.env.iter().chain(&setting.env) {
-            env.push((name.clone(), environment::value(&self.render(value)?)));
+            env.push((name.clone(), environment::value(&self.render_within(&mut room, value)?)));
         }
         let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
         let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
@@ -565,9 +631,10 @@ impl Engine<'_> {
                 around = Some(Around { context, captured });
             }
             SubLoopInput::Parameters(bindings) => {
+                let mut room = Room::new();
                 for (name, binding) in bindings {
                     let value = match binding {
-                        Binding::Text(text) => Value::String(self.render(text)?),
+                        Binding::Text(text) => Value::String(self.render_within(&mut room, text)?),
                         Binding::Value(value) => value.clone(),
                     };
                     params.insert(name.to_string(), value);
@@ -613,6 +680,7 @@ impl Engine<'_> {
                 exit_code: end.complete.exit_code.into(),
                 outcome: Some(end.complete.outcome),
                 final_state: Some(end.complete.final_state),
+                verified: end.complete.verified,
                 steps: end.complete.steps,
                 duration_ms: end.complete.duration_ms,
                 error: None,
@@ -627,6 +695,7 @@ impl Engine<'_> {
                 exit_code: 2,
                 outcome: None,
                 final_state: None,
+                verified: false,
                 steps: 0,
                 duration_ms: 0,
                 error: Some(error),
@@ -656,8 +725,8 @@ impl Engine<'_> {
             details.insert("steps".to_owned(), sub.steps.into());
             details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
             let verdict = sub.verdict.clone();
-            let (r#type, tree) = ("sub_loop".to_owned(), self.tree());
-            return Event::Evaluate { r#type, verdict, details, memory: None, tree };
+            let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree());
+            return Event::Evaluate { r#type, verdict, observes, details, memory: None, tree };
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
@@ -679,9 +748,12 @@ impl Engine<'_> {
                     Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
                 };
                 let Judged { verdict, details, memory } = judged;
+                let observes = Some(step.observes(&verdict));
+                let details = bounds::details(details);
                 Event::Evaluate {
                     r#type: evaluate.name().to_owned(),
                     verdict,
+                    observes,
                     details,
                     memory,
                     tree: self.tree(),
@@ -702,7 +774,9 @@ impl Engine<'_> {
         }
         let answer = self.answer.as_ref();
         let seen = self.run.seen();
-        let cause = seen.and_then(|seen| seen.stop).or_else(|| answer?.stop)?;
+        let queried = self.queried.as_ref();
+        let of_action = seen.and_then(|seen| seen.stop);
+        let cause = of_action.or_else(|| answer?.stop).or_else(|| queried?.stop)?;
         let why = || {
             let of_action = seen.and_then(|seen| seen.failure.clone());
             of_action.or_else(|| answer?.reply.as_ref().err().cloned()).unwrap_or_default()
@@ -720,6 +794,11 @@ impl Engine<'_> {
                 Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
             }
             Stop::Quota => Some(saved(&step.name, HandoffReason::Quota, why())),
+            Stop::NotRecorded => {
+                let (outcome, by) = (Outcome::Error, TerminatedBy::NotRecorded);
+                let (state, reason) = (step.name.clone(), why());
+                Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
+            }
             Stop::Timeout | Stop::IdleTimeout => None,
         }
     }
@@ -793,7 +872,9 @@ impl Engine<'_> {
     fn noted(&self, step: &Step) -> Option<Event> {
         let message = step.message.as_ref().filter(|_| !self.run.is_noted())?;
         Some(match self.render(message) {
-            Ok(text) => Event::Message { state: step.name.clone(), text },
+            Ok(text) => {
+                Event::Message { state: step.name.clone(), text: bounds::in_event(&text).into_owned() }
+            }
             Err(error) => error_in(&step.name, "append_to_messages", &error.to_string()),
         })
     }
@@ -892,12 +973,25 @@ impl Engine<'_> {
         self.request(action, name).map_err(|error| error.to_string())
     }
 
-    /// A closing action changes nothing, but its failure is said.
+    /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is
+    /// made up for when the run goes on.
     fn closed(&mut self, id: EndId) -> Event {
-        match self.run.seen() {
+        let (seen, name) = (self.run.seen(), &self.machine.end(id).name);
+        let was_cut_short = seen.is_some_and(Observation::was_cut_short);
+        if let Some(interrupted) = self.interrupted(name).filter(|_| was_cut_short) {
+            return interrupted;
+        }
+        match seen {
+            Some(seen) if seen.stop == Some(Stop::NotRecorded) => self.complete(Ending {
+                outcome: Outcome::Error,
+                by: TerminatedBy::NotRecorded,
+                state: name.clone(),
+                reason: seen.failure.clone().unwrap_or_default(),
+                signal: None,
+            }),
             Some(seen) if !seen.succeeded() => {
                 let message = format!("the closing action failed{}", describe(seen));
-                Event::Warning { state: Some(self.machine.end(id).name.clone()), message }
+                Event::Warning { state: Some(name.clone()), message }
             }
             _ => self.finish(id),
         }
@@ -926,10 +1020,8 @@ impl Engine<'_> {
             }
             (Meaning::Success, false) => {
                 let outcome = if self.start.event.strict { Outcome::Failure } else { Outcome::Success };
-                let reason = format!(
-                    "ended in `{name}` unverified: nothing passed since the last failing observation"
-                );
-                (outcome, reason)
+                let since = if self.run.is_doubted() { " since the last failing observation" } else { "" };
+                (outcome, format!("ended in `{name}` unverified: nothing passed{since}"))
             }
         };
         self.complete(Ending {
@@ -944,7 +1036,7 @@ impl Engine<'_> {
     /// Tells whether a run that wants a clean cycle has one with this end.
     fn ends_clean(&self, end: &End) -> bool {
         let is_success = matches!(end.meaning, Meaning::Success | Meaning::DeclaredSuccess);
-        self.start.event.until_clean && is_success && self.run.is_clean()
+        self.start.event.until_clean && is_success && !self.run.is_doubted()
     }
 
     fn succeeded(&self, end: &End) -> String {
@@ -963,7 +1055,8 @@ impl Engine<'_> {
         saved(state, HandoffReason::Deadline, message)
     }
 
-    fn interrupted(&self, state: &StateName) -> Option<Event> {
+    /// Returns the end of a run that was asked to end.
+    pub(super) fn interrupted(&self, state: &StateName) -> Option<Event> {
         let signal = self.cancel?;
         Some(self.complete(Ending {
             outcome: Outcome::Interrupted,
@@ -993,6 +1086,10 @@ impl Engine<'_> {
     fn render(&self, template: &Template) -> Result<String, RenderError> {
         template.render(&self.scope())
     }
+
+    fn render_within(&self, room: &mut Room, template: &Template) -> Result<String, RenderError> {
+        template.render_within(room, &self.scope())
+    }
 }
 
 /// Returns what a run has to end with because its sub-loop ended so.
@@ -1004,7 +1101,8 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             terminated_by @ (TerminatedBy::FatalError
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
-            | TerminatedBy::Unavailable),
+            | TerminatedBy::Unavailable
+            | TerminatedBy::NotRecorded),
             _,
         ) => Some(Halt::End { outcome: complete.outcome, terminated_by, reason: complete.reason.clone() }),
         (
@@ -1017,7 +1115,8 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
-            | TerminatedBy::Stall,
+            | TerminatedBy::Stall
+            | TerminatedBy::JournalLost,
             _,
         ) => None,
     }

@@ -26,10 +26,13 @@ pub(super) fn variables(engine: &Engine<'_>) -> Vec<(String, String)> {
         ("LL_STEP_KEY", key(engine)),
         ("LL_STEP", run.step().to_string()),
     ];
-    let role = run.current().and_then(|state| engine.role_of(state)).map(ToString::to_string);
-    let role = role.map(|role| ("LL_AGENT_ROLE".to_owned(), role));
+    let step = run.current().and_then(|state| engine.step_of(state));
+    let role = step.and_then(|step| step.role.as_ref()).map(ToString::to_string);
+    let phase = step.and_then(|step| step.phase).map(|phase| phase.word().to_owned());
+    let agent = [("LL_AGENT_ROLE", role), ("LL_AGENT_PHASE", phase)];
+    let agent = agent.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let mut all: Vec<_> =
-        fixed.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(role).collect();
+        fixed.into_iter().chain(agent).map(|(name, value)| (name.to_owned(), value)).collect();
     let mut left = ALL;
     let prev = run.prev().map(|prev| ("LL_PREV_OUTPUT".to_owned(), prev));
     let captured = run.captured().iter().map(|(name, result)| (captured_variable(name), result));

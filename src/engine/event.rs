@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::base::name::{LoopName, StateName};
+use crate::base::sum::Sum;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::observation::{Observation, Stop, Stored, Text};
+use crate::evaluate::observes::Observes;
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{OnHandoff, SignalKind};
@@ -67,6 +69,9 @@ pub enum Event {
         r#type: String,
         /// Its verdict.
         verdict: Verdict,
+        /// What that says about the work; a journal of an earlier version does not say it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        observes: Option<Observes>,
         /// What it saw, fixed per evaluator.
         details: Map<String, Value>,
         /// What its next judgement of this state has to know; none leaves it at what it was.
@@ -412,10 +417,12 @@ pub enum ResumeReason {
     OverBudget,
     /// A service or tool was missing.
     Unavailable,
+    /// Its events could not be written.
+    JournalLost,
 }
 
 impl ResumeReason {
-    /// Returns why a run with this outcome had been left; none for an outcome that is final.
+    /// Returns why a run with this outcome had been left, if it can go on; none for an outcome that is always final.
     pub fn of(outcome: Outcome) -> Option<Self> {
         match outcome {
             Outcome::Handoff => Some(Self::Handoff),
@@ -423,11 +430,12 @@ impl ResumeReason {
             Outcome::Timeout => Some(Self::Timeout),
             Outcome::OverBudget => Some(Self::OverBudget),
             Outcome::Unavailable => Some(Self::Unavailable),
+            // Of all errors, this is the one that can be gone on with.
+            Outcome::Error => Some(Self::JournalLost),
             Outcome::Success
             | Outcome::Failure
             | Outcome::Exhausted
             | Outcome::Stopped
-            | Outcome::Error
             | Outcome::Blocked => None,
         }
     }
@@ -441,6 +449,7 @@ impl ResumeReason {
             Self::Timeout => "ran into its timeout",
             Self::OverBudget => "met its budget",
             Self::Unavailable => "missed a service",
+            Self::JournalLost => "could not be saved",
         }
     }
 }
@@ -535,7 +544,11 @@ struct ActionCompleteWire {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     output_stored: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    output_sha256: Option<Sum>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     stderr_stored: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    stderr_sha256: Option<Sum>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     usage: Option<Usage>,
 }
@@ -547,6 +560,15 @@ impl ActionComplete {
         self.seen.stdout = self.seen.stdout.of_event(seq);
         self.seen.stderr = self.seen.stderr.of_event(seq);
         self
+    }
+
+    /// Notes the digests of the streams that stand beside the journal.
+    pub fn note_sums(&mut self, [stdout, stderr]: [Option<Sum>; 2]) {
+        for (text, sum) in [(&mut self.seen.stdout, stdout), (&mut self.seen.stderr, stderr)] {
+            if let Some(sum) = sum {
+                text.note_sum(sum);
+            }
+        }
     }
 }
 
@@ -577,7 +599,9 @@ impl From<ActionComplete> for ActionCompleteWire {
             output_bytes: seen.stdout.bytes(),
             stderr_bytes: seen.stderr.bytes(),
             output_stored: stored(&seen.stdout),
+            output_sha256: seen.stdout.sum(),
             stderr_stored: stored(&seen.stderr),
+            stderr_sha256: seen.stderr.sum(),
             usage,
         }
     }
@@ -585,8 +609,11 @@ impl From<ActionComplete> for ActionCompleteWire {
 
 impl From<ActionCompleteWire> for ActionComplete {
     fn from(wire: ActionCompleteWire) -> Self {
-        let text = |tail: String, bytes: u64, stored: Option<u64>| match stored {
-            Some(length) => Text::stored(tail, bytes, wire.truncated && bytes > length, length),
+        let text = |tail: String, bytes: u64, stored: Option<u64>, sum: Option<Sum>| match stored {
+            Some(length) => {
+                let truncated = wire.truncated && bytes > length;
+                Text::stored(tail, bytes, truncated, Stored { event: 0, length, sum })
+            }
             None if bytes > TAIL as u64 => Text::end_of(tail, bytes),
             None => Text::whole(tail),
         };
@@ -594,8 +621,8 @@ impl From<ActionCompleteWire> for ActionComplete {
             step: wire.step,
             usage: wire.usage,
             seen: Observation {
-                stdout: text(wire.output_tail, wire.output_bytes, wire.output_stored),
-                stderr: text(wire.stderr_tail, wire.stderr_bytes, wire.stderr_stored),
+                stdout: text(wire.output_tail, wire.output_bytes, wire.output_stored, wire.output_sha256),
+                stderr: text(wire.stderr_tail, wire.stderr_bytes, wire.stderr_stored, wire.stderr_sha256),
                 exit_code: wire.exit_code,
                 signal: wire.signal,
                 duration: Duration::from_millis(wire.duration_ms),
@@ -623,6 +650,10 @@ pub struct SubLoopComplete {
     /// Where it ended; none when it could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub final_state: Option<StateName>,
+    /// Whether something passed in it, and nothing failed since. A journal of an earlier version does not say it, and
+    /// what is not known is not verified.
+    #[serde(default)]
+    pub verified: bool,
     /// Its steps.
     pub steps: u32,
     /// How long it took.
@@ -645,6 +676,15 @@ pub struct SubLoopComplete {
 }
 
 impl SubLoopComplete {
+    /// Returns what its end says about the work.
+    pub fn observes(&self) -> Observes {
+        match (self.outcome, self.verified) {
+            (Some(Outcome::Success), true) => Observes::Passing,
+            (Some(Outcome::Success), false) => Observes::Nothing,
+            (Some(_) | None, _) => Observes::Failing,
+        }
+    }
+
     /// Tells whether it ended with the run around it, so that it came to no result. One that ran into a timeout may
     /// have had its own.
     pub fn is_cut_short(&self) -> bool {
@@ -686,7 +726,7 @@ pub struct LoopComplete {
     pub cycles: u32,
     /// Time since the start, over resumes.
     pub duration_ms: u64,
-    /// Whether there was a passing observation since the last failing one.
+    /// Whether there was a passing observation, and no failing one since.
     pub verified: bool,
     /// The exit code.
     pub exit_code: u8,
@@ -695,6 +735,13 @@ pub struct LoopComplete {
     pub signal: Option<Signal>,
     /// One sentence for people.
     pub reason: String,
+}
+
+impl LoopComplete {
+    /// Tells whether a later run can continue where this one stopped.
+    pub fn is_resumable(&self) -> bool {
+        self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost
+    }
 }
 
 /// An event with its time and its number, from 1 without gaps.

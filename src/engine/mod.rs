@@ -14,9 +14,11 @@ use serde_json::{Map, Value};
 use crate::base::time::Timestamp;
 use crate::evaluate::FileRead;
 use crate::evaluate::model::Answer;
+use crate::evaluate::query::Queried;
 use crate::evaluate::survey::Surveyed;
 use crate::machine::{Budget, Machine, OnHandoff};
 
+mod bounds;
 mod budget;
 mod decide;
 mod environment;
@@ -30,13 +32,17 @@ pub mod run;
 mod scope;
 mod signals;
 
-use event::{Event, LoopResume, LoopStart};
+use event::{Event, LoopComplete, LoopResume, LoopStart};
 use outcome::Signal;
 use past::Past;
 use request::{
-    ActionRequest, AskRequest, Input, Next, PromptRequest, SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, AskRequest, Input, Next, PromptRequest, QueryRequest, SubLoopRequest, SurveyRequest,
+    ToolRequest,
 };
 use run::{Deciding, Phase, Run, StateResult, Waiting};
+
+/// How many events follow from one fact at most, and from the facts that time passes all the others.
+const TURN: usize = 1000;
 
 /// What a run is told at its start and never changes.
 #[derive(Clone, Debug)]
@@ -78,6 +84,8 @@ pub struct Engine<'m> {
     /// The file that is needed, until it is read.
     wanted: Option<String>,
     file: Option<FileRead>,
+    query: Option<Box<QueryRequest>>,
+    queried: Option<Queried>,
     question: Option<Box<AskRequest>>,
     answer: Option<Answer>,
     /// How a run that was left goes on, until it does.
@@ -129,6 +137,8 @@ impl<'m> Engine<'m> {
             surveys: Vec::new(),
             wanted: None,
             file: None,
+            query: None,
+            queried: None,
             question: None,
             answer: None,
             resuming: None,
@@ -167,6 +177,9 @@ impl<'m> Engine<'m> {
         if let (Phase::Deciding(_), Some(path)) = (self.run.phase(), &self.wanted) {
             return Next::Read(path);
         }
+        if let (Phase::Deciding(_), Some(query)) = (self.run.phase(), &self.query) {
+            return Next::Query(query);
+        }
         if let (Phase::Deciding(_), Some(question)) = (self.run.phase(), &self.question) {
             return Next::Ask(question);
         }
@@ -187,8 +200,9 @@ impl<'m> Engine<'m> {
                 Next::Wait(self.bounded(wait.saturating_sub(self.rested)))
             }
             (Phase::Done(end), _) => Next::Done(end),
-            // A request is made with the event that announces it, and `handle` settles every decision.
-            (Phase::Waiting(_) | Phase::Deciding(_), _) => Next::Wait(Duration::ZERO),
+            // There was much to decide, and the world has its turn before it goes on. What is waited for is asked for
+            // above: a request is made with the event that announces it.
+            (Phase::Deciding(_) | Phase::Waiting(_), _) => Next::Wait(Duration::ZERO),
         }
     }
 
@@ -222,7 +236,8 @@ impl<'m> Engine<'m> {
                 self.record(Event::Judge { state, usage, error }, &mut events);
             }
             (Phase::Waiting(Waiting::Continuation(state, text)), Input::Continuation(written)) => {
-                let event = self.signalled_handoff(state, text, written);
+                let event =
+                    self.interrupted(state).unwrap_or_else(|| self.signalled_handoff(state, text, written));
                 self.record(event, &mut events);
             }
             (Phase::Waiting(Waiting::SubLoop(id)), Input::SubLoopDone(end)) => {
@@ -240,13 +255,16 @@ impl<'m> Engine<'m> {
                 self.wanted = None;
                 self.file = Some(read);
             }
+            (Phase::Deciding(_), Input::Queried(queried)) if self.query.is_some() => {
+                self.query = None;
+                self.queried = Some(queried);
+            }
             (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => {
                 self.rested = Duration::ZERO;
                 self.run.waited();
             }
             (_, Input::Cancel(signal)) => {
                 self.cancel.get_or_insert(signal);
-                self.run.stop_waiting();
             }
             _ => {}
         }
@@ -254,9 +272,25 @@ impl<'m> Engine<'m> {
         events
     }
 
-    /// Makes every decision that needs nothing from the world.
+    /// Ends the run, because what follows from a fact could not be written down.
+    pub fn end_unsaved(&mut self, end: LoopComplete) {
+        self.run.apply(self.machine, &Event::LoopComplete(end));
+    }
+
+    /// Makes the decisions that need nothing from the world. States without work could go round for ever: after
+    /// [`TURN`] events the world may look at the time, and at whether somebody wants the run to end.
     fn settle(&mut self, events: &mut Vec<Event>) {
-        while let Some(event) = self.decide() {
+        if self.resuming.is_some() {
+            // A run that goes on says so first, also when it is to end at once.
+            return;
+        }
+        if self.cancel.is_some() {
+            self.run.stop_waiting();
+        }
+        while events.len() < TURN
+            && let Some(event) = self.decide()
+        {
+            let event = self.unless_asked_to_end(event);
             self.record(event, events);
         }
     }
@@ -265,6 +299,7 @@ impl<'m> Engine<'m> {
         if matches!(event, Event::StateEnter { .. }) {
             self.surveys.clear();
             self.file = None;
+            self.queried = None;
             self.answer = None;
         }
         self.run.apply(self.machine, &event);

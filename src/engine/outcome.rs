@@ -83,6 +83,10 @@ pub enum Signal {
     Term,
     /// The terminal went away.
     Hup,
+    /// Quit, from the keyboard.
+    Quit,
+    /// A file became larger than the limit of this process allows.
+    Xfsz,
 }
 
 impl Signal {
@@ -91,7 +95,9 @@ impl Signal {
         match self {
             Self::Hup => 129,
             Self::Int => 130,
+            Self::Quit => 131,
             Self::Term => 143,
+            Self::Xfsz => 153,
         }
     }
 
@@ -101,6 +107,8 @@ impl Signal {
             Self::Int => "SIGINT",
             Self::Term => "SIGTERM",
             Self::Hup => "SIGHUP",
+            Self::Quit => "SIGQUIT",
+            Self::Xfsz => "SIGXFSZ",
         }
     }
 }
@@ -137,4 +145,8 @@ pub enum TerminatedBy {
     Budget,
     /// A host or a service that is missing or down.
     Unavailable,
+    /// An answer that was to be recorded, and could not be.
+    NotRecorded,
+    /// The journal could not be written: the disk is full, most of the time. The run can go on from its last event.
+    JournalLost,
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{Answer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
@@ -34,6 +35,8 @@ pub enum Input {
     Surveyed(Surveyed),
     /// The file was read.
     FileRead(FileRead),
+    /// The query was answered, or not.
+    Queried(Queried),
     /// The wait is over.
     WaitDone,
     /// Somebody wants the run to end.
@@ -61,6 +64,8 @@ pub enum Next<'a> {
     Survey(&'a SurveyRequest),
     /// Read this file, relative to the directory of the run, and report.
     Read(&'a str),
+    /// Answer this query and report.
+    Query(&'a QueryRequest),
     /// Wait this long and report.
     Wait(Duration),
     /// Nothing: the run is over.
@@ -195,6 +200,15 @@ pub struct ToolRequest {
     pub params: Map<String, Value>,
     /// Where and how long it runs.
     pub setting: Setting,
+}
+
+/// A query and how long its answer may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryRequest {
+    /// The query.
+    pub query: Query,
+    /// The time after which it is stopped, and what that means.
+    pub end: Option<(Duration, Stop)>,
 }
 
 /// A question for a model.

@@ -10,9 +10,11 @@ use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stream, Text};
+use crate::evaluate::observes::Observes;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
+use super::bounds::{ALL_CAPTURES, ALL_MESSAGES, Bound, MOST_MESSAGES};
 use super::event::{
     ActionKind, BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen,
     SubLoopComplete, TAIL, Tree,
@@ -105,6 +107,11 @@ pub struct StateResult {
 }
 
 impl StateResult {
+    /// Returns how much of its streams is kept, here or elsewhere.
+    fn length(&self) -> u64 {
+        self.seen.stdout.length() + self.seen.stderr.length()
+    }
+
     fn texts_mut(&mut self) -> [(Stream, &mut Text); 2] {
         [(Stream::Stdout, &mut self.seen.stdout), (Stream::Stderr, &mut self.seen.stderr)]
     }
@@ -130,15 +137,23 @@ pub(super) struct Streak {
     step: u32,
 }
 
-/// What the observations of this cycle say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
-    /// None of them failed.
-    Clean,
-    /// The last failing one was followed by a passing one.
-    Verified,
-    /// The last failing one was not.
-    Doubtful,
+/// What the observations say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Trust {
+    /// Whether one passed, and none failed since: in the whole run.
+    is_verified: bool,
+    /// Whether one failed in this cycle.
+    is_doubted: bool,
+}
+
+impl Trust {
+    fn observe(&mut self, observes: Observes) {
+        match observes {
+            Observes::Passing => self.is_verified = true,
+            Observes::Failing => *self = Self { is_verified: false, is_doubted: true },
+            Observes::Nothing => {}
+        }
+    }
 }
 
 /// Who is told what the work left to say when the run was left.
@@ -164,6 +179,8 @@ enum Detour {
 pub struct Run {
     phase: Phase,
     current: Option<StateName>,
+    /// The current state before the end of the run named another one, which it was to come to.
+    stood: Option<StateName>,
     iteration: u32,
     step: u32,
     cycle: u32,
@@ -182,6 +199,11 @@ pub struct Run {
     sub_loop: Option<SubLoopComplete>,
     evaluation: Option<Evaluation>,
     messages: Vec<String>,
+    /// How many bytes they have, and how many there were in all.
+    message_bytes: usize,
+    message_count: u64,
+    /// Of what there was more than is kept, and whether that was said.
+    exceeded: BTreeMap<Bound, bool>,
     noted: bool,
     retry_announced: bool,
     trust: Trust,
@@ -201,6 +223,8 @@ pub struct Run {
     /// A state that the run stands in and that the machine does not have: it is another one than it was.
     lost: Option<StateName>,
     continuation: Option<String>,
+    /// What the work left to say when it asked for a fresh session, until the run goes on.
+    left_to_say: Option<String>,
     /// What is told what was left to say.
     told: Told,
     board: Board,
@@ -216,6 +240,7 @@ impl Run {
         Self {
             phase: Phase::Waiting(Waiting::Start),
             current: None,
+            stood: None,
             iteration: 1,
             step: 0,
             cycle: 1,
@@ -234,9 +259,12 @@ impl Run {
             sub_loop: None,
             evaluation: None,
             messages: Vec::new(),
+            message_bytes: 0,
+            message_count: 0,
+            exceeded: BTreeMap::new(),
             noted: false,
             retry_announced: false,
-            trust: Trust::Clean,
+            trust: Trust::default(),
             warned: 0,
             capped: None,
             restarting: false,
@@ -249,6 +277,7 @@ impl Run {
             due: None,
             lost: None,
             continuation: None,
+            left_to_say: None,
             told: Told::Nobody,
             board: Board::default(),
             sessions: BTreeMap::new(),
@@ -313,9 +342,19 @@ impl Run {
         self.evaluation.as_ref()
     }
 
-    /// Returns the message log.
+    /// Returns the message log, as far as it is kept.
     pub fn messages(&self) -> &[String] {
         &self.messages
+    }
+
+    /// Returns how many messages there were.
+    pub fn message_count(&self) -> u64 {
+        self.message_count
+    }
+
+    /// Returns what is to be said because not everything is kept any more.
+    pub(super) fn unsaid(&self) -> Option<Bound> {
+        self.exceeded.iter().find(|(_, said)| !**said).map(|(bound, _)| *bound)
     }
 
     /// Returns how often each way was taken.
@@ -403,14 +442,14 @@ impl Run {
         self.detour == Detour::Due
     }
 
-    /// Tells whether there was a passing observation since the last failing one.
+    /// Tells whether there was a passing observation, and no failing one since.
     pub fn is_verified(&self) -> bool {
-        self.trust != Trust::Doubtful
+        self.trust.is_verified
     }
 
-    /// Tells whether there was no failing observation in this cycle.
-    pub(super) fn is_clean(&self) -> bool {
-        self.trust == Trust::Clean
+    /// Tells whether there was a failing observation in this cycle.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.trust.is_doubted
     }
 
     /// Returns how many of the warnings of the start are said.
@@ -518,13 +557,13 @@ impl Run {
             Event::Judge { usage, .. } => self.spend(Some(usage)),
             Event::Board(event) => self.operate(event),
             Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
-            Event::Evaluate { verdict, details, memory, tree, .. } => {
-                self.evaluate(verdict, details, (memory.as_ref(), tree.as_ref()));
+            Event::Evaluate { verdict, observes, details, memory, tree, .. } => {
+                self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
             }
             Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
-                self.messages.push(text.clone());
+                self.add_message(text);
                 self.noted = true;
             }
             Event::Route { from, to, verdict, reason } => {
@@ -537,9 +576,15 @@ impl Run {
                 }
             }
             Event::Warning { state: None, .. } => self.warned += 1,
-            Event::Warning { state: Some(_), .. } => self.warn_of_closing(),
+            Event::Warning { state: Some(_), .. } => match self.unsaid() {
+                Some(bound) => drop(self.exceeded.insert(bound, true)),
+                None => self.warn_of_closing(),
+            },
             Event::Handoff(handoff) => self.hand_off(handoff),
-            Event::LoopError { state, error } => self.end(Outcome::Error, TerminatedBy::Error, state, error),
+            Event::LoopError { state, error } => {
+                self.trust.observe(Observes::Failing);
+                self.end(Outcome::Error, TerminatedBy::Error, state, error);
+            }
             Event::LoopTimeout { state, elapsed_ms } => {
                 self.suspend();
                 let elapsed = crate::base::time::human(Duration::from_millis(*elapsed_ms));
@@ -547,10 +592,26 @@ impl Run {
                 self.end(Outcome::Timeout, TerminatedBy::Timeout, state, &reason);
             }
             Event::LoopComplete(complete) => {
-                self.suspend();
-                self.current = Some(complete.final_state.clone());
+                self.suspend_at(complete);
+                self.stood = self.current.replace(complete.final_state.clone());
                 self.phase = Phase::Done(complete.clone());
             }
+        }
+    }
+
+    fn add_message(&mut self, text: &str) {
+        self.messages.push(text.to_owned());
+        self.message_bytes += text.len();
+        self.message_count += 1;
+        let (mut dropped, mut bytes) = (0, 0);
+        while self.messages.len() - dropped > MOST_MESSAGES || self.message_bytes - bytes > ALL_MESSAGES {
+            bytes += self.messages[dropped].len();
+            dropped += 1;
+        }
+        if dropped > 0 {
+            self.messages.drain(..dropped);
+            self.message_bytes -= bytes;
+            self.exceeded.entry(Bound::Messages).or_insert(false);
         }
     }
 
@@ -570,6 +631,7 @@ impl Run {
         match signal {
             SignalKind::Handoff => {
                 self.handoffs += 1;
+                self.left_to_say = Some(text.to_owned());
                 self.phase = Phase::Waiting(Waiting::Continuation(state.clone(), text.to_owned()));
             }
             SignalKind::Error => self.end(Outcome::Error, TerminatedBy::FatalError, state, reason),
@@ -585,6 +647,7 @@ impl Run {
         };
         self.suspend();
         self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
+        self.left_to_say.clone_from(&handoff.continuation);
         self.handoff = Some(handoff.clone());
     }
 
@@ -593,7 +656,7 @@ impl Run {
         let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
         self.board.take(&event.change);
         if event.verdict.is_error() {
-            self.observed(&event.verdict);
+            self.trust.observe(Observes::Failing);
         }
         self.phase = Phase::Deciding(Deciding::Leave(id, event.verdict.clone()));
     }
@@ -630,10 +693,25 @@ impl Run {
             Phase::Waiting(Waiting::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
             // The work itself asked to be continued: it is not finished.
             Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
-            Phase::Waiting(
-                Waiting::Start | Waiting::Action(_) | Waiting::SubLoop(_) | Waiting::Closing(_),
-            ) => None,
+            // The events of its end could not be written.
+            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Waiting(Waiting::Closing(id)) => {
+                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
+            }
+            Phase::Waiting(Waiting::Start) => None,
         };
+    }
+
+    /// The same for the last event. One that only says that nothing could be written decides no end that was due.
+    fn suspend_at(&mut self, complete: &LoopComplete) {
+        match &self.phase {
+            Phase::Deciding(due @ Deciding::End(ending))
+                if complete.terminated_by == TerminatedBy::JournalLost && !ending.outcome.is_resumable() =>
+            {
+                self.due = Some(due.clone());
+            }
+            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => self.suspend(),
+        }
     }
 
     /// Goes on where the run was left: with what was due, or with the step that was not finished.
@@ -642,9 +720,13 @@ impl Run {
             self.iteration_cap = cap;
         }
         self.continuation.clone_from(&resume.continuation);
+        self.left_to_say = None;
         // The host of another machine does not know them.
         self.sessions.clear();
         let outcome = self.resumable_end();
+        if let Some(stood) = self.stood.take() {
+            self.current = Some(stood);
+        }
         let due = match &self.phase {
             Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
             Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
@@ -658,6 +740,9 @@ impl Run {
         let due = match due {
             Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
             Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
+            Some(Deciding::Closed(id)) if self.seen().is_some_and(Observation::was_cut_short) => {
+                Some(Deciding::Arrive { to: Target::End(id), waited: true })
+            }
             due => due,
         };
         // An end that was reached stays one.
@@ -680,7 +765,7 @@ impl Run {
     /// Returns the outcome of a run that ended, or is about to, and can go on.
     pub(super) fn resumable_end(&self) -> Option<Outcome> {
         let outcome = match &self.phase {
-            Phase::Done(end) => end.outcome,
+            Phase::Done(end) => return Some(end.outcome).filter(|_| end.is_resumable()),
             Phase::Deciding(Deciding::End(ending)) => ending.outcome,
             Phase::Waiting(_) | Phase::Deciding(_) => return None,
         };
@@ -723,14 +808,7 @@ impl Run {
 
     /// Returns what the work left to say to whoever goes on with the run.
     pub(super) fn left_to_say(&self) -> Option<&str> {
-        match &self.phase {
-            Phase::Waiting(Waiting::Continuation(_, text)) => Some(text),
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {
-                let handoff =
-                    self.handoff.as_ref().filter(|_| self.resumable_end() == Some(Outcome::Handoff));
-                handoff?.continuation.as_deref()
-            }
-        }
+        self.left_to_say.as_deref()
     }
 
     /// Returns every text that may be asked for later.
@@ -802,6 +880,7 @@ impl Run {
             for (name, result) in &complete.captured {
                 self.captured.insert(name.clone(), result.clone());
             }
+            // It counts what it adds, too.
             self.store(machine, step, &result);
         }
         self.seen = Some(result);
@@ -821,11 +900,35 @@ impl Run {
             StateResult { seen: result.seen.shortened(TAIL), ..result.clone() }
         };
         self.results.insert(step.name.clone(), kept);
+        self.shorten(step);
+    }
+
+    /// Keeps the ends of the oldest results when all of them are too much. What this step did is not one of them.
+    fn shorten(&mut self, step: &Step) {
+        let all = || self.captured.values().chain(self.results.values());
+        let mut taken: u64 = all().map(StateResult::length).sum();
+        if taken <= ALL_CAPTURES {
+            return;
+        }
+        let names = self.captured.iter_mut().map(|(name, result)| (name.as_str(), result));
+        let states = self.results.iter_mut().map(|(state, result)| (state.as_str(), result));
+        for (name, result) in names.chain(states) {
+            let is_new =
+                name == step.name.as_str() || step.capture.as_ref().is_some_and(|own| own.as_str() == name);
+            if taken <= ALL_CAPTURES || is_new {
+                continue;
+            }
+            taken -= result.length();
+            result.seen = result.seen.shortened(TAIL);
+            taken += result.length();
+        }
+        self.exceeded.entry(Bound::Captures).or_insert(false);
     }
 
     fn evaluate(
         &mut self,
-        verdict: &Verdict,
+        machine: &Machine,
+        (verdict, observes): (&Verdict, Option<Observes>),
         details: &Map<String, Value>,
         (memory, tree): (Option<&Value>, Option<&Tree>),
     ) {
@@ -838,7 +941,9 @@ impl Run {
                 self.compare(id, verdict, details, tree);
             }
             self.evaluation = Some(Evaluation { verdict: verdict.clone(), details: details.clone() });
-            self.observed(verdict);
+            let of_sub_loop = || self.sub_loop.as_ref().map(SubLoopComplete::observes);
+            let observes = observes.or_else(of_sub_loop);
+            self.trust.observe(observes.unwrap_or_else(|| machine.step(id).observes(verdict)));
             self.phase = Phase::Deciding(Deciding::Leave(id, verdict.clone()));
         }
     }
@@ -862,15 +967,6 @@ impl Run {
         } else {
             let reason = seen.sentence(state, window);
             self.end(Outcome::Exhausted, TerminatedBy::Stall, state, &reason);
-        }
-    }
-
-    /// Weighs an observation for or against the work.
-    fn observed(&mut self, verdict: &Verdict) {
-        if verdict.is_failing() {
-            self.trust = Trust::Doubtful;
-        } else if self.trust == Trust::Doubtful {
-            self.trust = Trust::Verified;
         }
     }
 
@@ -908,7 +1004,7 @@ impl Run {
         self.attempt = 0;
         self.streaks.clear();
         self.last_entered = None;
-        self.trust = Trust::Clean;
+        self.trust.is_doubted = false;
         self.restarting = true;
         self.board = Board::default();
         self.sessions.clear();
@@ -959,9 +1055,9 @@ impl Run {
             let why = seen.failure.clone().unwrap_or_else(late);
             details.insert("error".to_owned(), why.into());
             self.evaluation = Some(Evaluation { verdict, details });
-            self.trust = Trust::Doubtful;
+            self.trust.observe(Observes::Failing);
         } else if failed_silently {
-            self.trust = Trust::Doubtful;
+            self.trust.observe(Observes::Failing);
         }
     }
 

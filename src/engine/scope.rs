@@ -56,6 +56,21 @@ impl Scope for RunScope<'_, '_> {
             Namespace::Board => self.board(path),
         }
     }
+
+    fn is_cut(&self, namespace: Namespace, path: &[Segment]) -> bool {
+        let run = self.0.run();
+        let (result, field) = match (namespace, path) {
+            (Namespace::Prev, field) => (run.prev(), field),
+            (Namespace::Captured, [Segment::Key(name), field @ ..]) => (run.capture(name), field),
+            _ => return false,
+        };
+        let Some(StateResult { seen, .. }) = result else { return false };
+        match key(field) {
+            None | Some("output" | "json") => seen.stdout.is_truncated(),
+            Some("stderr") => seen.stderr.is_truncated(),
+            Some(_) => false,
+        }
+    }
 }
 
 impl RunScope<'_, '_> {

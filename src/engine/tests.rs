@@ -15,12 +15,13 @@ use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Observation, Stop};
+use crate::evaluate::observation::{Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
 mod board;
+mod cancelled;
 mod explored;
 mod models;
 mod nights;
@@ -132,6 +133,13 @@ impl World<'_> {
         is_there.then(|| self.answer(path).stdout.as_str().as_bytes().to_vec())
     }
 
+    /// Answers a query as a scripted answer says whose name is the expression.
+    fn query(&self, request: &request::QueryRequest) -> Queried {
+        let seen = self.answer(&request.query.filter);
+        let value = serde_json::from_str(seen.stdout.without_line_end());
+        Queried { result: value.map_err(|_| "no answer".to_owned()), stop: seen.stop }
+    }
+
     fn answer(&self, text: &str) -> Observation {
         match self.answers.borrow_mut().get_mut(text) {
             Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
@@ -152,6 +160,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             Next::Begin => Input::Begin,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),
+            Next::Query(request) => Input::Queried(world.query(request)),
             Next::Wait(wait) => {
                 now += wait;
                 Input::WaitDone
@@ -416,11 +425,11 @@ fn terminals_mean_what_they_say() {
     let text = |end: &str| format!("states:\n  a: {{action: x, next: {end}}}\n  {end}: {{terminal: true}}\n");
     assert_snapshot!(trace(&text("build_failed"), ""), @r"
     1/1 a: x (0) → build_failed [Next]
-    = failure (1) by Terminal in build_failed after 1 iterations, 1 steps: ended in `build_failed`
+    = failure (1, unverified) by Terminal in build_failed after 1 iterations, 1 steps: ended in `build_failed`
     ");
     assert_snapshot!(trace(&text("escalate"), ""), @r"
     1/1 a: x (0) → escalate [Next]
-    = blocked (5) by Terminal in escalate after 1 iterations, 1 steps: ended in `escalate`: a person is needed
+    = blocked (5, unverified) by Terminal in escalate after 1 iterations, 1 steps: ended in `escalate`: a person is needed
     ");
 }
 
@@ -430,13 +439,13 @@ fn a_closing_action_runs_once_and_changes_nothing() {
     assert_snapshot!(trace(text, "notify 0: 3"), @r"
     1/1 a: x (0) → done [Next]
     closing done: notify 0 (3) warning: the closing action failed (exit 3)
-    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed
     ");
     let broken = text.replace("captured.a.exit_code", "captured.zz");
     assert_snapshot!(trace(&broken, ""), @r"
     1/1 a: x (0) → done [Next]
      warning: the closing action was not run: `${captured.zz}` has no value: `zz` was not captured on the way here
-    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed
     ");
 }
 
@@ -554,7 +563,7 @@ fn the_timeout_of_the_loop_bounds_waits_and_actions() {
     ");
     assert_snapshot!(trace(text, "x: loop-timeout"), @r"
     1/1 a: x (LoopTimeout) loop timeout after 1000ms
-    = timeout (124) by Timeout in a after 1 iterations, 1 steps: the loop's timeout passed after 1.0s, in `a`
+    = timeout (124, unverified) by Timeout in a after 1 iterations, 1 steps: the loop's timeout passed after 1.0s, in `a`
     ");
 }
 
@@ -598,7 +607,7 @@ fn a_maintain_loop_starts_again_and_counts_cycles_apart() {
     wait 5000ms
     3/4 b: y (0) → done [Next]
      → b [Maintain]
-    = exhausted (3) by MaxSteps in b after 3 iterations, 4 steps: max_steps (4) reached before `b`
+    = exhausted (3, unverified) by MaxSteps in b after 3 iterations, 4 steps: max_steps (4) reached before `b`
     ");
 }
 
@@ -653,7 +662,7 @@ fn a_missing_value_ends_the_run_and_names_everything() {
     let text = "states:\n  a: {action: 'x ${prev.output}', next: done}\n  done: {terminal: true}\n";
     assert_snapshot!(trace(text, ""), @"
     1/1 a error: in `action`: `${prev.output}` has no value: no state with an action ran before this one
-    = error (4) by Error in a after 1 iterations, 1 steps: in `action`: `${prev.output}` has no value: no state with an action ran before this one
+    = error (4, unverified) by Error in a after 1 iterations, 1 steps: in `action`: `${prev.output}` has no value: no state with an action ran before this one
     ");
 }
 
@@ -672,7 +681,7 @@ states:
     2/3 measure: m (0) → progress → apply [Verdict for progress]
     2/4 apply: f (0) → measure [Next]
     3/5 measure: m (0) → stall → stuck [Verdict for stall]
-    = success (0, unverified) by Terminal in stuck after 3 iterations, 5 steps: ended in `stuck` unverified: nothing passed since the last failing observation
+    = failure (1, unverified) by Terminal in stuck after 3 iterations, 5 steps: ended in `stuck`
     ");
 }
 
@@ -694,7 +703,7 @@ fn diff_stall_asks_for_the_tree_and_compares_it_with_the_last_visit() {
     1/2 look: l (0) → yes → work [Verdict for yes]
     2/3 work: w (0) → look [Next]
     2/4 look: l (0) → no → stuck [Verdict for no]
-    = success (0, unverified) by Terminal in stuck after 2 iterations, 4 steps: ended in `stuck` unverified: nothing passed since the last failing observation
+    = failure (1, unverified) by Terminal in stuck after 2 iterations, 4 steps: ended in `stuck`
     ");
     let world = world("").with_trees("aa");
     events(&machine(LOOK), start(false), &world);
@@ -1019,7 +1028,7 @@ fn a_request_to_end_ends_waits_and_actions() {
     all.extend(engine.handle(Input::ActionDone(stopped), Duration::from_secs(2)));
     assert_snapshot!(traced(&all), @r"
     1/1 check: test (Cancelled)
-    = interrupted (143) by Interrupted in check after 1 iterations, 1 steps: interrupted by SIGTERM in `check`
+    = interrupted (143, unverified) by Interrupted in check after 1 iterations, 1 steps: interrupted by SIGTERM in `check`
     ");
 }
 
@@ -1106,7 +1115,7 @@ fn oracle_verified(events: &[Event]) -> bool {
         }
     }
     spoken.extend(pending);
-    spoken.last().copied().unwrap_or(true)
+    spoken.last().copied().unwrap_or(false)
 }
 
 proptest! {
@@ -1183,9 +1192,7 @@ proptest! {
         };
         let entered = after.iter().any(|event| matches!(event, Event::StateEnter { .. }));
         prop_assert!(!entered, "{:?}", after);
-        // The result of the last action may have ended the run before the request counted.
-        let expected = [Outcome::Interrupted, Outcome::Error, Outcome::Blocked];
-        prop_assert!(was_over || expected.contains(&end.outcome), "{:?}", end);
+        prop_assert!(was_over || end.outcome == Outcome::Interrupted, "{:?}", end);
     }
 }
 
@@ -1256,6 +1263,94 @@ proptest! {
             }
         }
     }
+}
+
+/// How a strict run of these states ends: its outcome, and whether it is verified.
+fn strict_end(text: &str, script: &str) -> String {
+    let all = events(&machine(text), start(true), &world(script).with_trees("a"));
+    let Some(Event::LoopComplete(end)) = all.last() else { panic!("{all:?}") };
+    format!("{} {}", end.outcome.word(), if end.verified { "verified" } else { "unverified" })
+}
+
+#[test]
+fn a_run_is_verified_by_a_passing_observation_that_no_failing_one_follows() {
+    let ends = "  done: {terminal: true}\n  fine: {terminal: true, outcome: success}\n  bad: {terminal: true, outcome: failure}\n";
+    for (states, script, expected) in [
+        ("  a: {action: x, on_yes: done}", "", "success verified"),
+        ("  a: {action: x, next: done}", "", "failure unverified"),
+        ("  a: {action: x, next: done}", "x: 3", "failure unverified"),
+        ("  a: {action: x, next: fine}", "", "success unverified"),
+        ("  a: {on_yes: done}", "", "failure unverified"),
+        ("  a: {evaluate: {type: exit_code}, on_yes: done}", "", "failure unverified"),
+        ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "", "success verified"),
+        ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "y: 1", "failure unverified"),
+        ("  a: {action: x, on_yes: b}\n  b: {action: y}", "y: missing", "error unverified"),
+        ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "y: deadline", "handoff verified"),
+        ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "y: loop-timeout", "timeout verified"),
+        ("  a: {action: x, next: done}", "x: deadline", "handoff unverified"),
+        ("  a: {action: x, evaluate: {type: diff_stall}, on_yes: done}", "", "failure unverified"),
+        ("  a: {action: x, evaluate: {type: action_stall}, on_yes: done}", "", "failure unverified"),
+        ("  a: {action: x, evaluate: {type: score_stall}, on_yes: done}", "x: 0 5", "failure unverified"),
+        (
+            "  a: {action: x, evaluate: {type: convergence, toward: 0}, on_progress: done}",
+            "x: 0 5",
+            "failure unverified",
+        ),
+        (
+            "  a: {action: x, evaluate: {type: convergence, toward: 0}, on_target: done}",
+            "x: 0 0",
+            "success verified",
+        ),
+        ("  a: {evaluate: {type: criteria}, route: {inactive: done, _: bad}}", "", "failure unverified"),
+        (
+            "  a: {action: x, evaluate: {type: classify}, route: {cannot_judge: done, _: bad}}",
+            "x: 0 cannot_judge",
+            "failure unverified",
+        ),
+        ("  a: {action: x, on_yes: b}\n  b: {loop: kid, on_success: done}", "", "success verified"),
+    ] {
+        // Every state that has no way for what comes ends with an error.
+        let states = states.replace("b: {action: y}", "b: {action: y, on_yes: done}");
+        assert_eq!(strict_end(&format!("states:\n{states}\n{ends}"), script), expected, "{states} {script}");
+    }
+    assert_eq!(strict_end(&format!("states:\n{ends}"), ""), "failure unverified");
+}
+
+#[test]
+fn a_sub_loop_verifies_what_it_verified() {
+    let text = "states:\n  p: {loop: kid, on_success: done}\n  done: {terminal: true}\n";
+    for (verified, expected) in [(true, Outcome::Success), (false, Outcome::Failure)] {
+        let machine = machine(text);
+        let mut engine = Engine::new(&machine, start(true));
+        engine.handle(Input::Begin, Duration::ZERO);
+        let Next::SubLoop(request) = engine.next() else { panic!() };
+        let mut end = sub_loop_end(request, &Observation::exited(0, "")).unwrap();
+        end.complete.verified = verified;
+        let all = engine.handle(Input::SubLoopDone(Ok(end)), Duration::ZERO);
+        let Next::Done(end) = engine.next() else { panic!("{all:?}") };
+        assert_eq!((end.outcome, end.verified), (expected, verified));
+    }
+}
+
+#[test]
+fn journals_of_earlier_versions_are_read() {
+    let stamp = r#""ts":"2026-01-01T00:00:00.000Z","seq":1"#;
+    let line = format!(
+        r#"{{"event":"sub_loop_complete",{stamp},"state":"p","loop":"kid","verdict":"success","exit_code":0,"outcome":"success","final_state":"end","steps":2,"duration_ms":1}}"#
+    );
+    let Event::SubLoopComplete(end) = event::Stamped::from_line(line.as_bytes()).unwrap().event else {
+        panic!()
+    };
+    assert!(!end.verified, "what is not known is not verified");
+    let line = format!(r#"{{"event":"evaluate",{stamp},"type":"exit_code","verdict":"yes","details":{{}}}}"#);
+    let event = event::Stamped::from_line(line.as_bytes()).unwrap().event;
+    assert!(matches!(event, Event::Evaluate { observes: None, .. }));
+    let machine = machine("states:\n  a: {action: x, on_yes: done}\n  done: {terminal: true}\n");
+    let mut all = events(&machine, start(true), &world(""));
+    let index = all.iter().position(|event| matches!(event, Event::Evaluate { .. })).unwrap();
+    all[index] = event;
+    let timed: Vec<_> = all[..=index].iter().map(|event| (event.clone(), Duration::ZERO)).collect();
+    assert!(resumed::folded(&machine, &timed).run().is_verified());
 }
 
 /// Loads and compiles a whole file, and writes it again as `ll-loop compile` does.
@@ -1355,7 +1450,7 @@ fn parameters_are_worked_out_where_they_are_used() {
     assert_snapshot!(trace(text, ""), @"
     1/1 a: echo a-1 3 (0) → b [Next]
     1/2 b error: in `action`: `${param.what}` has no value: `${context.no}` has no value
-    = error (4) by Error in b after 1 iterations, 2 steps: in `action`: `${param.what}` has no value: `${context.no}` has no value
+    = error (4, unverified) by Error in b after 1 iterations, 2 steps: in `action`: `${param.what}` has no value: `${context.no}` has no value
     ");
 }
 
@@ -1372,4 +1467,158 @@ fn classic_words_decide_on_an_earlier_state() {
     2/6 judge → yes → done [Verdict for yes]
     = success (0) by Terminal in done after 2 iterations, 6 steps: ended in `done`
     ");
+}
+
+const ROUND_AND_ROUND: &str =
+    "max_iterations: 1000000\ntimeout: 10s\nstates:\n  a: {next: b}\n  b: {next: a}\n";
+
+#[test]
+fn a_run_without_work_looks_up_from_time_to_time() {
+    let machine = machine(ROUND_AND_ROUND);
+    let ended = |last: Input, now: Duration| {
+        let mut engine = Engine::new(&machine, start(false));
+        let mut input = Input::Begin;
+        for _ in 0..10 {
+            assert!(engine.handle(input, Duration::ZERO).len() <= 2000, "it goes on without looking up");
+            assert!(matches!(engine.next(), Next::Wait(Duration::ZERO)));
+            input = Input::WaitDone;
+        }
+        let steps = engine.run().step();
+        engine.handle(last, now);
+        assert!(engine.run().step() <= steps + 1, "it went on");
+        let Next::Done(end) = engine.next() else { panic!() };
+        end.terminated_by
+    };
+    assert_eq!(ended(Input::Cancel(Signal::Term), Duration::ZERO), TerminatedBy::Interrupted);
+    assert_eq!(ended(Input::WaitDone, Duration::from_secs(10)), TerminatedBy::Timeout);
+}
+
+#[test]
+fn a_run_without_work_comes_to_its_end() {
+    let machine = machine("max_iterations: 3000\nstates:\n  a: {next: b}\n  b: {next: a}\n");
+    let events = events(&machine, start(false), &world(""));
+    let Some(Event::LoopComplete(end)) = events.last() else { panic!() };
+    assert_eq!((end.iterations, end.terminated_by), (3000, TerminatedBy::MaxIterations));
+}
+
+/// The states of a loop that adds a message in every pass.
+fn talkative(message: &str) -> String {
+    format!("max_iterations: 1000000\nstates:\n  a: {{append_to_messages: '{message}', next: a}}\n")
+}
+
+#[test]
+fn of_many_messages_the_last_ones_are_kept() {
+    let machine = machine(&talkative("${state.step}"));
+    let start =
+        Start { event: LoopStart { max_iterations: 1_000_000, ..start(false).event }, ..start(false) };
+    let mut engine = Engine::new(&machine, start);
+    let mut events = engine.handle(Input::Begin, Duration::ZERO);
+    while engine.run().step() < 25_000 {
+        events.extend(engine.handle(Input::WaitDone, Duration::ZERO));
+    }
+    let messages = engine.run().messages();
+    assert_eq!(messages.len(), 10_000);
+    assert_eq!(messages.last().unwrap(), &engine.run().message_count().to_string());
+    let warnings = events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
+    assert_eq!(warnings, 1, "once is enough");
+}
+
+#[test]
+fn many_long_messages_take_bounded_memory() {
+    let machine = machine(&talkative("${context.long}"));
+    let context = Map::from_iter([("long".to_owned(), json!("x".repeat(1_000_000)))]);
+    let start =
+        Start { event: LoopStart { max_iterations: 1000, ..start(false).event }, context, ..start(false) };
+    let mut engine = Engine::new(&machine, start);
+    engine.handle(Input::Begin, Duration::ZERO);
+    while engine.run().step() < 500 {
+        engine.handle(Input::WaitDone, Duration::ZERO);
+    }
+    let kept: usize = engine.run().messages().iter().map(String::len).sum();
+    assert!((3 << 20..=4 << 20).contains(&kept), "{kept}");
+    assert!(engine.run().messages()[0].contains("cut"), "{}", &engine.run().messages()[0][..100]);
+}
+
+#[test]
+fn what_a_template_becomes_is_bounded_and_the_value_is_named() {
+    let paste = "${captured.big}".repeat(1000);
+    let text = format!(
+        "states:\n  a: {{action: print, capture: big, next: b}}\n  b: {{action: 'echo {paste}', next: c}}\n  c: {{terminal: true}}\n"
+    );
+    let machine = machine(&text);
+    let world = world("");
+    world.answers.borrow_mut().insert("print", VecDeque::from([Observation::exited(0, "x".repeat(1 << 20))]));
+    let trace = traced(&events(&machine, start(false), &world));
+    assert!(
+        trace.len() < 100_000 && trace.contains("in `action`: `${captured.big}`"),
+        "{}",
+        &trace[..2000.min(trace.len())]
+    );
+    assert!(trace.contains("8 MiB"));
+}
+
+#[test]
+fn of_captures_that_are_too_much_the_oldest_are_shortened() {
+    let mut states = String::new();
+    for n in 0..5 {
+        let _ = writeln!(states, "  s{n}: {{action: a{n}, capture: c{n}, next: s{}}}", n + 1);
+    }
+    let machine = machine(&format!("states:\n{states}  s5: {{terminal: true}}\n"));
+    let mut engine = Engine::new(&machine, start(false));
+    let mut events = engine.handle(Input::Begin, Duration::ZERO);
+    while let Next::Run(_) = engine.next() {
+        // What stands elsewhere counts as well.
+        let stdout = Text::stored(
+            "the end".to_owned(),
+            100 << 20,
+            false,
+            Stored { event: 0, length: 100 << 20, sum: None },
+        );
+        let seen = Observation { stdout, ..Observation::exited(0, "") };
+        events.extend(engine.handle(Input::ActionDone(seen), Duration::ZERO));
+    }
+    let whole = |name: &str| !engine.run().capture(name).unwrap().seen.stdout.is_truncated();
+    assert_eq!(["c0", "c1", "c2", "c3", "c4"].map(whole), [false, false, false, true, true]);
+    let warnings = events.iter().filter(|event| matches!(event, Event::Warning { .. })).count();
+    assert_eq!(warnings, 1, "once is enough");
+    assert!(matches!(engine.next(), Next::Done(_)));
+}
+
+/// A state that asks for more than a path.
+const QUERYING: &str = "timeout: 100s\nstates:\n  a:\n    action: work\n    timeout: 7s\n    \
+    evaluate: {type: output_json, path: '.n | length', target: 3}\n    on_yes: done\n    on_no: a\n    on_error: b\n  \
+    b: {next: done}\n  done: {terminal: true}\n";
+
+#[test]
+fn a_query_is_answered_by_the_world() {
+    assert_snapshot!(trace(QUERYING, "work: 0 text\n.n | length: 0 4, 0 oops, 0 3"), @r"
+    1/1 a: work (0) → no → a [Verdict for no]
+    2/2#2 a: work (0) → error → b [Verdict for error]
+    2/3 b → done [Next]
+    = success (0, unverified) by Terminal in done after 2 iterations, 3 steps: ended in `done` unverified: nothing passed since the last failing observation
+    ");
+}
+
+#[test]
+fn a_query_has_the_time_of_its_state_and_ends_with_the_run() {
+    let machine = machine(QUERYING);
+    let ended = |stop: Stop, after: u64| {
+        let mut engine =
+            Engine::new(&machine, Start { deadline: Some(Duration::from_secs(99)), ..start(false) });
+        engine.handle(Input::Begin, Duration::ZERO);
+        engine.handle(Input::ActionDone(Observation::exited(0, "{}")), Duration::from_secs(95));
+        let Next::Query(request) = engine.next() else { panic!() };
+        assert_eq!(request.end, Some((Duration::from_secs(4), Stop::Deadline)));
+        assert_eq!((&*request.query.filter, &*request.query.text), (".n | length", "{}"));
+        if stop == Stop::Cancelled {
+            engine.handle(Input::Cancel(Signal::Int), Duration::from_secs(after));
+        }
+        let queried = Queried { result: Err("stopped".to_owned()), stop: Some(stop) };
+        engine.handle(Input::Queried(queried), Duration::from_secs(after));
+        let Next::Done(end) = engine.next() else { panic!() };
+        end.terminated_by
+    };
+    assert_eq!(ended(Stop::Deadline, 99), TerminatedBy::Handoff);
+    assert_eq!(ended(Stop::LoopTimeout, 100), TerminatedBy::Timeout);
+    assert_eq!(ended(Stop::Cancelled, 96), TerminatedBy::Interrupted);
 }

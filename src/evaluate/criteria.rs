@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::base::decode::record;
-use crate::base::template::{RenderError, Scope, Template};
+use crate::base::template::{RenderError, Room, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
 use crate::criteria::{Standing, State, advance, decide};
@@ -48,8 +48,10 @@ impl Criteria {
         }
         let criteria: Vec<_> =
             self.results.keys().map(|name| Criterion { name: name.clone(), check: None }).collect();
-        let steps: Vec<_> = self.steps.iter().map(|step| step.render(scope)).collect::<Result<_, _>>()?;
-        let spec = self.spec.as_ref().map(|spec| spec.render(scope)).transpose()?;
+        let mut room = Room::new();
+        let mut render = |text: &Template| text.render_within(&mut room, scope);
+        let steps: Vec<_> = self.steps.iter().map(&mut render).collect::<Result<_, _>>()?;
+        let spec = self.spec.as_ref().map(&mut render).transpose()?;
         Ok(State::begin(&spec.unwrap_or_default(), &criteria, &steps))
     }
 

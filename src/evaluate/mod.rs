@@ -14,10 +14,14 @@ use crate::base::decode::tagged;
 use crate::base::template::{Scope, Template};
 
 pub mod answer;
+pub mod effort;
 pub mod field;
+pub mod jq;
 pub mod model;
 pub mod observation;
+pub mod observes;
 pub mod operator;
+pub mod query;
 pub mod survey;
 pub mod verdict;
 
@@ -54,9 +58,11 @@ pub use score::Score;
 pub use score_stall::ScoreStall;
 
 use answer::Form;
+use effort::Effort;
 use field::{Field, FieldError};
 use model::{Answer, Question};
 use observation::Observation;
+use query::{Queried, Query};
 use survey::Surveyed;
 use verdict::Verdict;
 
@@ -113,6 +119,8 @@ pub struct Judging<'a> {
     pub file: Option<&'a FileRead>,
     /// What a model answered, for an evaluator that asks one.
     pub answer: Option<&'a Answer>,
+    /// What came of its query, for an evaluator that has one.
+    pub queried: Option<&'a Queried>,
     /// The form that the answer to the state's prompt has to have, if it asks for one.
     pub form: Option<&'a Form>,
 }
@@ -167,6 +175,29 @@ impl Verdicts<'_> {
     }
 }
 
+/// What is odd about a key of an evaluator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// The key.
+    pub key: &'static str,
+    /// A sentence.
+    pub message: String,
+    /// Whether the evaluator could never say yes or no.
+    pub is_fault: bool,
+}
+
+impl Oddity {
+    /// Makes one with which the evaluator works, though perhaps not as it was meant.
+    pub fn warning(key: &'static str, message: String) -> Self {
+        Self { key, message, is_fault: false }
+    }
+
+    /// Makes one with which the evaluator can never say yes or no.
+    pub fn fault(key: &'static str, message: String) -> Self {
+        Self { key, message, is_fault: true }
+    }
+}
+
 /// One way to judge.
 pub trait Evaluator {
     /// Judges. An error means that a template of the evaluator itself has no value.
@@ -183,6 +214,11 @@ pub trait Evaluator {
         Vec::new()
     }
 
+    /// Looks at the evaluator's own keys when its file is read, and returns what is odd about them.
+    fn check(&self, _effort: &mut Effort) -> Vec<Oddity> {
+        self.oddities().into_iter().map(|(key, message)| Oddity::warning(key, message)).collect()
+    }
+
     /// Returns the scope of the survey that it needs, if it needs one: files and directories, or none for everything.
     fn survey(&self) -> Option<&[Template]> {
         None
@@ -196,6 +232,12 @@ pub trait Evaluator {
     /// Returns what a model is asked before this can judge, if one is asked. An error means that a template of the
     /// evaluator itself has no value.
     fn question(&self, _judging: Judging<'_>) -> Option<Result<Question, FieldError>> {
+        None
+    }
+
+    /// Returns the query that somebody has to answer before this can judge, if it has one. An error means that a
+    /// template of the evaluator itself has no value.
+    fn query(&self, _judging: Judging<'_>) -> Option<Result<Query, FieldError>> {
         None
     }
 
@@ -306,10 +348,14 @@ mod testing {
             let root = self.0.get(namespace.word()).ok_or_else(Missing::default)?;
             walk(namespace.word(), root, path).map(|value| Found::Json(Cow::Borrowed(value)))
         }
+
+        fn is_cut(&self, namespace: Namespace, path: &[Segment]) -> bool {
+            namespace == Namespace::Captured && path == [Segment::Key("cut".to_owned())]
+        }
     }
 
     /// Decodes the value of `evaluate:`.
-    fn evaluator(spec: &str) -> Evaluate {
+    pub(super) fn evaluator(spec: &str) -> Evaluate {
         decoded(spec)
     }
 
@@ -322,7 +368,7 @@ mod testing {
     }
 
     fn scope() -> Values {
-        Values(json!({"context": {"n": 5, "t": "5", "word": "OK"}}))
+        Values(json!({"context": {"n": 5, "t": "5", "word": "OK"}, "captured": {"cut": "the end"}}))
     }
 
     /// Decodes `spec` as the value of `evaluate:` and judges an action that printed and exited so; with the details
@@ -330,20 +376,47 @@ mod testing {
     pub(super) fn judge_with(spec: &str, last: Option<f64>, stdout: &str, exit_code: i32) -> (String, Value) {
         let seen = Observation::exited(exit_code, stdout);
         let memory = last.map(|last| json!(last));
-        let judging = Judging {
-            seen: Some(&seen),
-            scope: &scope(),
-            action: Some("x"),
-            memory: memory.as_ref(),
-            survey: None,
-            file: None,
-            answer: None,
-            form: None,
-        };
-        match evaluator(spec).judge(judging) {
+        let scope = scope();
+        let judging = Judging { memory: memory.as_ref(), ..judging(&seen, &scope) };
+        match answered(&evaluator(spec), judging) {
             Ok(judged) => (judged.verdict.to_string(), Value::Object(judged.details)),
             Err(error) => (format!("unresolved: {error}"), Value::Null),
         }
+    }
+
+    /// What is there to judge an action.
+    fn judging<'a>(seen: &'a Observation, scope: &'a Values) -> Judging<'a> {
+        Judging {
+            seen: Some(seen),
+            scope,
+            action: Some("x"),
+            memory: None,
+            survey: None,
+            file: None,
+            answer: None,
+            queried: None,
+            form: None,
+        }
+    }
+
+    /// Judges with an answer to the query of the evaluator, if it has one.
+    fn answered(evaluate: &Evaluate, judging: Judging<'_>) -> Result<Judged, FieldError> {
+        let queried = match evaluate.query(judging).transpose()? {
+            Some(query) => Some(Queried { result: jq::run(&query.filter, &query.text), stop: None }),
+            None => None,
+        };
+        evaluate.judge(Judging { queried: queried.as_ref(), ..judging })
+    }
+
+    /// The judgement of what an action did.
+    pub(super) fn judge_seen(spec: &str, seen: &Observation) -> Judged {
+        let scope = scope();
+        answered(&evaluator(spec), judging(seen, &scope)).unwrap()
+    }
+
+    /// What is odd about the keys of an evaluator.
+    pub(super) fn checked(spec: &str) -> Vec<Oddity> {
+        evaluator(spec).check(&mut Effort::new())
     }
 
     /// Decodes `spec` and does something with it and an action that printed and exited so.
@@ -355,17 +428,7 @@ mod testing {
         run: impl FnOnce(&Evaluate, Judging<'_>) -> T,
     ) -> T {
         let (seen, scope) = (Observation::exited(exit_code, stdout), scope());
-        let judging = Judging {
-            seen: Some(&seen),
-            scope: &scope,
-            action: Some("x"),
-            memory: None,
-            survey: None,
-            file: None,
-            answer,
-            form: None,
-        };
-        run(&evaluator(spec), judging)
+        run(&evaluator(spec), Judging { answer, ..judging(&seen, &scope) })
     }
 
     /// The judgement of an action with what a model answered about it.
@@ -405,15 +468,13 @@ mod testing {
 
         pub(super) fn judge(&mut self, stdout: &str, exit_code: i32) -> Judged {
             let seen = Observation::exited(exit_code, stdout);
+            let scope = scope();
             let judged = self.evaluate.judge(Judging {
-                seen: Some(&seen),
-                scope: &scope(),
                 action: self.action.as_deref(),
                 memory: self.memory.as_ref(),
                 survey: self.survey.as_ref(),
                 file: self.file.as_ref(),
-                answer: None,
-                form: None,
+                ..judging(&seen, &scope)
             });
             let judged = judged.unwrap();
             if judged.memory.is_some() {

@@ -1,6 +1,6 @@
 //! What a model is asked, what it answers and what that costs. Who asks it is no business of this layer.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::base::text::plural;
@@ -39,7 +39,7 @@ pub struct Usage {
     /// Tokens that came out.
     pub output_tokens: u64,
     /// The price in US dollars; none when some call had none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "read_price")]
     pub cost_usd: Option<f64>,
     /// The model that answered.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -47,6 +47,15 @@ pub struct Usage {
     /// The session, for the host's own tools.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
+}
+
+/// Returns a price as one, if it is: a call takes no money out of what was spent, and none costs more than there is.
+pub fn price(cost: f64) -> Option<f64> {
+    (cost.is_finite() && cost >= 0.0).then_some(cost)
+}
+
+fn read_price<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.and_then(price))
 }
 
 impl Usage {
@@ -77,7 +86,7 @@ impl Usage {
         }
         self.cost_usd = match (self.calls, self.cost_usd, other.cost_usd) {
             (0, _, cost) => cost,
-            (_, Some(one), Some(more)) => Some(one + more),
+            (_, Some(one), Some(more)) => Some((one + more).min(f64::MAX)),
             (_, None, _) | (_, _, None) => None,
         };
         self.calls = self.calls.saturating_add(other.calls);
@@ -108,6 +117,19 @@ mod tests {
         assert_eq!(sum(&[]), (0, 0, None));
         assert_eq!(sum(&[Some(0.5), Some(0.25)]), (2, 22, Some(0.75)));
         assert_eq!(sum(&[Some(0.5), None, Some(0.5)]), (3, 33, None));
+    }
+
+    #[test]
+    fn no_price_makes_the_sum_smaller_or_endless() {
+        let mut sum = call(Some(f64::MAX));
+        sum.add(&call(Some(f64::MAX)));
+        assert_eq!(sum.cost_usd, Some(f64::MAX));
+        let read = |cost: &str| {
+            let text =
+                format!(r#"{{"calls": 1, "input_tokens": 1, "output_tokens": 1, "cost_usd": {cost}}}"#);
+            serde_json::from_str::<Usage>(&text).unwrap().cost_usd
+        };
+        assert_eq!([read("0.5"), read("0"), read("-0.5"), read("null")], [Some(0.5), Some(0.0), None, None]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::sum::Sum;
 use crate::base::text;
 
 /// Which stream something was printed to.
@@ -22,8 +23,12 @@ pub struct Text {
     kept: Arc<String>,
     bytes: u64,
     truncated: bool,
-    stored: Option<Stored>,
+    stored: Option<Place>,
+    sum: Option<Box<Sum>>,
 }
+
+/// The number of an event, and the bytes that were stored for it.
+type Place = (u64, u64);
 
 /// Where a text stands of which only the end is at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,43 +37,62 @@ pub struct Stored {
     pub event: u64,
     /// The bytes that were stored.
     pub length: u64,
+    /// Their digest; none in journals from before there was one.
+    pub sum: Option<Sum>,
 }
 
 impl Text {
     /// Makes a text that was kept whole.
     pub fn whole(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { bytes: text.len() as u64, kept: Arc::new(text), truncated: false, stored: None }
+        Self { bytes: text.len() as u64, kept: Arc::new(text), ..Self::default() }
     }
 
     /// Makes a text of which only the end was kept; `bytes` is what was printed in all.
     pub fn end_of(kept: String, bytes: u64) -> Self {
-        Self { kept: Arc::new(kept), bytes, truncated: true, stored: None }
+        Self { kept: Arc::new(kept), bytes, truncated: true, ..Self::default() }
     }
 
     /// Makes a text whose end is at hand and which stands elsewhere as far as it was kept; `truncated` tells whether
     /// more was printed than that.
-    pub fn stored(end: String, bytes: u64, truncated: bool, length: u64) -> Self {
-        Self { kept: Arc::new(end), bytes, truncated, stored: Some(Stored { event: 0, length }) }
+    pub fn stored(end: String, bytes: u64, truncated: bool, stored: Stored) -> Self {
+        let Stored { event, length, sum } = stored;
+        let (stored, sum) = (Some((event, length)), sum.map(Box::new));
+        Self { kept: Arc::new(end), bytes, truncated, stored, sum }
+    }
+
+    /// Notes the digest of what was stored of the text.
+    pub fn note_sum(&mut self, sum: Sum) {
+        self.sum = Some(Box::new(sum));
+    }
+
+    /// Returns the digest of what was stored of the text, where it is known.
+    pub fn sum(&self) -> Option<Sum> {
+        self.sum.as_deref().copied()
     }
 
     /// Says which event a stored text belongs to.
     #[must_use]
     pub fn of_event(mut self, event: u64) -> Self {
-        if let Some(stored) = &mut self.stored {
-            stored.event = event;
+        if let Some((of, _)) = &mut self.stored {
+            *of = event;
         }
         self
     }
 
     /// Returns where the text stands, while only its end is at hand.
     pub fn elsewhere(&self) -> Option<Stored> {
-        self.stored
+        self.stored.map(|(event, length)| Stored { event, length, sum: self.sum() })
+    }
+
+    /// Returns the bytes that are kept, here or elsewhere.
+    pub fn length(&self) -> u64 {
+        self.stored.map_or(self.kept.len() as u64, |(_, length)| length)
     }
 
     /// Takes the text back from where it was stored.
     pub fn restore(&mut self, kept: Arc<String>) {
-        (self.kept, self.stored) = (kept, None);
+        (self.kept, self.stored, self.sum) = (kept, None, None);
     }
 
     /// Returns the same with other words for what was kept, as when secrets are hidden.
@@ -127,6 +151,8 @@ pub enum Stop {
     Unavailable,
     /// The quota of the model is used up for longer than the run can wait.
     Quota,
+    /// The answer was to be recorded, and could not be.
+    NotRecorded,
 }
 
 impl Stop {

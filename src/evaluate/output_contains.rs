@@ -1,15 +1,16 @@
 //! `output_contains`: a pattern stands in the output, or does not.
 
 use fancy_regex::Regex as Backtracking;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::json;
 
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::effort::Effort;
 use super::field::FieldError;
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, subject};
+use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, subject};
 
 record! {
     /// Searches the output for a pattern.
@@ -31,22 +32,35 @@ impl Evaluator for OutputContains {
             Subject::Text(text) => text,
             Subject::Crashed(judged) => return Ok(judged),
         };
-        let pattern = self.pattern.render(judging.scope)?;
-        let matched = match Pattern::read(&pattern).is_in(&text) {
-            Ok(matched) => matched,
-            Err(TooMuchBacktracking) => {
-                return Ok(Judged::error(format!("the pattern `{pattern}` needs too much backtracking")));
-            }
+        let template = self.pattern.render(judging.scope)?;
+        let pattern = match Pattern::read(&template) {
+            Ok(pattern) => pattern,
+            Err(why) => return Ok(Judged::error(why.to_string())),
         };
+        if self.negate && pattern.is_plain() {
+            return Ok(Judged::error(negated_plain(&template)));
+        }
+        let matched = match pattern.is_in(&text) {
+            Ok(matched) => matched,
+            Err(why) => return Ok(Judged::error(why.to_string())),
+        };
+        let unseen = if self.negate && !matched { self.unseen(judging) } else { None };
+        if let Some(why) = unseen {
+            return Ok(Judged::error(why));
+        }
         if !matched && !self.negate {
             for template in &self.error_patterns {
                 let error = template.render(judging.scope)?;
-                if Pattern::read(&error).is_in(&text).unwrap_or(false) {
-                    return Ok(Judged::error(format!("the output contains `{error}`")));
+                match Pattern::read(&error).and_then(|pattern| pattern.is_in(&text)) {
+                    Ok(true) => {
+                        return Ok(Judged::error(format!("the output contains `{}`", excerpt(&error))));
+                    }
+                    Ok(false) => {}
+                    Err(why) => return Ok(Judged::error(why.to_string())),
                 }
             }
         }
-        let details = json!({ "matched": matched, "pattern": pattern, "negate": self.negate });
+        let details = json!({ "matched": matched, "pattern": template, "negate": self.negate });
         Ok(Judged::new(Verdict::yes_if(matched != self.negate), details))
     }
 
@@ -60,15 +74,53 @@ impl Evaluator for OutputContains {
         std::iter::once(("pattern", &self.pattern)).chain(patterns).chain(source).collect()
     }
 
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        let literal = self.pattern.as_literal();
-        let odd = literal.filter(|pattern| matches!(Pattern::read(pattern), Pattern::Plain(_)));
-        odd.map(|pattern| {
-            ("pattern", format!("`{pattern}` is no regular expression and is searched as plain text"))
-        })
-        .into_iter()
-        .collect()
+    fn check(&self, effort: &mut Effort) -> Vec<Oddity> {
+        let patterns = std::iter::once(("pattern", &self.pattern));
+        let patterns = patterns.chain(self.error_patterns.iter().map(|pattern| ("error_patterns", pattern)));
+        let literals = patterns.filter_map(|(key, pattern)| Some((key, pattern.as_literal()?)));
+        literals.filter_map(|(key, pattern)| self.oddity(key, &pattern, effort)).collect()
     }
+}
+
+impl OutputContains {
+    /// Returns why nothing can be said about a text in which the pattern is not.
+    fn unseen(&self, judging: Judging<'_>) -> Option<String> {
+        let Some(source) = &self.source else {
+            let seen = judging.seen?;
+            if seen.stdout.is_truncated() {
+                let (printed, kept) = (seen.stdout.bytes(), seen.stdout.as_str().len());
+                return Some(format!(
+                    "the pattern is not in the last {kept} bytes of the output, and {printed} were printed"
+                ));
+            }
+            let is_silent = seen.stdout.as_str().trim().is_empty();
+            return (is_silent && !seen.succeeded())
+                .then(|| format!("the action failed (exit {}) and printed nothing", seen.exit_code));
+        };
+        let cut = source.expressions().find(|value| judging.scope.is_cut(value.namespace, &value.path))?;
+        Some(format!("the pattern is not in what was kept of `${{{cut}}}`, which was longer"))
+    }
+
+    /// Says what is odd about a pattern that is known when the file is read.
+    fn oddity(&self, key: &'static str, pattern: &str, effort: &mut Effort) -> Option<Oddity> {
+        match Pattern::check(pattern, effort) {
+            Checked::Fine => None,
+            Checked::Plain if self.negate && key == "pattern" => {
+                Some(Oddity::fault(key, negated_plain(pattern)))
+            }
+            Checked::Plain => {
+                let shown = excerpt(pattern);
+                let message = format!("`{shown}` is no regular expression and is searched as plain text");
+                Some(Oddity::warning(key, message))
+            }
+            Checked::Unusable(why) => Some(Oddity::fault(key, why.to_string())),
+        }
+    }
+}
+
+fn negated_plain(pattern: &str) -> String {
+    let shown = excerpt(pattern);
+    format!("`{shown}` is no regular expression, so that it is not found says nothing (`negate`)")
 }
 
 /// A pattern in the cheapest form that can express it.
@@ -81,30 +133,118 @@ enum Pattern {
     Plain(String),
 }
 
-struct TooMuchBacktracking;
+/// Why a pattern cannot be searched.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("the pattern `{0}` needs too much backtracking")]
+    TooMuchBacktracking(String),
+    #[error("the pattern `{0}` is too large; repeat less in it")]
+    TooLarge(String),
+}
+
+/// What is known about a pattern before the run.
+enum Checked {
+    Fine,
+    Plain,
+    Unusable(Unusable),
+}
+
+/// A pattern that is longer was pasted by mistake.
+const LONGEST_PATTERN: usize = 64 * 1024;
+
+/// The most memory that a compiled pattern may take.
+const LARGEST: usize = 10 * 1024 * 1024;
+
+/// What is enough for nearly all patterns, and is reached in no time by the others.
+const SMALL: usize = 64 * 1024;
+
+/// The memory that is counted for an instruction of a pattern with look-around or back-references.
+const INSTRUCTION: usize = 128;
 
 impl Pattern {
-    fn read(pattern: &str) -> Self {
-        if let Ok(linear) = Regex::new(pattern) {
-            return Self::Linear(linear);
-        }
-        Backtracking::new(pattern).map_or_else(|_| Self::Plain(pattern.to_owned()), Self::Backtracking)
+    fn read(pattern: &str) -> Result<Self, Unusable> {
+        Self::compiled(pattern, LARGEST)
     }
 
-    fn is_in(&self, text: &str) -> Result<bool, TooMuchBacktracking> {
+    fn compiled(pattern: &str, largest: usize) -> Result<Self, Unusable> {
+        let too_large = || Unusable::TooLarge(excerpt(pattern));
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(too_large());
+        }
+        match RegexBuilder::new(pattern).size_limit(largest).build() {
+            Ok(linear) => return Ok(Self::Linear(linear)),
+            Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
+            Err(_) => {}
+        }
+        let backtracking = fancy_regex::RegexBuilder::new(pattern)
+            .delegate_size_limit(largest)
+            .max_prog_size(largest / INSTRUCTION)
+            .build();
+        match backtracking {
+            Ok(backtracking) => Ok(Self::Backtracking(backtracking)),
+            Err(error) if is_about_size(&error) => Err(too_large()),
+            Err(_) => Ok(Self::Plain(pattern.to_owned())),
+        }
+    }
+
+    /// Looks at a pattern as closely as there is effort left for.
+    fn check(pattern: &str, effort: &mut Effort) -> Checked {
+        if pattern.len() <= LONGEST_PATTERN && !effort.spend(effort_of(pattern)) {
+            return Checked::Fine;
+        }
+        let checked = match Self::compiled(pattern, SMALL) {
+            Err(Unusable::TooLarge(_)) if pattern.len() <= LONGEST_PATTERN => {
+                if !effort.spend(Effort::LARGE_PATTERN) {
+                    return Checked::Fine;
+                }
+                Self::compiled(pattern, LARGEST)
+            }
+            checked => checked,
+        };
+        match checked {
+            Ok(Self::Linear(_) | Self::Backtracking(_)) => Checked::Fine,
+            Ok(Self::Plain(_)) => Checked::Plain,
+            Err(why) => Checked::Unusable(why),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    fn is_in(&self, text: &str) -> Result<bool, Unusable> {
         match self {
             Self::Linear(regex) => Ok(regex.is_match(text)),
-            Self::Backtracking(regex) => regex.is_match(text).map_err(|_| TooMuchBacktracking),
+            Self::Backtracking(regex) => {
+                let too_much = |_| Unusable::TooMuchBacktracking(excerpt(regex.as_str()));
+                regex.is_match(text).map_err(too_much)
+            }
             Self::Plain(plain) => Ok(text.contains(plain.as_str())),
         }
     }
+}
+
+/// Estimates what it takes to read a pattern: classes and repetitions are written in a few signs and hold much.
+fn effort_of(pattern: &str) -> usize {
+    let repetitions = pattern.bytes().filter(|byte| *byte == b'{').count() * Effort::REPETITION;
+    let classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count();
+    let is_folded = pattern.contains("(?") && pattern.contains('i');
+    pattern.len() + repetitions + classes * if is_folded { Effort::FOLDED_CLASS } else { Effort::CLASS }
+}
+
+fn is_about_size(error: &fancy_regex::Error) -> bool {
+    use fancy_regex::{CompileError, Error};
+    let Error::CompileError(error) = error else { return false };
+    let is_piece = matches!(&**error, CompileError::InnerError(inner) if inner.size_limit().is_some());
+    is_piece || matches!(**error, CompileError::PatternTooComplex)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{judge, judge_with};
+    use super::super::testing::{checked, judge, judge_seen, judge_with};
+    use crate::evaluate::observation::{Observation, Text};
 
     fn check(keys: &str, output: &str, expected: &str) {
         assert_eq!(judge(&format!("{{type: output_contains, {keys}}}"), output, 0), expected, "{keys}");
@@ -119,6 +259,27 @@ mod tests {
         check("pattern: a.b", "axb", "yes");
         check("pattern: ok, negate: true", "fine", "yes");
         check("pattern: '${context.word}'", "all OK", "yes");
+    }
+
+    #[test]
+    fn not_finding_it_counts_only_where_it_could_have_been_found() {
+        let negated =
+            |pattern: &str| format!("{{type: output_contains, pattern: '{pattern}', negate: true}}");
+        let verdict = |spec: &str, stdout: Text, exit_code: i32| {
+            let seen = Observation { stdout, ..Observation::exited(exit_code, "") };
+            judge_seen(spec, &seen).verdict.to_string()
+        };
+        let cut = || Text::end_of("the end: FOUND\n".to_owned(), 10_000_000);
+        assert_eq!(verdict(&negated("ERROR"), cut(), 0), "error", "it may have been in what was cut");
+        assert_eq!(verdict(&negated("FOUND"), cut(), 0), "no", "it is there, whatever was cut");
+        assert_eq!(verdict(&negated("[ERROR"), Text::whole("fine"), 0), "error", "no regular expression");
+        assert_eq!(verdict(&negated("[ERROR"), Text::whole("[ERROR"), 0), "error", "no regular expression");
+        assert_eq!(verdict(&negated("ERROR"), Text::whole(" \n"), 1), "error", "it failed and said nothing");
+        assert_eq!(verdict(&negated("ERROR"), Text::whole("fine"), 1), "yes");
+        assert_eq!(verdict(&negated("ERROR"), Text::whole(""), 0), "yes");
+        let source = "{type: output_contains, pattern: ERROR, negate: true, source: '${captured.cut}'}";
+        assert_eq!(verdict(source, Text::default(), 0), "error", "the source was cut");
+        assert_eq!(verdict("{type: output_contains, pattern: ERROR}", cut(), 0), "no");
     }
 
     #[test]
@@ -151,5 +312,41 @@ mod tests {
     fn details_are_fixed() {
         let (_, details) = judge_with("{type: output_contains, pattern: a}", None, "b", 0);
         assert_eq!(details, json!({"matched": false, "pattern": "a", "negate": false}));
+    }
+
+    fn found(keys: &str) -> Vec<(String, bool)> {
+        let found = checked(&format!("{{type: output_contains, {keys}}}"));
+        found.into_iter().map(|odd| (odd.key.to_owned(), odd.is_fault)).collect()
+    }
+
+    #[test]
+    fn what_can_never_be_searched_is_found_before_the_run() {
+        for (keys, expected) in [
+            ("pattern: 'a+'", None),
+            (r"pattern: '\p{L}{50}'", None),
+            (r"pattern: '(?<=x)(\w)\1'", None),
+            ("pattern: '${context.word}['", None),
+            ("pattern: '[a'", Some(("pattern", false))),
+            ("pattern: '[a', negate: true", Some(("pattern", true))),
+            ("pattern: ok, error_patterns: ['[a']", Some(("error_patterns", false))),
+            ("pattern: ok, negate: true, error_patterns: ['[a']", Some(("error_patterns", false))),
+            ("pattern: '(a{1000}){1000}'", Some(("pattern", true))),
+            ("pattern: '(?=b)((a{1000}){1000}){1000}c'", Some(("pattern", true))),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|(key, fault)| (key.to_owned(), fault)).collect();
+            assert_eq!(found(keys), expected, "{keys}");
+        }
+        check("pattern: '(a{1000}){1000}'", "(a{1000}){1000}", "error");
+        check("pattern: '(?=b)((a{1000}){1000}){1000}c'", "b", "error");
+    }
+
+    #[test]
+    fn a_file_of_nothing_but_patterns_is_not_compiled_to_the_end() {
+        let mut effort = super::Effort::new();
+        let hostile = r"(?i)\p{L}".repeat(40);
+        let checked = (0..1000).map(|_| super::Pattern::check(&hostile, &mut effort));
+        let looked_at = checked.filter(|checked| !matches!(checked, super::Checked::Fine)).count();
+        assert!(looked_at < 10, "{looked_at}");
+        assert!(!effort.spend(500_000), "it was looked at");
     }
 }

@@ -1,18 +1,17 @@
 //! `output_json`: a value inside printed JSON, compared with a target.
 
-use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
-use jaq_json::{Val, read};
 use serde_json::{Value, json};
 
 use crate::base::decode::record;
 use crate::base::path::Segment;
 use crate::base::template::{Template, walk};
 
+use super::effort::Effort;
 use super::field::{Field, FieldError};
 use super::operator::Operator;
+use super::query::{LONGEST_VALUE, Query};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, excerpt, subject};
+use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, jq, subject};
 
 record! {
     /// Compares a value inside printed JSON with a target.
@@ -35,11 +34,23 @@ impl Evaluator for OutputJson {
             Subject::Crashed(judged) => return Ok(judged),
         };
         let path = self.path.render(judging.scope)?;
-        let value = match select(&text, &path) {
-            Ok(value) => value,
-            Err(why) => return Ok(Judged::error(why)),
-        };
         let target = self.target.resolve(judging.scope)?;
+        let selected = match (simple_path(&path), judging.queried) {
+            (Some(segments), _) => select(&text, &path, &segments),
+            (None, Some(queried)) => queried.result.clone().map(Selected::Value),
+            (None, None) => Err(format!("nobody asked for `{}`", excerpt(&path))),
+        };
+        let value = match selected {
+            Ok(Selected::Value(Value::Null)) if !target.is_null() => {
+                return Ok(Judged::error(format!(
+                    "`{}` is null, and the target is not; compare it with null, or give a value in its place",
+                    excerpt(&path)
+                )));
+            }
+            Ok(Selected::Value(value)) => value,
+            Ok(Selected::Nothing(_)) if target.is_null() => Value::Null,
+            Ok(Selected::Nothing(why)) | Err(why) => return Ok(Judged::error(why)),
+        };
         let word = self.operator.word();
         Ok(match self.operator.values(&value, &target) {
             Some(holds) => {
@@ -47,8 +58,9 @@ impl Evaluator for OutputJson {
                 Judged::new(Verdict::yes_if(holds), details)
             }
             None => Judged::error(format!(
-                "`{}` and `{target}` have no order for `{word}`",
-                excerpt(&value.to_string())
+                "`{}` and `{}` have no order for `{word}`",
+                excerpt(&value.to_string()),
+                excerpt(&target.to_string())
             )),
         })
     }
@@ -63,29 +75,53 @@ impl Evaluator for OutputJson {
         std::iter::once(("path", &self.path)).chain(target).chain(source).collect()
     }
 
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        let literal = self.path.as_literal();
-        let odd = literal
-            .filter(|path| simple_path(path).is_none() && run_jq(path, "null").is_err_and(|e| e.is_syntax()));
-        odd.map(|path| ("path", format!("`{path}` is neither a path nor a jq expression")))
-            .into_iter()
-            .collect()
+    fn query(&self, judging: Judging<'_>) -> Option<Result<Query, FieldError>> {
+        let query = || {
+            let filter = self.path.render(judging.scope)?;
+            if simple_path(&filter).is_some() {
+                return Ok(None);
+            }
+            Ok(match subject(self.source.as_ref(), judging)? {
+                Subject::Text(text) => Some(Query { filter, text: text.into_owned() }),
+                Subject::Crashed(_) => None,
+            })
+        };
+        query().transpose()
+    }
+
+    fn check(&self, effort: &mut Effort) -> Vec<Oddity> {
+        let literal = self.path.as_literal().filter(|path| simple_path(path).is_none());
+        let odd = literal.filter(|path| effort.spend(Effort::QUERY + path.len()) && jq::check(path).is_err());
+        odd.map(|path| {
+            let message = format!("`{}` is neither a path nor a jq expression", excerpt(&path));
+            Oddity::warning("path", message)
+        })
+        .into_iter()
+        .collect()
     }
 }
 
-/// Finds the one value that `path` names in the JSON document `text`.
-fn select(text: &str, path: &str) -> Result<Value, String> {
-    let Some(segments) = simple_path(path) else {
-        return run_jq(path, text).map_err(|error| error.to_string());
-    };
+/// What is at a path.
+enum Selected {
+    Value(Value),
+    /// Nothing, and what is near.
+    Nothing(String),
+}
+
+/// Finds the one value that a path of keys names in the JSON document `text`.
+fn select(text: &str, path: &str, segments: &[Segment]) -> Result<Selected, String> {
     let document: Value =
         serde_json::from_str(text).map_err(|error| format!("`{}` is not JSON: {error}", excerpt(text)))?;
-    // A path of keys says what has to be there, so unlike in jq a missing key is an error and no null.
-    walk("", &document, &segments).cloned().map_err(|missing| {
-        let near = missing.nearest.filter(|near| !near.is_empty());
-        let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
-        format!("the output has nothing at `{path}`{near}")
-    })
+    let value = match walk("", &document, segments) {
+        Ok(value) => value,
+        Err(missing) => {
+            let near = missing.nearest.filter(|near| !near.is_empty());
+            let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+            return Ok(Selected::Nothing(format!("the output has nothing at `{path}`{near}")));
+        }
+    };
+    let length = value.to_string().len();
+    if length > LONGEST_VALUE { Err(jq::too_long(path, length)) } else { Ok(Selected::Value(value.clone())) }
 }
 
 /// Reads a path of keys and indices; none when it is more than that.
@@ -122,55 +158,11 @@ fn simple_path(path: &str) -> Option<Vec<Segment>> {
     Some(segments)
 }
 
-#[derive(Debug, thiserror::Error)]
-enum JqError {
-    #[error("`{0}` is no jq expression")]
-    Syntax(String),
-    #[error("`{text}` is not JSON: {why}")]
-    Input { text: String, why: String },
-    #[error("`{filter}` failed: {why}")]
-    Run { filter: String, why: String },
-    #[error("`{filter}` yields {count} values where one is needed")]
-    Count { filter: String, count: &'static str },
-}
-
-impl JqError {
-    fn is_syntax(&self) -> bool {
-        matches!(self, Self::Syntax(_))
-    }
-}
-
-fn run_jq(filter: &str, text: &str) -> Result<Value, JqError> {
-    let named = || filter.to_owned();
-    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    let arena = Arena::default();
-    let modules = Loader::new(definitions)
-        .load(&arena, File { code: filter, path: () })
-        .map_err(|_| JqError::Syntax(named()))?;
-    let compiled =
-        Compiler::default().with_funs(functions).compile(modules).map_err(|_| JqError::Syntax(named()))?;
-    let input = read::parse_single(text.as_bytes())
-        .map_err(|error| JqError::Input { text: excerpt(text), why: error.to_string() })?;
-    let context = Ctx::<data::JustLut<Val>>::new(&compiled.lut, Vars::new([]));
-    let mut values = compiled.id.run((context, input)).map(unwrap_valr);
-    let value = match values.next() {
-        Some(Ok(value)) => value,
-        Some(Err(error)) => return Err(JqError::Run { filter: named(), why: error.to_string() }),
-        None => return Err(JqError::Count { filter: named(), count: "no" }),
-    };
-    if values.next().is_some() {
-        return Err(JqError::Count { filter: named(), count: "several" });
-    }
-    serde_json::from_str(&value.to_string())
-        .map_err(|error| JqError::Run { filter: named(), why: format!("the result is not JSON: {error}") })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{judge, judge_with};
+    use super::super::testing::{checked, judge, judge_with};
 
     const DOC: &str = r#"{"summary":{"failed":0,"rate":0.5,"name":"unit","ok":true,"none":null},
         "items":[{"n":1},{"n":2}],"odd key":3,"ключ":4}"#;
@@ -213,6 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_compared_with_nothing_alone() {
+        for path in
+            [".summary.none", ".summary.none | .", ".no.such | .", ".items[7].n", ".summary.none.deeper"]
+        {
+            for (operator, target) in [("eq", "0"), ("ne", "0"), ("ne", "''"), ("lt", "5"), ("eq", "false")] {
+                check(&format!("path: '{path}', operator: {operator}, target: {target}"), "error");
+            }
+            check(&format!("path: '{path}', target: null"), "yes");
+            check(&format!("path: '{path}', operator: ne, target: null"), "no");
+        }
+        check("path: .summary.failed, operator: ne, target: null", "yes");
+        check("path: '.summary.failed | .', target: null", "no");
+    }
+
+    #[test]
     fn types_matter_and_only_numbers_have_an_order() {
         check("path: .summary.failed, target: '0'", "no");
         check("path: .summary.name, operator: lt, target: z", "error");
@@ -223,5 +230,57 @@ mod tests {
     fn what_is_not_json_is_an_error() {
         let spec = "{type: output_json, path: ., target: 0}";
         assert_eq!(["", "log line\n{}", "{"].map(|out| judge(spec, out, 0)), ["error", "error", "error"]);
+    }
+
+    #[test]
+    fn an_expression_is_read_before_the_run_and_executed_in_it() {
+        for (path, is_odd) in [
+            ("[range(1e12)]", false),
+            ("def f: f; f", false),
+            (".a | length", false),
+            ("error", false),
+            (".a |", true),
+            ("no_such_function(1)", true),
+            ("${context.word}", false),
+            ("[[[", true),
+        ] {
+            let found = checked(&format!("{{type: output_json, path: '{path}', target: 1}}"));
+            assert_eq!(found.len(), usize::from(is_odd), "{path}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_expression_that_nobody_can_read_is_none() {
+        for deep in [
+            "[",
+            "(",
+            "-",
+            "if ",
+            "try ",
+            "def f: ",
+            "{a:",
+            "\\(",
+            "..|",
+            "?//",
+            ".[",
+            "\"\\(",
+            "reduce . as $x (",
+            ". as [$a, ",
+        ] {
+            let filter = deep.repeat(4000 / deep.len());
+            assert!(crate::evaluate::jq::check(&filter).is_err(), "{deep}");
+        }
+        let long = ".a|".repeat(1300) + ".";
+        assert!(crate::evaluate::jq::check(&long).is_ok(), "long is not deep");
+    }
+
+    #[test]
+    fn a_value_that_would_fill_the_journal_is_an_error() {
+        let document = format!("{{\"a\": \"{}\"}}", "x".repeat(300_000));
+        for path in [".a", ".", ".a | ."] {
+            let verdict = judge(&format!("{{type: output_json, path: '{path}', target: 1}}"), &document, 0);
+            assert_eq!(verdict, "error", "{path}");
+        }
+        assert_eq!(judge("{type: output_json, path: '.a | length', target: 300000}", &document, 0), "yes");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::llm_structured::UNCERTAIN;
 use serde::{Deserialize, Serialize};
+
+use super::observes::Observes;
 
 /// The word by which a state is left: `yes`, `no`, `error`, or any word an evaluator or a tool comes up with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,14 +72,9 @@ impl Verdict {
         self.0 == "timeout"
     }
 
-    /// Tells whether the verdict is a failing observation; every other one is a passing observation. An answer that
-    /// its own judge is not sure of verifies nothing.
+    /// Tells whether the word speaks against the work.
     pub fn is_failing(&self) -> bool {
-        self.0.ends_with(UNCERTAIN)
-            || matches!(
-                self.0.as_str(),
-                "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
-            )
+        self.observes() == Observes::Failing
     }
 }
 

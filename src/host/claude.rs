@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::evaluate::model::{Question, Usage};
+use crate::base::text::plain;
+use crate::evaluate::model::{self, Question, Usage};
 
-use super::stream::{Format, Reader, SoFar};
+use super::stream::{Format, Reader, SoFar, count};
 use super::{
     Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, options, passed, variable,
     words,
@@ -154,11 +155,19 @@ fn said(result: &Map<String, Value>) -> String {
     excerpt(result.get("result").and_then(Value::as_str).or_else(error).unwrap_or_default())
 }
 
+/// Returns the price that a result names, or what it has in the place of one.
+fn price(result: &Map<String, Value>) -> Result<Option<f64>, &Value> {
+    match result.get("total_cost_usd") {
+        None | Some(Value::Null) => Ok(None),
+        Some(cost) => cost.as_f64().and_then(model::price).map(Some).ok_or(cost),
+    }
+}
+
 /// Reads what a result says it cost.
 fn usage(result: &Map<String, Value>) -> Usage {
     let mut usage = tokens(result.get("usage"));
     usage.calls = 1;
-    usage.cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| *cost >= 0.0);
+    usage.cost_usd = price(result).ok().flatten();
     // The model that was asked for need not be the one that answered.
     let models = result.get("modelUsage").and_then(Value::as_object);
     usage.model = models.and_then(|models| models.keys().next().cloned());
@@ -167,10 +176,10 @@ fn usage(result: &Map<String, Value>) -> Usage {
 }
 
 fn tokens(usage: Option<&Value>) -> Usage {
-    let count = |key: &str| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or_default();
-    let from_cache = count("cache_read_input_tokens") + count("cache_creation_input_tokens");
-    let (input_tokens, output_tokens) = (count("input_tokens") + from_cache, count("output_tokens"));
-    Usage { input_tokens, output_tokens, ..Usage::default() }
+    let count = |key| count(usage, key);
+    let inputs = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let input_tokens = inputs.into_iter().map(count).fold(0, u64::saturating_add);
+    Usage { input_tokens, output_tokens: count("output_tokens"), ..Usage::default() }
 }
 
 /// The messages of a stream. Others print them too.
@@ -198,7 +207,17 @@ impl Format for Messages {
                 self.quota = is_met.then_some(Met { resets_at });
             }
             Some("result") => {
+                if let Err(cost) = price(event) {
+                    say(&plain(&format!(
+                        "the price of the call is ignored: it was given as {}",
+                        excerpt(&cost.to_string())
+                    )));
+                }
                 let mut usage = usage(event);
+                if event.get("usage").is_none_or(|usage| !usage.is_object()) {
+                    (usage.input_tokens, usage.output_tokens) =
+                        (so_far.usage.input_tokens, so_far.usage.output_tokens);
+                }
                 usage.model = usage.model.or(so_far.usage.model.take());
                 usage.session = usage.session.or(so_far.usage.session.take());
                 so_far.usage = usage;
@@ -240,7 +259,7 @@ impl Messages {
         let spent = tokens(message.get("usage"));
         // A message counts everything before it as its input.
         so_far.usage.input_tokens = so_far.usage.input_tokens.max(spent.input_tokens);
-        so_far.usage.output_tokens += spent.output_tokens;
+        so_far.usage.output_tokens = so_far.usage.output_tokens.saturating_add(spent.output_tokens);
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             if let Some(text) = block.get("text").and_then(Value::as_str) {
                 so_far.said.message(text, say);
@@ -385,6 +404,33 @@ mod tests {
         };
         assert_eq!(usage, expected);
         assert_eq!(play(&[result(&json!({}))], 0).1.as_deref(), Ok("done\n"));
+    }
+
+    #[test]
+    fn counts_that_no_call_has_stay_counts() {
+        let spent = |input: &str, output: &str| {
+            let usage = format!(
+                r#"{{"input_tokens": {input}, "cache_read_input_tokens": {input}, "cache_creation_input_tokens": 1, "output_tokens": {output}}}"#
+            );
+            json!({"type": "assistant", "message": {"usage": serde_json::from_str::<Value>(&usage).unwrap()}})
+        };
+        let most = "18446744073709551615";
+        let tokens = |lines: &[Value]| {
+            let usage = play(lines, 0).2;
+            (usage.input_tokens, usage.output_tokens)
+        };
+        assert_eq!(tokens(&[spent(most, most), spent(most, most)]), (u64::MAX, u64::MAX));
+        assert_eq!(tokens(&[spent("1e30", "7.0"), spent("-5", "-7")]), (u64::MAX, 7));
+        // A result that counts nothing takes nothing back.
+        assert_eq!(tokens(&[spent("10", "5"), result(&json!({}))]), (21, 5));
+    }
+
+    #[test]
+    fn a_price_below_nothing_is_none_and_is_said() {
+        let (shown, end, usage) = play(&[result(&json!({"total_cost_usd": -5.0}))], 0);
+        assert_eq!((end.as_deref(), usage.cost_usd), (Ok("done\n"), None));
+        assert_eq!(shown, ["the price of the call is ignored: it was given as -5.0"]);
+        assert_eq!(play(&[result(&json!({"total_cost_usd": null}))], 0).0, [""; 0]);
     }
 
     #[test]

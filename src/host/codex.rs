@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
-use super::stream::{Format, Reader, SoFar};
+use super::stream::{Format, Reader, SoFar, count};
 use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
 
 /// The host.
@@ -96,7 +96,7 @@ impl Format for Turn {
             }
             Some("turn.completed") => {
                 let usage = event.get("usage");
-                let count = |key| usage.and_then(|usage| usage.get(key)?.as_u64()).unwrap_or_default();
+                let count = |key| count(usage, key);
                 // What came from a cache is part of the input.
                 so_far.usage.input_tokens = count("input_tokens");
                 so_far.usage.output_tokens = count("output_tokens");

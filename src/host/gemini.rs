@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
-use super::stream::{Format, Reader, SoFar};
+use super::stream::{Format, Reader, SoFar, count};
 use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
 
 /// The host.
@@ -101,7 +101,7 @@ impl Format for Session {
             }
             Some("result") => {
                 let stats = event.get("stats");
-                let count = |key| stats.and_then(|stats| stats.get(key)?.as_u64()).unwrap_or_default();
+                let count = |key| count(stats, key);
                 so_far.usage.input_tokens = count("input_tokens");
                 // What it thinks is part of the sum alone.
                 let rest = count("total_tokens").saturating_sub(count("input_tokens"));

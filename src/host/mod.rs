@@ -181,9 +181,107 @@ fn prompted(prompt: &Prompt<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    /// A value that somebody may put where a number, a text or a list belongs.
+    fn odd() -> impl Strategy<Value = String> {
+        let words = [
+            "0",
+            "1",
+            "-1",
+            "1.5",
+            "-0.5",
+            "1e3",
+            "1e308",
+            "-1e308",
+            "1e400",
+            "18446744073709551615",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "99999999999999999999999",
+            "NaN",
+            "null",
+            "true",
+            "\"\"",
+            "\"é\\n\\r\\nx\"",
+            "\"\\ud83d\"",
+            "[]",
+            "{}",
+            "[[[[[[{}]]]]]]",
+            "{\"text\": \"a\\nb\"}",
+            "[{\"type\": \"text\", \"text\": \"a\\nb\"}, 7, {\"text\": 3, \"index\": -1}]",
+            "\"assistant\"",
+            "\"success\"",
+            "\"error\"",
+        ];
+        prop_oneof![
+            9 => proptest::sample::select(words.to_vec()).prop_map(str::to_owned),
+            1 => (1..200_usize).prop_map(|depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth))),
+        ]
+    }
+
+    /// A line of a stream: an event of some host with odd values in it, whole or broken, or something else.
+    fn line() -> impl Strategy<Value = String> {
+        const EVENTS: &[&str] = &[
+            r#"{"type": "system", "session_id": @, "model": @}"#,
+            r#"{"type": "assistant", "error": @, "message": {"content": [{"type": "text", "text": "é\nx"}, @], "usage": {"input_tokens": @, "output_tokens": @, "cache_read_input_tokens": @, "cache_creation_input_tokens": @}}}"#,
+            r#"{"type": "assistant", "message": @}"#,
+            r#"{"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": @}}"#,
+            r#"{"type": "result", "subtype": @, "is_error": @, "result": @, "total_cost_usd": @, "api_error_status": @, "usage": {"input_tokens": @, "output_tokens": @, "cache_read_input_tokens": @}, "permission_denials": @}"#,
+            r#"{"type": "result", "usage": @, "modelUsage": @}"#,
+            r#"{"type": "thread.started", "thread_id": @}"#,
+            r#"{"type": "item.completed", "item": {"type": "agent_message", "text": @}}"#,
+            r#"{"type": "item.completed", "item": @}"#,
+            r#"{"type": "turn.completed", "usage": {"input_tokens": @, "output_tokens": @}}"#,
+            r#"{"type": "turn.failed", "error": {"message": @}}"#,
+            r#"{"type": "error", "message": @, "severity": @}"#,
+            r#"{"type": "init", "session_id": @, "model": @}"#,
+            r#"{"type": "message", "role": "assistant", "content": "é\nx", "delta": @}"#,
+            r#"{"type": "message", "role": @, "content": @}"#,
+            r#"{"type": "result", "status": @, "error": @, "stats": {"input_tokens": @, "output_tokens": @, "total_tokens": @}}"#,
+            "no event \u{1b}[1m",
+            "{",
+            "",
+        ];
+        let filled = (proptest::sample::select(EVENTS.to_vec()), prop::collection::vec(odd(), 12)).prop_map(
+            |(event, values)| {
+                let parts = event.split('@').zip(std::iter::once(String::new()).chain(values));
+                parts.fold(String::new(), |line, (part, value)| line + &value + part)
+            },
+        );
+        (filled, prop::option::weighted(0.1, 0..60_usize)).prop_map(|(line, cut)| match cut {
+            Some(cut) => crate::base::text::head(&line, cut).to_owned(),
+            None => line,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_stream_of_a_host_is_too_odd(
+            lines in prop::collection::vec(line(), 0..12), exit_code in -1..60, more in prop::collection::vec(line(), 0..3),
+        ) {
+            for host in HOSTS {
+                let mut listener = host.listen();
+                for line in &lines {
+                    listener.line(line, &mut |_| {});
+                }
+                let (_, _) = (listener.end(exit_code), listener.answer(exit_code));
+                for line in &more {
+                    listener.line(line, &mut |_| {});
+                }
+                let (_, _) = (listener.end(exit_code), listener.said().len());
+                let mut sum = listener.usage().clone();
+                sum.add(&host.answer(&lines.join("\n"), exit_code).1);
+                sum.add(&sum.clone());
+                for cost in [listener.usage().cost_usd, sum.cost_usd].into_iter().flatten() {
+                    prop_assert!(cost.is_finite() && cost >= 0.0, "{cost}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn who_takes_no_schema_reads_the_form_in_the_prompt() {

@@ -151,7 +151,7 @@ impl<F: Format> Listener for Reader<F> {
 
     fn end(&mut self, exit_code: i32) -> Result<String, Failure> {
         let last = self.finish(exit_code, F::last_words)?;
-        let text = std::mem::take(&mut self.so_far.said.text);
+        let text = std::mem::take(&mut self.so_far.said).text;
         Ok(if text.trim().is_empty() { format!("{last}\n") } else { text })
     }
 
@@ -168,6 +168,13 @@ impl SoFar {
             self.strays.extend([line, "\n"]);
         }
     }
+}
+
+/// Reads a count, which is data from outside: what is no count is none, and one that is too large is the largest.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
+    let count = counts.and_then(|counts| counts.get(key));
+    count.and_then(|count| count.as_u64().or_else(|| Some(count.as_f64()? as u64))).unwrap_or_default()
 }
 
 /// Makes of a failure what the exit code says of it.
@@ -298,6 +305,24 @@ pub(super) mod tests {
         assert_eq!((said.last(), &said.text[..]), ("\u{1b}[1mfour", "one\r\ntwo\nthree\n\u{1b}[1mfour"));
         let (shown, said) = collected(&["\u{1b}[1mfour", "", ""]);
         assert_eq!((&shown[..], said.last()), (&["four".to_owned()][..], "\u{1b}[1mfour\n"));
+    }
+
+    #[test]
+    fn a_reader_that_has_ended_can_be_asked_again() {
+        for host in [&super::super::codex::Codex as &dyn Host, &super::super::gemini::Gemini] {
+            let said = serde_json::json!({"type": "item.completed", "item": {"type": "agent_message", "text": "one"}});
+            let piece =
+                serde_json::json!({"type": "message", "role": "assistant", "content": "one", "delta": true});
+            let (_, mut listener) = heard(host, &[said.clone(), piece.clone()]);
+            assert!(listener.end(1).is_err());
+            for line in [said, piece] {
+                listener.line(&line.to_string(), &mut |_| {});
+            }
+            listener.line(r#"{"type": "turn.completed"}"#, &mut |_| {});
+            listener.line(r#"{"type": "result", "status": "success"}"#, &mut |_| {});
+            assert!(listener.end(0).is_ok());
+            assert!(listener.end(0).is_err() && listener.answer(0).is_err(), "its words were taken");
+        }
     }
 
     #[test]

@@ -2,16 +2,22 @@
 //! costs the same after a hundred thousand steps.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+use crate::files::read;
+
+use super::reader::{MAX_LINE, whole_line};
 
 /// The first look at the end of a journal; a longer one follows where that is not enough.
 const FIRST_LOOK: u64 = 64 * 1024;
+
+/// The longest look: where more lies between a run's last two states, it is not told where the run stands.
+const LAST_LOOK: u64 = MAX_LINE;
 
 /// What the ends of a journal say. Everything but the length is missing from the journal of a run that was killed
 /// before its first event.
@@ -50,11 +56,11 @@ struct Header {
 
 /// Reads the ends of a journal. Lines that cannot be read are passed over: a resume looks at every line, this does not.
 pub fn ends(path: &Path) -> io::Result<Ends> {
-    let mut file = fs_err::File::open(path)?.into_parts().0;
+    let mut file = read::open(path)?;
     let length = file.metadata()?.len();
     let mut first = Vec::new();
-    BufReader::new(&file).read_until(b'\n', &mut first)?;
-    let start = match serde_json::from_slice(&first) {
+    whole_line(&mut BufReader::new(&file), &mut first)?;
+    let start = match Stamped::from_line(&first) {
         Ok(Stamped { ts, event: Event::LoopStart(start), .. }) => Some((ts, start)),
         Ok(_) | Err(_) => None,
     };
@@ -63,18 +69,19 @@ pub fn ends(path: &Path) -> io::Result<Ends> {
         let from = length.saturating_sub(window);
         let tail = read_from(&mut file, from)?;
         let mut ends = look(&tail, from > 0);
-        if from == 0 || ends.place.is_some() {
+        if from == 0 || window >= LAST_LOOK || ends.place.is_some() {
             ends.start = start;
             return Ok(ends);
         }
-        window = window.saturating_mul(8);
+        window = window.saturating_mul(8).min(LAST_LOOK);
     }
 }
 
 fn read_from(file: &mut File, from: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from))?;
-    file.read_to_end(&mut bytes)?;
+    // It may grow meanwhile.
+    file.take(LAST_LOOK).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -90,7 +97,7 @@ fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
         if !may_tell {
             continue;
         }
-        let event = serde_json::from_slice::<Stamped>(line).map(|stamped| stamped.event);
+        let event = Stamped::from_line(line).map(|stamped| stamped.event);
         if let Ok(Event::StateEnter { state, iteration, step, .. }) = event {
             ends.place = Some(Place { state: state.to_string(), iteration, step });
             break;
@@ -152,5 +159,11 @@ mod tests {
         let ends = read(&format!("{START}\n{ENTER}\n{many}"));
         assert_eq!(ends.place, Some(Place { state: "a".into(), iteration: 3, step: 4 }));
         assert_eq!(ends.start.unwrap().1.max_iterations, 9);
+    }
+
+    #[test]
+    fn an_event_is_what_the_reader_of_whole_journals_takes_for_one() {
+        let by_number = START.replace(r#""loop_start""#, "0");
+        assert!(read(&format!("{by_number}\n{ENTER}\n")).start.is_none());
     }
 }

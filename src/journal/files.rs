@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::base::name::LoopName;
 use crate::base::time::Timestamp;
+use crate::files::replace;
 
-use super::fault;
+use super::{fault, reserve};
 
 /// The names of a run's files.
 #[derive(Clone, Debug)]
@@ -77,9 +78,7 @@ impl RunFiles {
         fs_err::create_dir_all(&self.directory)?;
         if let Some(loops) = self.directory.parent() {
             let ignore = loops.join(".gitignore");
-            if !ignore.exists() {
-                fs_err::write(ignore, IGNORE)?;
-            }
+            replace::create(&ignore, IGNORE)?;
         }
         Ok(())
     }
@@ -107,6 +106,16 @@ impl RunFiles {
     /// Everything the actions printed.
     pub fn log(&self) -> PathBuf {
         self.with("log")
+    }
+
+    /// What is there until everything is done that follows from the end of the run, and says what that is.
+    pub fn unreported(&self) -> PathBuf {
+        self.with("unreported")
+    }
+
+    /// Room on the disk that is kept for the last words of the run, while it runs.
+    pub fn reserve(&self) -> PathBuf {
+        self.with("reserve")
     }
 
     /// The process id, while it runs.
@@ -141,12 +150,23 @@ impl RunFiles {
 
     /// The git worktree in which the run works, if it has one. It stays where it is when the other files move.
     pub fn worktree(&self) -> PathBuf {
-        let loops = self.history.ancestors().nth(2).unwrap_or(&self.history);
-        loops.join(".worktrees").join(&self.instance)
+        self.loops().join(".worktrees").join(&self.instance)
     }
 
-    /// Removes what only a running run needs: the process id, the spare snapshot, an empty scratch directory.
+    /// Returns `.loops`.
+    pub fn loops(&self) -> &Path {
+        self.history.ancestors().nth(2).unwrap_or(&self.history)
+    }
+
+    /// Tells whether these are the files in the history.
+    pub fn is_archived(&self) -> bool {
+        self.directory == self.history
+    }
+
+    /// Removes what only a running run needs: the room for its last words, the process id, the spare snapshot, an empty
+    /// scratch directory.
     pub fn release(&self) {
+        reserve::release(&self.reserve());
         for file in [self.pid(), self.spare_state()] {
             fault::point();
             let _absent = fs_err::remove_file(file);
@@ -161,8 +181,10 @@ impl RunFiles {
         Self { directory: self.history.clone(), ..self.clone() }
     }
 
-    /// Moves the files of a run with nothing left to resume to the history. Returns the files where they are now.
+    /// Moves the files of a run with nothing left to resume to the history. Returns the files where they are now. When
+    /// one cannot be moved, none is; what a kill left half done is done by the next one.
     pub fn archive(&self) -> io::Result<Self> {
+        fault::write(1)?;
         fs_err::create_dir_all(&self.history)?;
         let archived = self.archived();
         // The journal goes last: as long as it is here, the run is here.
@@ -173,14 +195,24 @@ impl RunFiles {
             (self.scratch(), archived.scratch()),
             (self.report(), archived.report()),
             (self.state(), archived.state()),
+            (self.unreported(), archived.unreported()),
             (self.journal(), archived.journal()),
         ];
+        let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
         for (from, to) in moves {
-            if from.exists() {
-                fault::point();
-                fs_err::rename(from, to)?;
+            if !from.exists() {
+                continue;
             }
+            fault::point();
+            if let Err(error) = fault::write(1).and_then(|()| fs_err::rename(&from, &to)) {
+                for (from, to) in done.iter().rev() {
+                    let _best_effort = fs_err::rename(to, from);
+                }
+                return Err(error);
+            }
+            done.push((from, to));
         }
+        fault::point();
         Ok(archived)
     }
 

@@ -9,12 +9,17 @@ use serde_json::Value;
 
 use crate::base::format::{self, Unfit};
 use crate::base::time::Timestamp;
+use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
+use crate::files::read::{self, Unread};
 
 use super::claim::{self, Live, Standing};
 use super::ends::{self, Ends};
 use super::files::RunFiles;
 use super::snapshot;
+
+/// The largest `state.json` that is read, in bytes.
+const MAX_STATE: u64 = 64 * read::MIB;
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub enum Status {
     Crashed,
     /// It ended.
     Ended(Outcome),
+    /// It ended with an error because its events could not be written, and can go on from the last one.
+    Unsaved,
 }
 
 impl Status {
@@ -47,6 +54,7 @@ impl Status {
             Self::Running => "running",
             Self::Crashed => "crashed",
             Self::Ended(outcome) => snapshot::status(Some(outcome)),
+            Self::Unsaved => snapshot::status(Some(Outcome::Error)),
         }
     }
 
@@ -59,7 +67,7 @@ impl Status {
     pub fn is_resumable(self) -> bool {
         match self {
             Self::Queued | Self::Running => false,
-            Self::Crashed => true,
+            Self::Crashed | Self::Unsaved => true,
             Self::Ended(outcome) => outcome.is_resumable(),
         }
     }
@@ -100,9 +108,14 @@ impl KnownRun {
         let claimed = || Some(live?.record.as_ref()?.r#loop.clone());
         let name = ends.start.as_ref().map(|(_, start)| start.r#loop.to_string()).or_else(claimed);
         let end = ends.complete.as_ref().map(|complete| complete.outcome);
+        let is_resumable = ends.complete.as_ref().is_some_and(LoopComplete::is_resumable);
+        let mut status = Status::of(live.map(|live| live.standing), end);
+        if status == Status::Ended(Outcome::Error) && is_resumable {
+            status = Status::Unsaved;
+        }
         Self {
             name: name.unwrap_or_else(|| files.stem().to_owned()),
-            status: Status::of(live.map(|live| live.standing), end),
+            status,
             ends,
             unreadable,
             claim: live.cloned(),
@@ -203,9 +216,9 @@ pub fn state_now(run: &KnownRun) -> Option<Value> {
 /// Reads `state.json`, or says what is wrong with it. None: there is nothing to be told yet.
 fn state(run: &KnownRun) -> Result<Option<Value>, String> {
     let path = run.files.state();
-    let text = match fs_err::read_to_string(&path) {
+    let text = match read::text(&path, MAX_STATE) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(Unread::Absent) => {
             let is_missing = run.ends.last.is_some() && !run.status.is_live();
             return if is_missing { Err("it is missing".to_owned()) } else { Ok(None) };
         }

@@ -6,6 +6,7 @@ pub mod fault;
 pub mod files;
 pub mod known;
 pub mod reader;
+mod reserve;
 pub mod retention;
 pub mod snapshot;
 pub mod streams;

@@ -2,10 +2,14 @@
 //! that cannot be read is an error with its line.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
+use crate::files::read;
+
+/// The longest line that is read, in bytes: no event of ours comes near.
+pub const MAX_LINE: u64 = 64 * read::MIB;
 
 /// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +31,14 @@ pub enum ReadError {
         line: usize,
         /// Why.
         source: serde_json::Error,
+    },
+    /// A line that nobody should read whole.
+    #[error("line {line} of the journal {} is longer than {} MiB", path.display(), MAX_LINE / read::MIB)]
+    Long {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
     },
     /// A line that does not follow the one before it.
     #[error("line {line} of the journal {} has the number {found} where {expected} comes next", path.display())]
@@ -122,7 +134,8 @@ struct Lines {
 
 impl Lines {
     fn open(path: &Path) -> Result<Self, ReadError> {
-        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        let unread = |error: read::Unread| ReadError::Io { path: path.to_owned(), source: error.into() };
+        let file = read::open(path).map_err(unread)?;
         Ok(Self {
             path: path.to_owned(),
             file: BufReader::with_capacity(256 * 1024, file),
@@ -136,12 +149,15 @@ impl Lines {
     fn next(&mut self) -> Result<Option<Found>, ReadError> {
         self.buffer.clear();
         self.line += 1;
-        let read = self.file.read_until(b'\n', &mut self.buffer);
+        let read = whole_line(&mut self.file, &mut self.buffer);
         let read = read.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        let Some(read) = read else {
+            return Err(ReadError::Long { path: self.path.clone(), line: self.line });
+        };
         if read == 0 {
             return Ok(None);
         }
-        self.offset += read as u64;
+        self.offset += read;
         self.is_open = self.buffer.last() != Some(&b'\n');
         match Stamped::from_line(&self.buffer) {
             Ok(event) => Ok(Some(Found::Event(Box::new(event)))),
@@ -152,6 +168,12 @@ impl Lines {
             },
         }
     }
+}
+
+/// Reads a line with its end and returns its length; none where it is too long.
+pub(super) fn whole_line(file: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    let read = file.take(MAX_LINE).read_until(b'\n', line)? as u64;
+    Ok((read < MAX_LINE || line.last() == Some(&b'\n')).then_some(read))
 }
 
 fn of_a_later_version(line: &[u8]) -> Option<String> {
@@ -172,9 +194,10 @@ mod tests {
 
     fn line_of(error: &ReadError) -> usize {
         match error {
-            ReadError::Line { line, .. } | ReadError::Order { line, .. } | ReadError::Newer { line, .. } => {
-                *line
-            }
+            ReadError::Line { line, .. }
+            | ReadError::Long { line, .. }
+            | ReadError::Order { line, .. }
+            | ReadError::Newer { line, .. } => *line,
             ReadError::Io { .. } => panic!("{error}"),
         }
     }

@@ -65,9 +65,15 @@ pub fn forget(run: &KnownRun) -> io::Result<()> {
     for directory in [files.streams(), files.scratch(), files.report()] {
         present(fs_err::remove_dir_all(directory))?;
     }
-    for file in
-        [files.log(), files.session(), files.state(), files.spare_state(), files.pid(), files.journal()]
-    {
+    for file in [
+        files.log(),
+        files.session(),
+        files.state(),
+        files.spare_state(),
+        files.pid(),
+        files.unreported(),
+        files.journal(),
+    ] {
         present(fs_err::remove_file(file))?;
     }
     Ok(())

@@ -66,7 +66,7 @@ pub fn snapshot(
         "last_result": run.evaluation().map(|seen| json!({ "verdict": seen.verdict, "details": seen.details })),
         "context": start.context,
         "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
-        "message_count": run.messages().len(),
+        "message_count": run.message_count(),
         "counters": counters(engine),
         "budget": run.usage(),
         "handoffs": run.handoffs(),
@@ -99,6 +99,7 @@ pub fn write(files: &RunFiles, content: &Value) -> io::Result<()> {
     bytes.push(b'\n');
     let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
     fault::point();
+    fault::write(bytes.len() as u64)?;
     file.write_all(&bytes)?;
     file.set_len(bytes.len() as u64)?;
     drop(file);

@@ -1,19 +1,92 @@
-//! Streams that are too long for the journal: in files beside it, named by the event that has their ends.
+//! Streams that are too long for the journal: in files beside it, named by the event that has their ends. The event
+//! has the digest of such a file as well, so that nothing else is ever taken for it.
 
-use std::collections::HashMap;
-use std::io;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
+use crate::base::sum::Sum;
+use crate::engine::event::Event;
 use crate::evaluate::observation::{Stored, Stream};
+use crate::files::read;
+
+/// The longest stream that is read, in bytes, whatever the journal says.
+const MAX_STREAM: u64 = 1024 * read::MIB;
+
+use super::fault;
+use super::reader::{self, ReadError};
+
+/// How much is written at once.
+const PIECE: usize = 256 * 1024;
 
 /// Names the file of a stream.
 pub(super) fn path(directory: &Path, event: u64, stream: Stream) -> PathBuf {
+    directory.join(file_name(event, stream))
+}
+
+fn file_name(event: u64, stream: Stream) -> String {
     let ending = match stream {
         Stream::Stdout => "stdout",
         Stream::Stderr => "stderr",
     };
-    directory.join(format!("{event:06}.{ending}"))
+    format!("{event:06}.{ending}")
+}
+
+/// Writes a stream, and returns the digest of what was written.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<Sum> {
+    fault::write(text.len() as u64)?;
+    let mut file = fs_err::File::create(path)?;
+    let mut digest = Sha256::new();
+    for piece in text.as_bytes().chunks(PIECE) {
+        digest.update(piece);
+        file.write_all(piece)?;
+    }
+    Ok(Sum::end(digest))
+}
+
+/// What a journal says about the files of its streams, by their names.
+pub struct Named(BTreeMap<String, Stored>);
+
+impl Named {
+    /// Reads it from a journal.
+    pub fn in_journal(journal: &Path) -> Result<Self, ReadError> {
+        let mut named = BTreeMap::new();
+        reader::read(journal, |stamped| {
+            let Event::ActionComplete(complete) = stamped.event else { return };
+            let seen = complete.numbered(stamped.seq).seen;
+            for (text, stream) in [(&seen.stdout, Stream::Stdout), (&seen.stderr, Stream::Stderr)] {
+                named.extend(text.elsewhere().map(|stored| (file_name(stored.event, stream), stored)));
+            }
+        })?;
+        Ok(Self(named))
+    }
+
+    /// Tells whether an event names this file. One that none names was left by a kill before the event was written.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Takes out what is said about a file, and says how it is not what it was; nothing, if it is.
+    pub fn take(&mut self, name: &str, length: u64, sum: Option<Sum>) -> Option<String> {
+        differs(self.0.remove(name)?, length, sum)
+    }
+
+    /// Returns the names that were not taken out.
+    pub fn left(self) -> impl Iterator<Item = String> {
+        self.0.into_keys()
+    }
+}
+
+/// Says how a stream is another one than was written.
+fn differs(stored: Stored, length: u64, sum: Option<Sum>) -> Option<String> {
+    if length != stored.length {
+        return Some(format!("it has {length} bytes, and had {}", stored.length));
+    }
+    let was = stored.sum?;
+    (sum != Some(was)).then(|| format!("it was changed: its SHA-256 digest is not {was} any more"))
 }
 
 /// Reads streams back, each once.
@@ -28,17 +101,26 @@ impl Streams {
         Self { directory, known: HashMap::new() }
     }
 
-    /// Reads a stream. One that is not as long as it was is another one.
+    /// Reads a stream, which has to be what was written.
     pub fn read(&mut self, stored: Stored, stream: Stream) -> io::Result<Arc<String>> {
         let path = path(&self.directory, stored.event, stream);
         if let Some(known) = self.known.get(&path) {
             return Ok(Arc::clone(known));
         }
-        let text = fs_err::read_to_string(&path)?;
-        if text.len() as u64 != stored.length {
-            let (is, was) = (text.len(), stored.length);
-            let what = format!("`{}` has {is} bytes, and had {was}", path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let damaged = |what: &str| {
+            let what = format!("{}: {what}", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        };
+        let metadata = fs_err::symlink_metadata(&path)?;
+        if !metadata.is_file() {
+            return Err(damaged("it is no file any more"));
+        }
+        if let Some(what) = differs(Stored { sum: None, ..stored }, metadata.len(), None) {
+            return Err(damaged(&what));
+        }
+        let text = read::text(&path, MAX_STREAM)?;
+        if let Some(what) = differs(stored, text.len() as u64, Some(Sum::of(text.as_bytes()))) {
+            return Err(damaged(&what));
         }
         let text = Arc::new(text);
         self.known.insert(path, Arc::clone(&text));

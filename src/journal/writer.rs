@@ -1,19 +1,24 @@
-//! Appends events: a batch is one write, and a batch that cannot be written whole leaves no trace.
+//! Appends events: a batch is one write, and a batch that cannot be written whole leaves no trace. Room for the last
+//! words of a run is kept from its beginning, so that it can say on a full disk how it ended.
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
+use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
-use crate::engine::event::{ActionComplete, Event, Stamped, is_long};
+use crate::engine::event::{ActionComplete, Event, Stamped, TAIL, is_long};
 use crate::evaluate::observation::{Observation, Stream, Text};
 
 use super::files::RunFiles;
 use super::reader::Whole;
-use super::{fault, streams};
+use super::{fault, reserve, streams};
+
+/// The room that is kept in the journal itself, where the size of files is limited.
+const LAST_WORDS: u64 = 4 * 1024;
 
 /// The journal of one run.
 ///
@@ -26,37 +31,93 @@ pub struct Journal {
     seq: u64,
     redactor: Redactor,
     streams: PathBuf,
+    reserve: PathBuf,
+    /// The size that a file may have here.
+    limit: u64,
+    space: Space,
 }
 
 impl Journal {
     /// Begins the journal of a new run.
     pub fn create(files: &RunFiles, redactor: Redactor) -> io::Result<Self> {
         let path = files.journal();
+        let limit = reserve::keep(&files.reserve())?;
+        fault::write(1)?;
         let file = fs_err::OpenOptions::new().append(true).create_new(true).open(path)?.into_parts().0;
         fault::point();
-        Ok(Self { file, length: 0, seq: 0, redactor, streams: files.streams() })
+        let (streams, reserve) = (files.streams(), files.reserve());
+        Ok(Self { file, length: 0, seq: 0, redactor, streams, reserve, limit, space: Space::whole() })
     }
 
     /// Goes on with the journal of an earlier run. Half a line at its end is cut off: nothing is written behind it.
     pub fn go_on(files: &RunFiles, redactor: Redactor, whole: Whole) -> io::Result<Self> {
+        let limit = reserve::keep(&files.reserve())?;
         let mut file = fs_err::OpenOptions::new().append(true).open(files.journal())?.into_parts().0;
         let mut length = whole.length;
         file.set_len(length)?;
         fault::point();
         if whole.is_open {
+            fault::write(1)?;
             file.write_all(b"\n")?;
             length += 1;
         }
-        Ok(Self { file, length, seq: whole.last_seq, redactor, streams: files.streams() })
+        let (streams, reserve, seq) = (files.streams(), files.reserve(), whole.last_seq);
+        let space = Space::beside(&streams)?;
+        Ok(Self { file, length, seq, redactor, streams, reserve, limit, space })
     }
 
     /// Appends events and returns them as they were written: numbered, dated by the clock and by the time that the run
     /// has taken, without secrets. `path` names the loops that are running, the outermost first.
+    ///
+    /// Either all of them are written, with what stands beside the journal, or none. The disk is asked to keep the last
+    /// event of a run.
     pub fn append(
+        &mut self,
+        events: Vec<Event>,
+        at: (Timestamp, Duration),
+        path: &[LoopName],
+    ) -> io::Result<Vec<Stamped>> {
+        self.put(events, at, path, LAST_WORDS)
+    }
+
+    /// Appends how a run ended that could not write what happened, in the room that was kept for that.
+    pub fn append_last_words(
+        &mut self,
+        events: Vec<Event>,
+        at: (Timestamp, Duration),
+        path: &[LoopName],
+    ) -> io::Result<Vec<Stamped>> {
+        reserve::release(&self.reserve);
+        self.put(events, at, path, 0)
+    }
+
+    fn put(
+        &mut self,
+        events: Vec<Event>,
+        at: (Timestamp, Duration),
+        path: &[LoopName],
+        headroom: u64,
+    ) -> io::Result<Vec<Stamped>> {
+        let mut kept = Vec::new();
+        let space = self.space;
+        let written = self.write(events, at, path, (headroom, &mut kept));
+        if written.is_err() {
+            self.space = space;
+            // A reader tolerates half a batch at the end, but nobody should go on from there.
+            let _best_effort = self.file.set_len(self.length);
+            for path in kept {
+                let _best_effort = fs_err::remove_file(path);
+            }
+        }
+        written
+    }
+
+    fn write(
         &mut self,
         events: Vec<Event>,
         (ts, at): (Timestamp, Duration),
         path: &[LoopName],
+        (headroom, kept): (u64, &mut Vec<PathBuf>),
     ) -> io::Result<Vec<Stamped>> {
         let depth = u32::try_from(path.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let path = if depth == 0 { &[] } else { path };
@@ -65,33 +126,49 @@ impl Journal {
         let mut seq = self.seq;
         for event in events {
             seq += 1;
-            let event = if let Event::ActionComplete(complete) = event {
-                let complete = self.clean(complete);
-                self.keep_streams(&complete, seq)?;
-                Event::ActionComplete(complete)
+            let was_full = self.space.is_full;
+            let (event, sums) = if let Event::ActionComplete(complete) = event {
+                let mut complete = self.clean(complete);
+                let sums = self.keep_streams(&mut complete, seq, kept)?;
+                (Event::ActionComplete(complete), sums)
             } else {
-                event
+                (event, [None, None])
             };
-            let stamped = self.without_secrets(Stamped { ts, seq, at, depth, path: path.to_vec(), event })?;
-            serde_json::to_writer(&mut lines, &stamped)?;
-            lines.push(b'\n');
+            let mut stamped =
+                self.without_secrets(Stamped { ts, seq, at, depth, path: path.to_vec(), event })?;
+            if let Event::ActionComplete(complete) = &mut stamped.event {
+                complete.note_sums(sums);
+            }
             written.push(stamped);
+            if self.space.is_full && !was_full {
+                seq += 1;
+                let event = Event::Warning { state: None, message: full() };
+                written.push(Stamped { ts, seq, at, depth, path: path.to_vec(), event });
+            }
         }
-        fault::torn(&mut self.file, &lines);
-        if let Err(error) = self.file.write_all(&lines) {
-            // A reader tolerates half a line at the end, but it should not have to.
-            let _best_effort = self.file.set_len(self.length);
-            return Err(error);
+        for stamped in &written {
+            serde_json::to_writer(&mut lines, stamped)?;
+            lines.push(b'\n');
         }
+        let length = self.length + lines.len() as u64;
+        self.fits(length + headroom)?;
+        fault::torn(&mut self.file, &lines)?;
+        self.file.write_all(&lines)?;
         fault::point();
+        let is_end = |stamped: &Stamped| depth == 0 && matches!(stamped.event, Event::LoopComplete(_));
+        if written.last().is_some_and(is_end) {
+            fault::write(0)?;
+            self.file.sync_data()?;
+            fault::point();
+        }
         self.seq = seq;
-        self.length += lines.len() as u64;
+        self.length = length;
         Ok(written)
     }
 
-    /// Asks the disk to keep what was written so far.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// Refuses what would be more than a file may hold, before the system does and sends a signal.
+    fn fits(&self, length: u64) -> io::Result<()> {
+        if length > self.limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
     }
 
     /// Returns the number of the last event.
@@ -137,17 +214,125 @@ impl Journal {
     }
 
     /// Writes streams that are longer than an event can carry to files of their own, before the event that has
-    /// their ends, named by the number of that event.
-    fn keep_streams(&self, complete: &ActionComplete, seq: u64) -> io::Result<()> {
-        let seen = &complete.seen;
-        for (text, stream) in [(&seen.stdout, Stream::Stdout), (&seen.stderr, Stream::Stderr)] {
-            if is_long(text) {
-                fs_err::create_dir_all(&self.streams)?;
-                fault::point();
-                fs_err::write(streams::path(&self.streams, seq, stream), text.as_str().as_bytes())?;
-                fault::point();
+    /// their ends, named by the number of that event, and returns their digests. Of those for which there is no space,
+    /// the ends are left.
+    fn keep_streams(
+        &mut self,
+        complete: &mut ActionComplete,
+        seq: u64,
+        kept: &mut Vec<PathBuf>,
+    ) -> io::Result<[Option<Sum>; 2]> {
+        let seen = &mut complete.seen;
+        let mut sums = [None, None];
+        let texts = [(&mut seen.stdout, Stream::Stdout), (&mut seen.stderr, Stream::Stderr)];
+        for (sum, (text, stream)) in sums.iter_mut().zip(texts) {
+            if !is_long(text) {
+                continue;
             }
+            let length = text.as_str().len() as u64;
+            if !self.space.takes(length) {
+                *text = text.shortened(TAIL);
+                continue;
+            }
+            self.fits(length)?;
+            fs_err::create_dir_all(&self.streams)?;
+            fault::point();
+            let path = streams::path(&self.streams, seq, stream);
+            kept.push(path.clone());
+            *sum = Some(streams::write(&path, text.as_str())?);
+            fault::point();
         }
-        Ok(())
+        Ok(sums)
+    }
+}
+
+/// The most that the streams of a run may take beside its journal, in bytes.
+const MOST_STORED: u64 = 1024 * 1024 * 1024;
+
+fn full() -> String {
+    format!(
+        "the outputs of this run fill the {} MiB that there are for them beside its journal: of further ones the last {} KiB are stored, which is what a resumed run sees",
+        MOST_STORED / 1024 / 1024,
+        TAIL / 1024
+    )
+}
+
+/// The space for the streams of a run.
+#[derive(Clone, Copy, Debug)]
+struct Space {
+    bytes: u64,
+    most: u64,
+    /// Whether there was one that had no room.
+    is_full: bool,
+}
+
+impl Space {
+    fn whole() -> Self {
+        Self { bytes: 0, most: MOST_STORED, is_full: false }
+    }
+
+    /// Counts what an earlier part of the run stored.
+    fn beside(directory: &Path) -> io::Result<Self> {
+        let mut bytes = 0;
+        match fs_err::read_dir(directory) {
+            Ok(entries) => {
+                for entry in entries {
+                    bytes += entry?.metadata()?.len();
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { bytes, ..Self::whole() })
+    }
+
+    /// Takes the room for a stream, if there is as much.
+    fn takes(&mut self, bytes: u64) -> bool {
+        let fits = self.bytes + bytes <= self.most;
+        if fits {
+            self.bytes += bytes;
+        } else {
+            self.is_full = true;
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::reader;
+
+    #[test]
+    fn of_outputs_for_which_there_is_no_room_the_ends_are_stored() {
+        let directory = tempfile::TempDir::with_prefix("ll-journal-").unwrap();
+        let (name, at) = (LoopName::parse("demo").unwrap(), Timestamp::from_millis(0));
+        let files = RunFiles::new(directory.path(), &name, at, 1);
+        files.make_directory().unwrap();
+        let mut journal = Journal::create(&files, Redactor::default()).unwrap();
+        journal.space.most = 50_000;
+        let complete = |step: u32| {
+            let seen = Observation::exited(0, format!("{step}{}", "x".repeat(20_000)));
+            Event::ActionComplete(ActionComplete { step, seen, usage: None })
+        };
+        let append = |steps: &[u32], journal: &mut Journal| {
+            let events = steps.iter().map(|step| complete(*step)).collect();
+            journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&name)).unwrap()
+        };
+        let mut written = append(&[1], &mut journal);
+        written.extend(append(&[2, 3, 4], &mut journal));
+        let numbers: Vec<_> = written.iter().map(|stamped| stamped.seq).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert!(matches!(&written[3].event, Event::Warning { .. }), "said once: {:?}", written[3].event);
+        let stored = fs_err::read_dir(files.streams()).unwrap().count();
+        assert_eq!(stored, 2, "the first two");
+        let Event::ActionComplete(third) = &written[2].event else { panic!() };
+        assert_eq!(third.seen.stdout.as_str().len(), TAIL);
+        assert!(third.seen.stdout.is_truncated() && third.seen.stdout.elsewhere().is_none());
+
+        let whole =
+            reader::Whole { length: files.journal().metadata().unwrap().len(), last_seq: 5, is_open: false };
+        let journal = Journal::go_on(&files, Redactor::default(), whole).unwrap();
+        assert_eq!(journal.space.bytes, 2 * 20_001);
     }
 }

@@ -107,6 +107,19 @@ pub enum Params {
     Map(IndexMap<String, Self>),
 }
 
+impl Action {
+    /// Returns the longest time that it may take, if it says so.
+    pub fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Shell(shell) => shell.setting.timeout,
+            Self::Prompt(prompt) => prompt.setting.timeout,
+            Self::Tool(tool) => tool.setting.timeout,
+            Self::SubLoop(sub) => sub.timeout,
+            Self::Board(_) => None,
+        }
+    }
+}
+
 impl Setting {
     fn templates(&self) -> impl Iterator<Item = (String, &Template)> {
         let env = self.env.iter().map(|(name, template)| (format!("env.{name}"), template));

@@ -1,31 +1,54 @@
 //! How many calls of agents a loop with a task board can take at most.
 
 use crate::board::{Bound, Calls};
-use crate::definition::paradigm::agents::{PHASE, phases};
 
-use super::{Action, Machine, Step};
+use super::{Machine, Phase, Step};
 
 /// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board, or
-/// makes calls of its own, which nothing here bounds.
+/// has a prompt that is no phase of the work, which nothing here bounds.
 pub fn bound(machine: &Machine) -> Option<Bound> {
-    let asks = |phase: &str| machine.steps().any(|(_, step)| asks_for(step, phase));
-    let is_bounded = |step: &Step| phases().any(|phase| asks_for(step, phase));
-    let mut asking = machine.steps().filter(|(_, step)| step.needs_model());
-    if !machine.has_board() || !asks("plan") || !asking.all(|(_, step)| is_bounded(step)) {
+    let asking: Vec<&Step> =
+        machine.steps().map(|(_, step)| step).filter(|step| step.needs_model()).collect();
+    let asks = |phase: Phase| asking.iter().any(|step| step.phase == Some(phase));
+    if !machine.has_board() || !asks(Phase::Plan) || asking.iter().any(|step| step.phase.is_none()) {
         return None;
     }
-    let tries =
-        machine.steps().filter(|(_, step)| step.needs_model()).filter_map(|(_, step)| step.retry.as_ref());
+    let retries = asking.iter().filter_map(|step| step.retry.as_ref()).map(|retry| retry.max);
     let calls = Calls {
-        reviews: asks("verify_plan"),
-        tests: asks("test"),
-        verifies: asks("verify_step"),
-        retries: tries.map(|retry| retry.max).max().unwrap_or_default(),
+        reviews: asks(Phase::VerifyPlan),
+        tests: asks(Phase::Test),
+        verifies: asks(Phase::VerifyStep),
+        retries: retries.max().unwrap_or_default(),
     };
     Some(Bound::of(&machine.board, calls))
 }
 
-fn asks_for(step: &Step, phase: &str) -> bool {
-    let Some(Action::Prompt(prompt)) = &step.action else { return false };
-    prompt.setting.env.get(PHASE).is_some_and(|said| said.as_literal().as_deref() == Some(phase))
+#[cfg(test)]
+mod tests {
+    use crate::definition::load;
+    use crate::machine::compile::compile;
+
+    use super::bound;
+
+    /// The parts of which the form is put together fit in every combination.
+    #[test]
+    fn every_agents_loop_compiles_and_bounds_its_calls() {
+        let checks = ["", "check: 'true'", "check: 'true', check_is: in_front"];
+        let rejected = ["skip_and_continue", "lower_threshold", "abort"];
+        for (plan, steps, retries) in [(true, true, 3), (true, false, 0), (false, true, 0), (false, false, 3)]
+        {
+            for (check, rejected) in
+                checks.iter().flat_map(|check| rejected.map(|rejected| (check, rejected)))
+            {
+                let text = format!(
+                    "name: a\nparadigm: agents\ngoal: g\nroles: {{tester: {{{check}}}}}\nlimits: {{call_retries: {retries}}}\n\
+                     review: {{plan: {plan}, steps: {steps}, on_plan_rejected: {rejected}}}\n"
+                );
+                let loaded = load::decode("a.yaml", &text, String::new()).map_err(|it| it.findings).unwrap();
+                let (machine, problems) = compile(&loaded.definition);
+                assert!(!problems.has_errors(), "{text}{problems:?}");
+                assert!(bound(&machine.unwrap()).is_some(), "{text}");
+            }
+        }
+    }
 }

@@ -11,9 +11,10 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
-use crate::base::text::one_line;
+use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
+use crate::evaluate::effort::Effort;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
 
@@ -53,6 +54,8 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
 struct Compiler<'d> {
     definition: &'d Loop,
     targets: IndexMap<&'d StateName, Target>,
+    /// What is left for looking at evaluators.
+    effort: Effort,
     problems: Diagnostics,
 }
 
@@ -72,7 +75,7 @@ impl<'d> Compiler<'d> {
             (name, target)
         });
         let targets = targets.collect();
-        Self { definition, targets, problems: Diagnostics::default() }
+        Self { definition, targets, effort: Effort::new(), problems: Diagnostics::default() }
     }
 
     fn machine(&mut self) -> Option<Machine> {
@@ -328,6 +331,7 @@ impl<'d> Compiler<'d> {
             name: name.clone(),
             description: state.description.clone(),
             role: state.role.clone(),
+            phase: state.phase,
             action,
             evaluate,
             routes: routes?,
@@ -387,8 +391,14 @@ impl<'d> Compiler<'d> {
     ) -> Option<Evaluate> {
         let explicit = state.evaluate.as_ref();
         let place = |key: &str| Place::Value(path.key("evaluate").key(key));
-        for (key, message) in explicit.iter().flat_map(|evaluate| evaluate.oddities()) {
-            self.problems.push(Diagnostic::warning("odd-evaluator", place(key), message));
+        let effort = &mut self.effort;
+        for odd in explicit.iter().flat_map(|evaluate| evaluate.check(effort)) {
+            let place = place(odd.key);
+            self.problems.push(if odd.is_fault {
+                Diagnostic::error("unusable-evaluator", place, odd.message)
+            } else {
+                Diagnostic::warning("odd-evaluator", place, odd.message)
+            });
         }
         match routes {
             Some(Routes::Always { .. }) => {
@@ -748,10 +758,7 @@ impl<'d> Compiler<'d> {
             let known = self.targets.keys().map(|name| name.as_str());
             let help = match nearest(name.as_str(), known.clone()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
-                    "the states are {}",
-                    known.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-                ),
+                None => format!("the states are {}", listed_in_part(known)),
             };
             let message = format!("the state `{name}` is not defined");
             let label = "no state has this name";
@@ -820,11 +827,34 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
 
 /// Tells what a terminal means by the words in its name.
 fn inferred_meaning(name: &StateName) -> Meaning {
-    const FAILURE: [&str; 8] =
-        ["fail", "failed", "failure", "error", "errored", "abort", "aborted", "rejected"];
+    const FAILURE: [&str; 18] = [
+        "fail",
+        "failed",
+        "failing",
+        "failure",
+        "error",
+        "errors",
+        "errored",
+        "abort",
+        "aborted",
+        "rejected",
+        "broken",
+        "crash",
+        "crashed",
+        "cancelled",
+        "stuck",
+        "exhausted",
+        "denied",
+        // Two words to those who write it, and one to those who read it.
+        "timed out",
+    ];
     const BLOCKED: [&str; 3] = ["blocked", "escalate", "escalated"];
     let lower = name.as_str().to_lowercase();
-    let has = |words: &[&str]| lower.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let pairs: Vec<String> = words.windows(2).map(|pair| pair.join(" ")).collect();
+    let is_there = |known: &&str| words.contains(known) || pairs.iter().any(|pair| pair == known);
+    let has = |known: &[&str]| known.iter().any(is_there);
     match (has(&FAILURE), has(&BLOCKED)) {
         (true, _) => Meaning::Failure,
         (false, true) => Meaning::Blocked,
@@ -881,6 +911,23 @@ mod tests {
             ("failsafe", Meaning::Success),
             ("escalate", Meaning::Blocked),
             ("notify_fail", Meaning::Failure),
+            ("too_many_errors", Meaning::Failure),
+            ("tests-failing", Meaning::Failure),
+            ("broken", Meaning::Failure),
+            ("crash", Meaning::Failure),
+            ("it_crashed", Meaning::Failure),
+            ("timed_out", Meaning::Failure),
+            ("build-timed-out", Meaning::Failure),
+            ("TIMED__OUT", Meaning::Failure),
+            ("cancelled", Meaning::Failure),
+            ("got_stuck", Meaning::Failure),
+            ("exhausted", Meaning::Failure),
+            ("denied", Meaning::Failure),
+            ("timed", Meaning::Success),
+            ("out_timed", Meaning::Success),
+            ("opt_out", Meaning::Success),
+            ("unbroken", Meaning::Success),
+            ("inexhaustible", Meaning::Success),
         ] {
             assert_eq!(inferred_meaning(&StateName::parse(name).unwrap()), expected, "{name}");
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
-use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Template, walk};
+use crate::base::template::{Found, Missing, Namespace, RenderError, Room, Scope, Template, walk};
 use crate::definition::schema::Parameter;
 
 use super::Machine;
@@ -46,12 +46,15 @@ pub enum ContextError {
     /// Values that need each other.
     #[error("the context values refer to each other in a circle: {0}")]
     Cycle(String),
-    /// A reference without a value.
+    /// Values that need each other, one after the other, for too long.
+    #[error("the context value `{0}` needs more than {DEEPEST} others, each for the next one")]
+    Depth(String),
+    /// A reference without a value, or with one that does not fit.
     #[error("in the context value `{name}`: {error}")]
     Render {
         /// The value's name.
         name: String,
-        /// What is missing.
+        /// What is wrong with it.
         error: RenderError,
     },
     /// A template that cannot be read.
@@ -70,6 +73,13 @@ pub enum ContextError {
         /// The namespace.
         namespace: &'static str,
     },
+}
+
+impl ContextError {
+    /// Tells whether this is about the size of the whole, so that every value after it would have the same error.
+    fn is_bound(&self) -> bool {
+        matches!(self, Self::Depth(_) | Self::Render { error: RenderError::TooLong { .. }, .. })
+    }
 }
 
 fn hint(nearest: Option<&String>) -> String {
@@ -115,11 +125,21 @@ pub fn resolve(
         literal.iter().any(|given| *given == name)
             || (given.input.is_some() && name == machine.input_key.as_str())
     };
-    let mut resolver =
-        Resolver { raw: &raw, env, is_literal: &is_literal, done: Map::new(), open: Vec::new() };
+    let mut resolver = Resolver {
+        raw: &raw,
+        env,
+        is_literal: &is_literal,
+        done: json!({}),
+        open: Vec::new(),
+        room: Room::new(),
+    };
     for name in raw.keys() {
         if let Err(error) = resolver.value(name) {
+            let is_bound = error.is_bound();
             errors.push(error);
+            if is_bound {
+                break;
+            }
         }
     }
     let context: Map<String, Value> =
@@ -146,18 +166,24 @@ pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<V
     parameter.convert(name, value)
 }
 
+/// A longer chain of values has no end that anybody wants.
+const DEEPEST: usize = 256;
+
 struct Resolver<'a> {
     raw: &'a Map<String, Value>,
     env: &'a BTreeMap<String, String>,
     is_literal: &'a dyn Fn(&str) -> bool,
-    done: Map<String, Value>,
+    /// A map of what is resolved.
+    done: Value,
     open: Vec<String>,
+    /// All values have it together: one that is made of others may be the half of the next one.
+    room: Room,
 }
 
 impl Resolver<'_> {
     /// Resolves a value and everything that it refers to.
     fn value(&mut self, name: &str) -> Result<(), ContextError> {
-        if self.done.contains_key(name) {
+        if self.done.get(name).is_some() {
             return Ok(());
         }
         let Some(raw) = self.raw.get(name) else {
@@ -170,12 +196,15 @@ impl Resolver<'_> {
         let value = if (self.is_literal)(name) {
             raw.clone()
         } else {
+            if self.open.len() > DEEPEST {
+                return Err(ContextError::Depth(self.open.first().cloned().unwrap_or_default()));
+            }
             self.open.push(name.to_owned());
             let value = self.tree(name, raw);
             self.open.pop();
             value?
         };
-        self.done.insert(name.to_owned(), value);
+        self.done[name] = value;
         Ok(())
     }
 
@@ -208,8 +237,9 @@ impl Resolver<'_> {
                 }
             }
         }
-        let scope = StartScope { context: &Value::Object(self.done.clone()), env: self.env };
-        template.render(&scope).map_err(|error| ContextError::Render { name: name.to_owned(), error })
+        let scope = StartScope { context: &self.done, env: self.env };
+        let text = template.render_within(&mut self.room, &scope);
+        text.map_err(|error| ContextError::Render { name: name.to_owned(), error })
     }
 }
 
@@ -259,4 +289,52 @@ pub fn env<'e>(variables: &'e BTreeMap<String, String>, path: &[Segment]) -> Res
         nearest: nearest(&name, variables.keys().map(String::as_str)).map(|near| format!("env.{near}")),
         why: Some("the environment variable is not set".to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::load;
+    use crate::machine::compile::compile;
+
+    /// Resolves the context of a loop whose values are these lines.
+    fn resolved(values: &str) -> Result<Map<String, Value>, Vec<String>> {
+        let text =
+            format!("name: demo\ninitial: done\ncontext:\n{values}states:\n  done: {{terminal: true}}\n");
+        let loaded = load::decode("demo.yaml", &text, String::new()).unwrap();
+        let machine = compile(&loaded.definition).0.unwrap();
+        let resolved = resolve(&machine, &Given::default(), &BTreeMap::new());
+        resolved.map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    /// Values `v0` to `vN`, each made of the one before it as often as this.
+    fn chain(length: usize, times: usize) -> String {
+        let next = |index: usize| format!("${{context.v{}}}", index - 1).repeat(times);
+        let values = (1..length).map(|index| format!("  v{index}: '{}'\n", next(index)));
+        std::iter::once("  v0: x\n".to_owned()).chain(values).collect()
+    }
+
+    #[test]
+    fn values_that_double_each_other_end_at_a_bound() {
+        assert_eq!(resolved(&chain(10, 2)).unwrap()["v9"], "x".repeat(512));
+        let errors = resolved(&chain(60, 2)).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].contains("in the context value `v2"), "{errors:?}");
+        assert!(errors[0].contains("does not fit: the text would be longer than 8 MiB"), "{errors:?}");
+    }
+
+    #[test]
+    fn values_that_are_long_together_end_at_a_bound() {
+        let wide = (0..100).map(|index| format!("  w{index}: '${{context.v20}}'\n"));
+        let errors = resolved(&(chain(21, 2) + &wide.collect::<String>())).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+
+    #[test]
+    fn a_chain_that_is_too_long_is_an_error() {
+        assert!(resolved(&chain(200, 1)).is_ok());
+        let backwards: Vec<String> = chain(5_000, 1).lines().rev().map(|line| format!("{line}\n")).collect();
+        let errors = resolved(&backwards.concat()).unwrap_err();
+        assert_eq!(errors, ["the context value `v4999` needs more than 256 others, each for the next one"]);
+    }
 }

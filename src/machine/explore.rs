@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::evaluate::observes::Observes;
 use crate::evaluate::verdict::Verdict;
 
-use super::routing::{Ended, Key, Move, in_a_stall, moves};
+use super::routing::{Ended, Key, Move, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 
 /// A machine with more states than this is not walked to its end.
@@ -17,7 +18,7 @@ pub const BOUND: usize = 100_000;
 pub struct Node {
     /// The state.
     pub at: Target,
-    /// Whether nothing failed since something passed, when the state is entered.
+    /// Whether something passed and nothing failed since, when the state is entered.
     pub verified: bool,
     /// Whether a cap was met and this is its handler, after which the run ends.
     pub capped: bool,
@@ -62,7 +63,7 @@ pub struct Exploration {
 /// Walks a machine, `bound` nodes of it at most.
 pub fn explore(machine: &Machine, bound: usize) -> Exploration {
     let mut walk = Walk { bound, ..Walk::default() };
-    walk.visit(Node { at: machine.initial, verified: true, capped: false }, None);
+    walk.visit(Node { at: machine.initial, verified: false, capped: false }, None);
     // A run can be left anywhere.
     for verified in [true, false] {
         if let Some(at) = machine.on_resume {
@@ -125,7 +126,6 @@ impl Walk {
     fn leave(&mut self, machine: &Machine, here: usize, node: Node, id: StepId, moves: &[Move]) {
         let step = machine.step(id);
         for one in moves {
-            let verified = trust(step, one, node.verified);
             let Some(to) = one.to else {
                 let departure = &one.departure;
                 self.dead_ends.push(DeadEnd {
@@ -139,18 +139,23 @@ impl Walk {
                 // The handler of a cap has run; where it leads does not matter any more.
                 continue;
             }
+            let observes = one.departure.observes(step);
+            let (key, is_failing) =
+                (one.way.as_ref().map(|way| way.key.clone()), observes == Observes::Failing);
+            let key = key.filter(|_| !one.is_exhausted);
             let word = if one.is_exhausted { Some("retries exhausted".to_owned()) } else { word(one) };
-            let key = one.way.as_ref().filter(|_| !one.is_exhausted).map(|way| way.key.clone());
-            let is_failing = one.departure.speaks(step) && one.departure.is_failing(step);
-            self.visit(
-                Node { at: to, verified, capped: false },
-                Some(Arrow { from: here, word, key, is_failing }),
-            );
-            if let Some(to) = in_a_stall(machine, one) {
-                let arrow = Arrow { from: here, word: Some("stall".to_owned()), key: None, is_failing };
-                self.visit(Node { at: to, verified, capped: false }, Some(arrow));
+            for verified in trusts(step, observes, node.verified) {
+                let (word, key) = (word.clone(), key.clone());
+                self.visit(
+                    Node { at: to, verified, capped: false },
+                    Some(Arrow { from: here, word, key, is_failing }),
+                );
+                if let Some(to) = in_a_stall(machine, one) {
+                    let arrow = Arrow { from: here, word: Some("stall".to_owned()), key: None, is_failing };
+                    self.visit(Node { at: to, verified, capped: false }, Some(arrow));
+                }
+                self.cap(machine, here, to, verified);
             }
-            self.cap(machine, here, to, verified);
         }
     }
 
@@ -161,8 +166,8 @@ impl Walk {
         let to = machine.end(id).on_maintain.unwrap_or(machine.initial);
         let word = Some("maintain".to_owned());
         let arrow = Arrow { from: here, word, key: None, is_failing: false };
-        self.visit(Node { at: to, verified: true, capped: false }, Some(arrow));
-        self.cap(machine, here, to, true);
+        self.visit(Node { at: to, verified: node.verified, capped: false }, Some(arrow));
+        self.cap(machine, here, to, node.verified);
     }
 
     /// Any cap may be met before a state is entered; before an end none is.
@@ -178,9 +183,15 @@ impl Walk {
     }
 }
 
-/// Weighs how a state was left for or against the work, as the run does.
-fn trust(step: &Step, one: &Move, before: bool) -> bool {
-    if one.departure.speaks(step) { !one.departure.is_failing(step) } else { before }
+/// Returns what can be known of the work after an observation, as the run does: whether it is verified. A sub-loop that
+/// succeeds may have verified nothing.
+fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
+    match observes {
+        Observes::Passing if is_sub_loop(step) && !before => vec![true, false],
+        Observes::Passing => vec![true],
+        Observes::Failing => vec![false],
+        Observes::Nothing => vec![before],
+    }
 }
 
 fn word(one: &Move) -> Option<String> {

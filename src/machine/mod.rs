@@ -12,9 +12,10 @@ use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{OnHandoff, SignalKind};
+pub use crate::definition::schema::{OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
+use crate::evaluate::observes::Observes;
 use crate::evaluate::verdict::Verdict;
 
 mod action;
@@ -182,6 +183,8 @@ pub struct Step {
     pub description: Option<String>,
     /// Who does its work.
     pub role: Option<VarName>,
+    /// Which call it makes for the task board.
+    pub phase: Option<Phase>,
     /// What it runs.
     pub action: Option<Action>,
     /// How the result is judged; none for an unconditional `next` and for a state with nothing to judge.
@@ -353,6 +356,19 @@ impl Step {
     pub fn needs_model(&self) -> bool {
         let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
         judged || matches!(self.action, Some(Action::Prompt(_)))
+    }
+
+    /// Returns what a verdict of this state says about the work. The success of a sub-loop says something only when
+    /// something passed in it.
+    pub fn observes(&self, verdict: &Verdict) -> Observes {
+        let unless_failing = |said| if verdict.is_failing() { Observes::Failing } else { said };
+        match (&self.action, &self.evaluate) {
+            (Some(Action::SubLoop(_)), _) => unless_failing(Observes::Passing),
+            // The board answers for itself: its word is about the plan, unless it could not do what it was asked.
+            (Some(Action::Board(_)), _) if !verdict.is_error() => Observes::Nothing,
+            (Some(Action::Board(_)), _) | (_, None) => unless_failing(Observes::Nothing),
+            (action, Some(evaluate)) => evaluate.observes(verdict, action.is_some()),
+        }
     }
 
     fn templates(&self) -> Vec<(String, &Template)> {

@@ -2,6 +2,7 @@
 //! asks it what happens next, the checks ask it what can happen.
 
 use crate::evaluate::Verdicts;
+use crate::evaluate::observes::Observes;
 use crate::evaluate::verdict::Verdict;
 
 use super::{Action, Machine, Routes, Step, Target};
@@ -149,7 +150,7 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
     step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
 }
 
-fn is_sub_loop(step: &Step) -> bool {
+pub(super) fn is_sub_loop(step: &Step) -> bool {
     matches!(step.action, Some(Action::SubLoop(_)))
 }
 
@@ -193,17 +194,13 @@ impl Departure {
         Self { verdict: Verdict::new(verdict), ended, is_any_other: false }
     }
 
-    /// Tells whether this speaks against the work.
-    pub fn is_failing(&self, step: &Step) -> bool {
-        match step.routes {
-            Routes::Always { .. } => self.ended != Ended::Well,
-            Routes::ByVerdict { .. } => self.verdict.is_failing(),
+    /// Returns what this says about the work. A state with `next` says nothing when it goes well.
+    pub fn observes(&self, step: &Step) -> Observes {
+        match (&step.routes, self.ended) {
+            (Routes::Always { .. }, Ended::Well) => Observes::Nothing,
+            (Routes::Always { .. }, Ended::Badly | Ended::Late) => Observes::Failing,
+            (Routes::ByVerdict { .. }, _) => step.observes(&self.verdict),
         }
-    }
-
-    /// Tells whether this says anything about the work. A state that judges nothing says nothing when it goes well.
-    pub fn speaks(&self, step: &Step) -> bool {
-        self.ended != Ended::Well || step.evaluate.is_some() || is_sub_loop(step)
     }
 }
 

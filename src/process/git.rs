@@ -1,88 +1,476 @@
-//! Calls `git` and waits for it: for the moments before and after a run, when nothing else happens.
+//! The one place where calls of git are put together: their words, their settings and their environment; and the way
+//! to make one and wait for it, for the moments before and after a run. While a run goes on, its driver makes the same
+//! calls.
+//!
+//! Nothing is started by what we ask git: no hook, filter, pager, editor, helper or other program that a repository or
+//! its configuration names. And nothing that comes from data can become an option: a word of ours is `'static`, an
+//! id is an [`ObjectId`], a path stands behind `--`, and any other text behind `--end-of-options`.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
+use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 
-/// No helpers are started, and files of more than 8 MiB go through in pieces.
-const SETTINGS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.bigFileThreshold=8m"];
+/// What every call is told, whatever the configuration says.
+const SETTINGS: [&str; 18] = [
+    "core.hooksPath=/dev/null",
+    // Empty means none, for every version: an old one would start a program called `false`.
+    "core.fsmonitor=",
+    "core.untrackedCache=keep",
+    // Files of more than 8 MiB go through in pieces.
+    "core.bigFileThreshold=8m",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.askPass=",
+    "core.sshCommand=",
+    "core.gitProxy=",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "gc.auto=0",
+];
+
+/// Variables that would start a program, hide what is there, or change how words are read.
+const UNSET: [&str; 22] = [
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_PROXY_COMMAND",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_ATTR_SOURCE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_QUARANTINE_PATH",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+];
+
+/// Variables that every call has.
+const SET: [(&str, &str); 9] = [
+    // What it says is for us, and nobody is there to answer.
+    ("LC_ALL", "C"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    // Wins over `protocol.<name>.allow`, which wins over `protocol.allow`.
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    // What an id names is what it was made of.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null"),
+];
+
+/// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
+pub const REPOSITORY: [&str; 7] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+];
+
+/// Repositories in a repository whose filters are looked for.
+const MOST_REPOSITORIES: usize = 256;
+
+/// One call of git.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Call {
+    command: &'static str,
+    options: Vec<String>,
+    revisions: Vec<String>,
+    paths: Option<Vec<String>>,
+    is_literal: bool,
+}
+
+impl Call {
+    /// Begins with a command of git.
+    pub fn new(command: &'static str) -> Self {
+        Self { command, options: Vec::new(), revisions: Vec::new(), paths: None, is_literal: false }
+    }
+
+    /// Returns the word that people know the call by.
+    pub fn command(&self) -> &'static str {
+        self.command
+    }
+
+    /// Adds options, or the word for what a command does: words of this program.
+    pub fn with(mut self, options: &[&'static str]) -> Self {
+        self.options.extend(options.iter().map(|option| (*option).to_owned()));
+        self
+    }
+
+    /// Adds an option, and an id as its value.
+    pub fn option_id(mut self, option: &'static str, id: &ObjectId) -> Self {
+        self.options.extend([option.to_owned(), id.to_string()]);
+        self
+    }
+
+    /// Adds an option, and a value for it that begins with a word of ours.
+    pub fn option_name(mut self, option: &'static str, begin: &'static str, rest: &str) -> Self {
+        debug_assert!(!begin.is_empty() && !begin.starts_with('-'), "{begin}");
+        self.options.extend([option.to_owned(), format!("{begin}{rest}")]);
+        self
+    }
+
+    /// Adds an object.
+    pub fn id(self, id: &ObjectId) -> Self {
+        self.ids("", id, "")
+    }
+
+    /// Adds an object with something of ours before and after its id, such as `^` or `^{tree}`.
+    pub fn ids(mut self, before: &'static str, id: &ObjectId, after: &'static str) -> Self {
+        self.revisions.push(format!("{before}{id}{after}"));
+        self
+    }
+
+    /// Adds a revision that stands in this program.
+    pub fn revision(mut self, revision: &'static str) -> Self {
+        self.revisions.push(revision.to_owned());
+        self
+    }
+
+    /// Adds a revision, or another name, that somebody else chose.
+    pub fn named(mut self, name: &str, after: &'static str) -> Self {
+        self.revisions.push(format!("{name}{after}"));
+        self
+    }
+
+    /// Adds a path, or a pattern for paths.
+    pub fn path(self, path: impl Into<String>) -> Self {
+        self.paths([path])
+    }
+
+    /// Adds paths, or patterns for paths. The list is ended also where there is none.
+    pub fn paths(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.paths.get_or_insert_default().extend(paths.into_iter().map(Into::into));
+        self
+    }
+
+    /// Takes every path as it is, and none as a pattern.
+    pub fn literal(mut self) -> Self {
+        self.is_literal = true;
+        self
+    }
+
+    /// Returns the whole command line, for a repository with these filters.
+    pub fn words(&self, directory: Option<&str>, filters: &Filters) -> Vec<String> {
+        let mut words = vec!["git".to_owned()];
+        let mut add = |some: &[&str]| words.extend(some.iter().map(|word| (*word).to_owned()));
+        if let Some(directory) = directory {
+            add(&["-C", directory]);
+        }
+        add(&["--no-pager"]);
+        if self.is_literal {
+            add(&["--literal-pathspecs"]);
+        }
+        for setting in SETTINGS {
+            add(&["-c", setting]);
+        }
+        for setting in filters.settings() {
+            add(&["-c", &setting]);
+        }
+        add(&[self.command]);
+        if self.command.starts_with("diff") {
+            add(&["--no-ext-diff", "--no-textconv"]);
+        }
+        words.extend(self.options.iter().cloned());
+        if !self.revisions.is_empty() {
+            words.push("--end-of-options".to_owned());
+            words.extend(self.revisions.iter().cloned());
+        }
+        if let Some(paths) = &self.paths {
+            words.push("--".to_owned());
+            words.extend(paths.iter().cloned());
+        }
+        words
+    }
+}
+
+/// Returns the environment of every call, made from that of this process.
+pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    env.retain(|name, _| !UNSET.contains(&name.as_str()) && !name.starts_with("GIT_TRACE"));
+    env.extend(SET.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    env
+}
+
+/// What turns off every filter that a repository and the repositories inside of it have in their configuration, and
+/// what the system says about directories that may be trusted: it is not read otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    trusted: Vec<String>,
+    names: BTreeSet<String>,
+}
+
+impl Filters {
+    /// Returns the settings.
+    fn settings(&self) -> impl Iterator<Item = String> {
+        let off = ["clean=", "smudge=", "process=", "required=false"];
+        let trusted = self.trusted.iter().map(|directory| format!("safe.directory={directory}"));
+        trusted.chain(self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}"))))
+    }
+}
+
+/// A walk through a repository and the repositories inside of it, that finds their filters. Who walks makes the calls.
+#[derive(Debug)]
+pub struct Walk {
+    open: VecDeque<PathBuf>,
+    seen: usize,
+    found: Filters,
+}
+
+impl Walk {
+    /// Begins in a directory of a repository.
+    pub fn new(directory: &Path) -> Self {
+        let open = VecDeque::from([directory.to_owned()]);
+        Self { open, seen: 0, found: Filters::default() }
+    }
+
+    /// Returns the directory that comes next.
+    pub fn step(&mut self) -> Result<Option<PathBuf>, String> {
+        self.seen += 1;
+        if self.seen > MOST_REPOSITORIES && !self.open.is_empty() {
+            return Err(format!("there are more than {MOST_REPOSITORIES} repositories in it"));
+        }
+        Ok(self.open.pop_front())
+    }
+
+    /// The call that tells the configuration. It needs [`Walk::environment`].
+    pub fn configuration() -> Call {
+        Call::new("config").with(&["--list", "-z", "--show-scope"])
+    }
+
+    /// Returns the environment in which the system's configuration is seen.
+    pub fn environment(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut env = env.clone();
+        env.remove("GIT_CONFIG_NOSYSTEM");
+        env
+    }
+
+    /// The call that tells the repositories inside.
+    pub fn inside() -> Call {
+        Call::new("ls-files").with(&["--stage", "-z"])
+    }
+
+    /// Takes the configuration of a directory.
+    pub fn configured(&mut self, printed: &[u8]) -> Result<(), String> {
+        let printed = String::from_utf8_lossy(printed);
+        let mut fields = printed.split('\0');
+        while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+            let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+            if key == "safe.directory" && scope == "system" {
+                self.found.trusted.push(value.to_owned());
+            }
+            let filter = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'));
+            if let Some((name, _)) = filter {
+                if name.contains(['=', '\n', char::REPLACEMENT_CHARACTER]) {
+                    return Err(format!(
+                        "the filter `{}` of its configuration cannot be turned off",
+                        one_line(name, 80)
+                    ));
+                }
+                self.found.names.insert(name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the files of a directory.
+    pub fn listed(&mut self, directory: &Path, printed: &[u8]) {
+        for entry in printed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
+            let path = entry.iter().position(|byte| *byte == b'\t').map(|at| &entry[at + 1..]);
+            let Some(path) = path.and_then(|path| std::str::from_utf8(path).ok()) else { continue };
+            let inside = directory.join(path);
+            if inside.join(".git").exists() {
+                self.open.push_back(inside);
+            }
+        }
+    }
+
+    /// Returns what the system says about directories that may be trusted.
+    pub fn trusted(&self) -> Filters {
+        Filters { trusted: self.found.trusted.clone(), names: BTreeSet::new() }
+    }
+
+    /// Returns what was found.
+    pub fn filters(self) -> Filters {
+        self.found
+    }
+}
 
 /// A directory of a repository, and the environment in which git looks at it.
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
     env: BTreeMap<String, String>,
+    filters: Arc<OnceLock<Result<Filters, String>>>,
 }
 
 impl Git {
-    /// Calls git in a directory, with this environment and no other.
+    /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, mut env: BTreeMap<String, String>) -> Self {
-        // What it says is for us, and nobody is there to answer.
-        env.insert("LC_ALL".to_owned(), "C".to_owned());
-        env.insert("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned());
-        Self { directory: directory.to_owned(), env }
+        env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
+        Self { directory: directory.to_owned(), env: environment(env), filters: Arc::default() }
     }
 
     /// Returns the same with one more variable.
     #[must_use]
-    pub fn with(&self, name: &str, value: impl AsRef<Path>) -> Self {
+    pub fn with(&self, name: &'static str, value: impl AsRef<Path>) -> Self {
         let mut env = self.env.clone();
         env.insert(name.to_owned(), value.as_ref().to_string_lossy().into_owned());
-        Self { directory: self.directory.clone(), env }
+        Self { env, ..self.clone() }
     }
 
-    /// Returns the same in another directory.
+    /// Returns the same in another directory of the repository.
     #[must_use]
     pub fn at(&self, directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), env: self.env.clone() }
+        Self { directory: directory.to_owned(), ..self.clone() }
+    }
+
+    /// Returns the same for another working tree, whose configuration may be another one.
+    #[must_use]
+    pub fn of(&self, directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), env: self.env.clone(), filters: Arc::default() }
     }
 
     /// Returns what git prints, without the end of the last line; or in one line why it failed.
-    pub fn line(&self, arguments: &[&str]) -> Result<String, String> {
-        let printed = self.bytes(arguments, &[])?;
+    pub fn line(&self, call: &Call) -> Result<String, String> {
+        let printed = self.bytes(call, &[])?;
         Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
     }
 
+    /// Returns the id that git prints.
+    pub fn id(&self, call: &Call) -> Result<ObjectId, String> {
+        ObjectId::parse(&self.line(call)?).map_err(|error| error.to_string())
+    }
+
     /// Gives git something to read, and returns everything it prints.
-    pub fn bytes(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
-        self.call(arguments, input, Stdio::piped())
+    pub fn bytes(&self, call: &Call, input: &[u8]) -> Result<Vec<u8>, String> {
+        let input = if input.is_empty() { Input::Nothing } else { Input::Bytes(input) };
+        self.call(call, input, Stdio::piped())
     }
 
     /// Gives git something to read, and lets it print into a file.
-    pub fn into_file(&self, arguments: &[&str], input: &[u8], file: std::fs::File) -> Result<(), String> {
-        self.call(arguments, input, file.into()).map(drop)
+    pub fn into_file(&self, call: &Call, input: &[u8], file: std::fs::File) -> Result<(), String> {
+        self.call(call, Input::Bytes(input), file.into()).map(drop)
     }
 
-    fn call(&self, arguments: &[&str], input: &[u8], output: Stdio) -> Result<Vec<u8>, String> {
-        let not_started = |error| format!("git cannot be started: {error}");
-        let mut child = Command::new("git")
-            .args(SETTINGS.iter().chain(arguments).map(OsStr::new))
-            .current_dir(&self.directory)
-            .env_clear()
-            .envs(&self.env)
-            .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
-            .stdout(output)
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(not_started)?;
-        let stdin = child.stdin.take();
-        let ended = std::thread::scope(|scope| {
-            // Both ends at once: git may print before it has read everything. What it does not want to read is its
-            // own matter, its exit code tells.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-            child.wait_with_output()
-        });
-        let ended = ended.map_err(not_started)?;
-        if ended.status.success() {
-            Ok(ended.stdout)
-        } else {
-            let said = one_line(&String::from_utf8_lossy(&ended.stderr), 300);
-            Err(if said.is_empty() { format!("it ended with {}", ended.status) } else { said })
+    /// Gives git the rest of a file to read, and returns everything it prints.
+    pub fn from_file(&self, call: &Call, file: std::fs::File) -> Result<Vec<u8>, String> {
+        self.call(call, Input::File(file), Stdio::piped())
+    }
+
+    /// Returns the filters that are turned off, and how many files here would go through them.
+    pub fn filtered(&self) -> Result<(Vec<String>, usize), String> {
+        let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
+        // Other names cannot be asked for, and nobody gives them.
+        let is_plain =
+            |name: &&String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let names: Vec<String> = filters.names.iter().filter(is_plain).cloned().collect();
+        let mut used = Vec::new();
+        let mut count = 0;
+        for name in names {
+            let list = Call::new("ls-files").with(&["-z"]).path(format!(":(top,attr:filter={name})"));
+            let files =
+                self.bytes(&list, &[])?.split(|byte| *byte == 0).filter(|path| !path.is_empty()).count();
+            if files > 0 {
+                used.push(name);
+                count += files;
+            }
         }
+        Ok((used, count))
+    }
+
+    fn call(&self, call: &Call, input: Input<'_>, output: Stdio) -> Result<Vec<u8>, String> {
+        let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
+        perform(&call.words(None, filters), &self.directory, &self.env, input, output)
+    }
+
+    fn look(&self) -> Result<Filters, String> {
+        let mut env = self.env.clone();
+        env.remove("GIT_INDEX_FILE");
+        let outside = Walk::environment(&env);
+        let mut walk = Walk::new(&self.directory);
+        while let Some(directory) = walk.step()? {
+            let ask = |call: &Call, env: &BTreeMap<String, String>, filters: &Filters| {
+                perform(&call.words(None, filters), &directory, env, Input::Nothing, Stdio::piped())
+            };
+            walk.configured(&ask(&Walk::configuration(), &outside, &Filters::default())?)?;
+            // Where there is no repository, there is none inside.
+            let listed = ask(&Walk::inside(), &env, &walk.trusted()).unwrap_or_default();
+            walk.listed(&directory, &listed);
+        }
+        Ok(walk.filters())
+    }
+}
+
+/// What git reads.
+enum Input<'i> {
+    Nothing,
+    Bytes(&'i [u8]),
+    File(std::fs::File),
+}
+
+fn perform(
+    words: &[String],
+    directory: &Path,
+    env: &BTreeMap<String, String>,
+    input: Input<'_>,
+    output: Stdio,
+) -> Result<Vec<u8>, String> {
+    let not_started = |error| format!("git cannot be started: {error}");
+    let (stdin, bytes) = match input {
+        Input::Nothing => (Stdio::null(), &[][..]),
+        Input::Bytes(bytes) => (Stdio::piped(), bytes),
+        Input::File(file) => (file.into(), &[][..]),
+    };
+    let [program, arguments @ ..] = words else { return Err("nothing is to be called".to_owned()) };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs(env)
+        .stdin(stdin)
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(not_started)?;
+    let stdin = child.stdin.take();
+    let ended = std::thread::scope(|scope| {
+        // Both ends at once: git may print before it has read everything. What it does not want to read is its
+        // own matter, its exit code tells.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(bytes)));
+        child.wait_with_output()
+    });
+    let ended = ended.map_err(not_started)?;
+    if ended.status.success() {
+        Ok(ended.stdout)
+    } else {
+        let said = one_line(&String::from_utf8_lossy(&ended.stderr), 300);
+        Err(if said.is_empty() { format!("it ended with {}", ended.status) } else { said })
     }
 }
 
@@ -90,18 +478,129 @@ impl Git {
 mod tests {
     use super::*;
 
-    fn git() -> Git {
+    fn env() -> BTreeMap<String, String> {
         let path = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin".to_owned();
-        Git::new(Path::new("/"), BTreeMap::from([("PATH".to_owned(), path)]))
+        BTreeMap::from([("PATH".to_owned(), path), ("HOME".to_owned(), "/nonexistent".to_owned())])
+    }
+
+    fn git() -> Git {
+        Git::new(Path::new("/"), env())
+    }
+
+    fn id() -> ObjectId {
+        ObjectId::parse("78981922613b2afb6025042ff6bd878ac1994e85").unwrap()
     }
 
     #[test]
     fn what_git_prints_or_says_comes_back() {
-        assert!(git().line(&["--version"]).unwrap().starts_with("git version"));
-        assert!(git().line(&["nonsense"]).unwrap_err().contains("nonsense"));
-        let hash = git().bytes(&["hash-object", "--stdin"], b"a\n").unwrap();
-        assert_eq!(hash, b"78981922613b2afb6025042ff6bd878ac1994e85\n");
+        assert!(git().line(&Call::new("version")).unwrap().starts_with("git version"));
+        assert!(git().line(&Call::new("nonsense")).unwrap_err().contains("nonsense"));
+        let hash = Call::new("hash-object").with(&["--stdin"]);
+        assert_eq!(git().bytes(&hash, b"a\n").unwrap(), format!("{}\n", id()).as_bytes());
+        assert_eq!(git().id(&hash).unwrap().as_str(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert!(git().id(&Call::new("version")).is_err());
         // More than a pipe holds, to a command that reads nothing.
-        assert!(git().bytes(&["--version"], &vec![b'x'; 1 << 20]).is_ok());
+        assert!(git().bytes(&Call::new("version"), &vec![b'x'; 1 << 20]).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_word_of_ours_stands_where_options_have_ended() {
+        let call = Call::new("diff")
+            .with(&["--quiet"])
+            .id(&id())
+            .named("--output=x", "^{commit}")
+            .path("-p")
+            .literal();
+        let words = call.words(Some("/x"), &Filters::default());
+        assert_eq!(&words[..5], ["git", "-C", "/x", "--no-pager", "--literal-pathspecs"]);
+        let at = words.iter().position(|word| word == "diff").unwrap();
+        assert_eq!(
+            words[at..],
+            [
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--quiet",
+                "--end-of-options",
+                id().as_str(),
+                "--output=x^{commit}",
+                "--",
+                "-p"
+            ]
+        );
+        assert_eq!(words[5..at].len(), 2 * SETTINGS.len());
+    }
+
+    #[test]
+    fn every_filter_is_turned_off_and_trust_in_directories_stays() {
+        let mut walk = Walk::new(Path::new("/r"));
+        let printed = "system\0safe.directory\n*\0global\0safe.directory\n/x\0local\0filter.a.b.clean\nrm x\0local\0filter.l.required\0";
+        walk.configured(printed.as_bytes()).unwrap();
+        let expected: Vec<String> = ["a.b", "l"]
+            .iter()
+            .flat_map(|name| {
+                ["clean=", "smudge=", "process=", "required=false"].map(|off| format!("filter.{name}.{off}"))
+            })
+            .collect();
+        let found: Vec<_> = walk.filters().settings().collect();
+        assert_eq!(found[0], "safe.directory=*");
+        assert_eq!(found[1..], expected);
+        assert!(Walk::new(Path::new("/r")).configured(b"local\0filter.a=b.clean\nrm x\0").is_err());
+    }
+
+    #[test]
+    fn the_environment_starts_nothing() {
+        let mut given = env();
+        for name in ["GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_TRACE2_EVENT", "GIT_GRAFT_FILE", "PAGER"] {
+            given.insert(name.to_owned(), "evil".to_owned());
+        }
+        given.insert("GIT_CONFIG_COUNT".to_owned(), "1".to_owned());
+        let made = environment(given);
+        assert!(!made.values().any(|value| value == "evil"), "{made:?}");
+        assert_eq!(made["GIT_CONFIG_NOSYSTEM"], "1");
+        assert_eq!(made["GIT_CONFIG_COUNT"], "1", "a container trusts its workspace in this way");
+    }
+
+    #[test]
+    fn no_filter_hook_or_monitor_of_a_repository_or_its_submodule_is_started() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let place = tempfile::tempdir().unwrap();
+        let mark = place.path().join("mark");
+        let evil = place.path().join("evil");
+        fs_err::write(&evil, format!("#!/bin/sh\necho started >> {}\ncat\n", mark.display())).unwrap();
+        fs_err::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let plain = |directory: &Path, words: &[&str]| {
+            let who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "protocol.file.allow=always"];
+            let ended = Command::new("git").args(who).args(words).current_dir(directory).output().unwrap();
+            assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
+        };
+        let repository = |name: &str| {
+            let path = place.path().join(name);
+            fs_err::create_dir(&path).unwrap();
+            plain(&path, &["init", "-q"]);
+            fs_err::write(path.join("file"), "one\n").unwrap();
+            fs_err::write(path.join(".gitattributes"), format!("* filter={name}\n")).unwrap();
+            plain(&path, &["add", "-A"]);
+            plain(&path, &["commit", "-q", "-m", "first"]);
+            path
+        };
+        let (outer, inner) = (repository("outer"), repository("inner"));
+        plain(&outer, &["submodule", "add", "-q", &inner.to_string_lossy(), "sub"]);
+        plain(&outer, &["commit", "-q", "-m", "second"]);
+        for (directory, name) in [(outer.clone(), "outer"), (outer.join("sub"), "inner")] {
+            for key in ["clean", "smudge"] {
+                plain(&directory, &["config", &format!("filter.{name}.{key}"), &evil.to_string_lossy()]);
+            }
+            plain(&directory, &["config", &format!("filter.{name}.required"), "true"]);
+            plain(&directory, &["config", "core.fsmonitor", &evil.to_string_lossy()]);
+            fs_err::write(directory.join("file"), "two\n").unwrap();
+        }
+        let git = Git::new(&outer, env());
+        let status = Call::new("status").with(&["--porcelain", "--ignore-submodules=none"]).paths([""; 0]);
+        assert_eq!(git.line(&status).unwrap(), " M file\n M sub");
+        git.line(&Call::new("add").with(&["--update"]).path(":/")).unwrap();
+        assert_eq!(git.line(&Call::new("cat-file").with(&["-p"]).revision(":file")).unwrap(), "two");
+        assert!(!mark.exists(), "{}", fs_err::read_to_string(&mark).unwrap_or_default());
     }
 }

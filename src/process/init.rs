@@ -38,6 +38,7 @@ pub async fn supervise(
     let mut int = signal(SignalKind::interrupt())?;
     let mut term = signal(SignalKind::terminate())?;
     let mut hup = signal(SignalKind::hangup())?;
+    let mut quit = signal(SignalKind::quit())?;
     let mut child_ended = signal(SignalKind::child())?;
     let child = Pid::from_child(&command.spawn()?);
     loop {
@@ -45,6 +46,7 @@ pub async fn supervise(
             _ = int.recv() => Signal::INT,
             _ = term.recv() => Signal::TERM,
             _ = hup.recv() => Signal::HUP,
+            _ = quit.recv() => Signal::QUIT,
             _ = child_ended.recv() => {
                 if let Some(code) = reap(child) {
                     return Ok(code);

@@ -55,13 +55,16 @@ pub fn advice(digest: &Digest) -> Option<String> {
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
-            | TerminatedBy::Unavailable => {
+            | TerminatedBy::Unavailable
+            | TerminatedBy::NotRecorded
+            | TerminatedBy::JournalLost => {
                 "raise `max_iterations`, or look at why the check never passes".into()
             }
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
         Outcome::Timeout => go_on(" --timeout DURATION"),
         Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => go_on(""),
+        Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(""),
         // The sentence about the run says it already.
         Outcome::Error => None,
         Outcome::Failure | Outcome::Stopped => {

@@ -471,7 +471,14 @@ impl Digest {
             }
             Outcome::Error => match self.tracker.trouble() {
                 Some((state, error)) => sentence.name(state).words(": ").words(&text::one_line(error, 300)),
-                None if matches!(end.terminated_by, TerminatedBy::FatalError | TerminatedBy::Handoff) => {
+                None if matches!(
+                    end.terminated_by,
+                    TerminatedBy::FatalError
+                        | TerminatedBy::Handoff
+                        | TerminatedBy::NotRecorded
+                        | TerminatedBy::JournalLost
+                ) =>
+                {
                     sentence.name(&end.final_state).words(": ").words(&text::one_line(&end.reason, 300))
                 }
                 None => self.explain_deciding(end, sentence),
@@ -573,6 +580,8 @@ impl Digest {
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
             | TerminatedBy::Unavailable
+            | TerminatedBy::NotRecorded
+            | TerminatedBy::JournalLost
             | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
         }
     }

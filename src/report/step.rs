@@ -15,6 +15,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::observes::Observes;
 use crate::evaluate::verdict::Verdict;
 
 /// Characters of an action's text that are kept; the whole text is in the journal.
@@ -108,6 +109,8 @@ pub struct Judged {
     pub evaluator: String,
     /// Its verdict.
     pub verdict: Verdict,
+    /// What that says about the work.
+    pub observes: Observes,
     /// What it saw: the details that fit into a line.
     pub details: Map<String, Value>,
 }
@@ -120,6 +123,8 @@ impl Judged {
         Self {
             evaluator: "board".to_owned(),
             verdict: event.verdict.clone(),
+            // What comes next in a plan says nothing about the work.
+            observes: if event.verdict.is_error() { Observes::Failing } else { Observes::Nothing },
             details: details.into_iter().collect(),
         }
     }
@@ -172,21 +177,23 @@ pub struct Step {
     pub route: Option<Routed>,
     /// Why the run ended here in an error.
     pub error: Option<String>,
+    /// The outcome of the run that ended in the middle of this step.
+    pub cut: Option<Outcome>,
 }
 
-/// Whether a step speaks for or against the work.
+/// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// For.
+    /// It went well: the work passed, or an action that nobody judges exited with 0.
     Passing,
-    /// Against.
+    /// It did not.
     Failing,
     /// Neither: not finished, nothing observed, or a closing action.
     Open,
 }
 
 impl Step {
-    /// Tells whether the step speaks for or against the work.
+    /// Tells what the step came to.
     pub fn standing(&self) -> Standing {
         if self.closing {
             return Standing::Open;
@@ -194,24 +201,44 @@ impl Step {
         if self.error.is_some() {
             return Standing::Failing;
         }
-        if let Some(verdict) = self.verdict() {
-            let is_failing = if self.is_operation() { verdict.is_error() } else { verdict.is_failing() };
-            return match (is_failing, self.is_operation()) {
-                (true, _) => Standing::Failing,
-                // What comes next in a plan says nothing about the work.
-                (false, true) => Standing::Open,
-                (false, false) => Standing::Passing,
+        if let Some(judged) = &self.judged {
+            return match judged.observes {
+                Observes::Passing => Standing::Passing,
+                Observes::Failing => Standing::Failing,
+                Observes::Nothing => Standing::Open,
             };
         }
+        if self.verdict().is_some_and(Verdict::is_failing) {
+            return Standing::Failing;
+        }
         match &self.result {
-            Some(result) if result.succeeded => Standing::Passing,
+            Some(result) if result.succeeded => match self.cut {
+                None => Standing::Passing,
+                // The action itself said that it is all over.
+                Some(Outcome::Error) => Standing::Failing,
+                Some(_) => Standing::Open,
+            },
             Some(result) => match result.stop {
                 Some(Stop::Cancelled | Stop::Deadline | Stop::Quota | Stop::Budget) => Standing::Open,
-                Some(Stop::Timeout | Stop::IdleTimeout | Stop::LoopTimeout | Stop::Unavailable) | None => {
-                    Standing::Failing
-                }
+                Some(
+                    Stop::Timeout
+                    | Stop::IdleTimeout
+                    | Stop::LoopTimeout
+                    | Stop::Unavailable
+                    | Stop::NotRecorded,
+                )
+                | None => Standing::Failing,
             },
             None => Standing::Open,
+        }
+    }
+
+    /// Returns what the step says about the work. An action that nobody judges says nothing when it goes well.
+    pub fn observes(&self) -> Observes {
+        match (self.standing(), &self.judged) {
+            (Standing::Failing, _) => Observes::Failing,
+            (Standing::Passing, Some(_)) => Observes::Passing,
+            (Standing::Passing | Standing::Open, _) => Observes::Nothing,
         }
     }
 
@@ -351,6 +378,7 @@ impl Step {
             (_, Some(Stop::Budget), _) => "stopped by the budget".to_owned(),
             (_, Some(Stop::Quota), _) => "stopped by a quota".to_owned(),
             (_, Some(Stop::Unavailable), _) => "unavailable".to_owned(),
+            (_, Some(Stop::NotRecorded), _) => "not recorded".to_owned(),
             (_, Some(Stop::Cancelled), _) => "stopped".to_owned(),
             (Some(_), None, _) if self.is_prompt() => "failed".to_owned(),
             (Some(_), None, _) => "not started".to_owned(),
@@ -409,6 +437,7 @@ impl Tracker {
             Event::LoopResume(_) => {
                 // A step that the end of the run cut off goes on, and so does a sub-loop.
                 self.current = self.suspended.take().or_else(|| self.current.take());
+                self.with_current(|step| step.cut = None);
                 self.inner = inner;
                 None
             }
@@ -430,16 +459,19 @@ impl Tracker {
                 let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
                 let closing = || Step { closing: true, ..Step::new(number, state, iteration, stamped.ts) };
                 let text = text::head(action, MAX_ACTION).to_owned();
-                self.current.get_or_insert_with(closing).action =
-                    Some(Action { text, kind: *kind, role: role.clone() });
+                let step = self.current.get_or_insert_with(closing);
+                // The action of a terminal that was stopped begins once more.
+                step.result = None;
+                step.action = Some(Action { text, kind: *kind, role: role.clone() });
                 finished
             }
             Event::ActionComplete(complete) => {
                 self.with_current(|step| step.result = Some(ActionResult::of(&complete.seen)))
             }
-            Event::Evaluate { r#type, verdict, details, .. } => self.with_current(|step| {
+            Event::Evaluate { r#type, verdict, observes, details, .. } => self.with_current(|step| {
+                let observes = observes.unwrap_or_else(|| verdict.observes());
                 let (evaluator, verdict) = (r#type.clone(), verdict.clone());
-                step.judged = Some(Judged { evaluator, verdict, details: short(details) });
+                step.judged = Some(Judged { evaluator, verdict, observes, details: short(details) });
             }),
             Event::SubLoopStart { r#loop, .. } => {
                 self.inner = inner;
@@ -478,9 +510,9 @@ impl Tracker {
                         && step.state == end.final_state
                         && step.route.is_none();
                 });
-                let is_cut =
-                    |step: &&Step| end.outcome.is_resumable() && step.route.is_none() && !step.closing;
-                self.suspended = self.current.as_ref().filter(is_cut).cloned();
+                self.with_current(|step| step.cut = step.is_cut_by(end).then_some(end.outcome));
+                let goes_on = |step: &&Step| step.cut.is_some() && end.is_resumable();
+                self.suspended = self.current.as_ref().filter(goes_on).cloned();
                 self.finish()
             }
             Event::LoopStart(_)
@@ -556,10 +588,10 @@ impl Tracker {
 
     fn finish(&mut self) -> Option<Step> {
         let step = self.current.take()?;
-        match step.standing() {
-            Standing::Passing => self.passing = Some(step.with_tails(0)),
-            Standing::Failing => self.failing = Some(step.clone()),
-            Standing::Open => {}
+        match step.observes() {
+            Observes::Passing => self.passing = Some(step.with_tails(0)),
+            Observes::Failing => self.failing = Some(step.clone()),
+            Observes::Nothing => {}
         }
         if !step.closing {
             self.last = Some(step.clone());
@@ -582,7 +614,33 @@ impl Step {
             judged: None,
             route: None,
             error: None,
+            cut: None,
         }
+    }
+
+    /// Tells whether a run that ends like this ends in the middle of the step. A closing action that came to its own
+    /// end is over.
+    fn is_cut_by(&self, end: &LoopComplete) -> bool {
+        let is_over = self.route.is_some() || self.error.is_some();
+        let is_stopped =
+            self.result.as_ref().is_none_or(|result| result.stop.is_some_and(Stop::is_end_of_run));
+        !is_over
+            && (is_stopped || !self.closing)
+            && match end.outcome {
+                Outcome::Handoff
+                | Outcome::Interrupted
+                | Outcome::Timeout
+                | Outcome::OverBudget
+                | Outcome::Unavailable
+                | Outcome::Stopped => true,
+                Outcome::Error => {
+                    matches!(
+                        end.terminated_by,
+                        TerminatedBy::FatalError | TerminatedBy::Handoff | TerminatedBy::JournalLost
+                    )
+                }
+                Outcome::Success | Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => false,
+            }
     }
 }
 
@@ -614,6 +672,7 @@ mod tests {
             journal.push(Event::Evaluate {
                 r#type: "any".into(),
                 verdict,
+                observes: None,
                 details,
                 memory: None,
                 tree: None,

@@ -138,7 +138,14 @@ impl Journal {
         let r#type = if details.get("score").is_some() { "score" } else { "answer" }.to_owned();
         let details = details.as_object().cloned().unwrap_or_default();
         let judged = Verdict::new(verdict);
-        self.push(Event::Evaluate { r#type, verdict: judged, details, memory: None, tree: None });
+        self.push(Event::Evaluate {
+            r#type,
+            verdict: judged,
+            observes: None,
+            details,
+            memory: None,
+            tree: None,
+        });
         self.route(Some(verdict), "x")
     }
 
@@ -193,6 +200,7 @@ impl Journal {
         self.push(Event::Evaluate {
             r#type: "exit_code".into(),
             verdict,
+            observes: None,
             details: Map::new(),
             memory: None,
             tree: None,

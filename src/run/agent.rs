@@ -53,36 +53,68 @@ struct Called<T> {
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(recording) = &world.agents.recording else { return prompt(request, world).await };
     let replays = recording.replays();
-    let call = recording::of_prompt(request, world).await;
+    let call = match recording::of_prompt(request, world).await {
+        Ok(call) => call,
+        Err(why) => return (not_asked(&why, replays, world), Usage::default()),
+    };
     if replays {
         return recording::replay_prompt(call, world).await;
     }
     let (seen, usage) = prompt(request, world).await;
-    if let Err(why) = recording::keep_prompt(call, &seen, &usage, world).await {
-        not_kept(&why, world);
+    match recording::keep_prompt(call, &seen, &usage, world).await {
+        Ok(()) => (seen, usage),
+        Err(why) => {
+            let (stop, why) = not_kept(&why, world);
+            (Observation { stop: Some(stop), failure: Some(why), ..seen }, usage)
+        }
     }
-    (seen, usage)
 }
 
 /// Asks a model and waits for its answer, or gives what was recorded.
 pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
     let Some(recording) = &world.agents.recording else { return question(request, world).await };
     let replays = recording.replays();
-    let call = recording::of_question(request, world).await;
+    let call = match recording::of_question(request, world).await {
+        Ok(call) => call,
+        Err(why) => {
+            let Observation { stop, failure, .. } = not_asked(&why, replays, world);
+            return Answer { reply: Err(failure.unwrap_or_default()), stop, usage: Usage::default() };
+        }
+    };
     if replays {
         return recording::replay_answer(&call, world);
     }
     let answer = question(request, world).await;
-    if let Err(why) = recording::keep_answer(call, &answer, world) {
-        not_kept(&why, world);
+    match recording::keep_answer(call, &answer, world) {
+        Ok(()) => answer,
+        Err(why) => {
+            let (stop, why) = not_kept(&why, world);
+            Answer { reply: Err(why), stop: Some(stop), ..answer }
+        }
     }
-    answer
 }
 
-/// Says that an answer could not be kept. The run has it, and goes on.
-fn not_kept(why: &str, world: &mut World) {
-    let line = world.redactor.text(&format!("the answer was not recorded: {why}")).into_owned();
-    show(&RefCell::new(&mut world.sinks), Stream::Stderr, &line);
+/// The observation of a call that is not made, because it could not be recorded or looked up.
+fn not_asked(why: &str, replays: bool, world: &mut World) -> Observation {
+    if replays {
+        return recording::missed(why.to_owned());
+    }
+    let (stop, why) =
+        not_recorded(&format!("the answer cannot be recorded, so nobody is asked: {why}"), world);
+    Observation { stop: Some(stop), ..Observation::not_started(why) }
+}
+
+/// Says that an answer could not be kept. A replay would miss it, so the run does not go on.
+fn not_kept(why: &str, world: &mut World) -> (Stop, String) {
+    not_recorded(&format!("the answer was not recorded: {why}"), world)
+}
+
+/// Shows why something is not recorded, and returns what ends the run: that, or who asked for its end first.
+fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
+    let why = world.redactor.text(why).into_owned();
+    show(&RefCell::new(&mut world.sinks), Stream::Stderr, &why);
+    let stop = if world.cancel.signal().is_some() { Stop::Cancelled } else { Stop::NotRecorded };
+    (stop, why)
 }
 
 async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
@@ -250,9 +282,7 @@ impl Patience {
 
     /// Returns the wait until a quota is there again, if the run has the time for it.
     fn until(&self, resets_at: Option<i64>, world: &World) -> Option<Duration> {
-        let now = world.clock.now().as_millis() / 1000;
-        // A moment more: clocks differ.
-        let wait = Duration::from_secs(u64::try_from(resets_at? - now).unwrap_or_default() + 2);
+        let wait = until_reset(resets_at?, world.clock.now().as_millis() / 1000);
         let is_short = self.end.is_some() || wait <= LONGEST_WAIT;
         (self.attempts < ATTEMPTS && is_short && self.fits(wait)).then_some(wait)
     }
@@ -260,6 +290,11 @@ impl Patience {
     fn fits(&self, wait: Duration) -> bool {
         self.end.is_none_or(|end| self.clock.elapsed() + wait < end)
     }
+}
+
+/// Returns the wait until a moment, both in seconds since 1970, and a moment more: clocks differ.
+fn until_reset(resets_at: i64, now: i64) -> Duration {
+    Duration::from_secs(u64::try_from(resets_at.saturating_sub(now)).unwrap_or_default() + 2)
 }
 
 /// Makes the process of a call.
@@ -284,11 +319,13 @@ async fn prompted(
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut listener = host.listen();
     let mut assembly = Assembly::default();
-    let mut complaints = Lines::new();
+    let (mut spoken, mut complaints) = (Lines::new(), Lines::new());
     let mut output = |stream: Stream, bytes: &[u8]| {
         match stream {
             Stream::Stdout => assembly.push(bytes, &mut |line| {
-                listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
+                listener.line(line, &mut |said| {
+                    spoken.line(said, redactor, &mut |text| show(&sinks, stream, text));
+                });
             }),
             Stream::Stderr => complaints.push(bytes, redactor, &mut |text| show(&sinks, stream, text)),
         }
@@ -300,8 +337,10 @@ async fn prompted(
     };
     let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
     assembly.finish(&mut |line| {
-        listener.line(line, &mut |said| show(&sinks, Stream::Stdout, &redactor.text(said)));
+        let mut shown = |text: &str| show(&sinks, Stream::Stdout, text);
+        listener.line(line, &mut |said| spoken.line(said, redactor, &mut shown));
     });
+    spoken.finish(redactor, &mut |text| show(&sinks, Stream::Stdout, text));
     complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
     heard(seen, listener.as_mut(), prompt.answer.is_some())
 }
@@ -358,7 +397,7 @@ fn not_called<T>(why: String) -> Called<T> {
 
 /// Tells whether a call that is going on has met what is left of the budget.
 fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
-    let tokens = before.tokens() + now.tokens();
+    let tokens = before.tokens().saturating_add(now.tokens());
     let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
 }
@@ -410,6 +449,24 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_without_end_meet_every_budget() {
+        let usage = Usage { calls: 1, input_tokens: u64::MAX, output_tokens: u64::MAX, ..Usage::default() };
+        let budget = Budget { tokens: Some(1000), ..Budget::default() };
+        assert!(is_over(budget, &usage, &usage));
+        assert!(!is_over(Budget::default(), &usage, &usage));
+    }
+
+    #[test]
+    fn a_quota_may_come_back_at_any_time() {
+        for now in [0, 1_700_000_000] {
+            assert_eq!(until_reset(i64::MIN, now), Duration::from_secs(2));
+            assert_eq!(until_reset(now - 5, now), Duration::from_secs(2));
+            assert_eq!(until_reset(now + 5, now), Duration::from_secs(7));
+            assert!(until_reset(i64::MAX, now) > LONGEST_WAIT);
+        }
+    }
 
     #[test]
     fn lines_are_put_together_and_the_longest_are_left_out() {

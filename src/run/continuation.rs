@@ -1,7 +1,8 @@
 //! Reads what the agent of a session that ends wrote down for the next one.
 
-use std::io::Read as _;
 use std::path::Path;
+
+use crate::files::read;
 
 /// Where agents write it, relative to the directory of the run.
 const FILE: &str = ".claude/ll-continue-prompt.md";
@@ -11,12 +12,8 @@ const MOST: u64 = 256 * 1024;
 
 /// Returns the text, if there is one.
 pub(super) fn read(root: &Path) -> Option<String> {
-    let mut text = Vec::new();
-    let path = root.join(FILE);
-    // A pipe or a device could hold up the run for ever.
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let file = fs_err::File::open(path).ok().filter(|_| is_file)?;
-    file.take(MOST).read_to_end(&mut text).ok()?;
+    // A pipe or a device would hold up the run for ever.
+    let text = read::head(&root.join(FILE), MOST).ok()?;
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     (!text.is_empty()).then_some(text)
 }

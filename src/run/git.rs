@@ -1,10 +1,12 @@
-//! Calls `git` without changing the repository, and without a helper, a prompt or a lock.
+//! Makes the calls of [`crate::process::git`] while a run goes on: they share their time, and end with the run.
 
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
+use crate::process::git::{Call, Filters, Walk, environment};
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, Limits, Program};
 
@@ -14,43 +16,72 @@ use super::clock::Clock;
 /// More than this is neither a list of changes nor a patch.
 const MOST_OUTPUT: usize = 256 * 1024 * 1024;
 
-/// Settings that would make `git` start helpers.
-const SETTINGS: [&str; 4] = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=keep"];
-
-/// Variables that change how `git` reads paths, and no others: which repository is meant is the user's choice.
-const UNSET: [&str; 4] =
-    ["GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
-
 const CANCELLED: &str = "the run is to end";
 
 /// Calls of `git` that share their time.
 pub(super) struct Git {
-    pub(super) env: Vec<(String, String)>,
+    pub(super) env: BTreeMap<String, String>,
     pub(super) cancel: Cancel,
     pub(super) clock: Clock,
     pub(super) limit: Duration,
+    /// The filters of the repositories that were looked at.
+    known: HashMap<PathBuf, Filters>,
 }
 
 impl Git {
-    /// Starts the time for calls in the environment of a run.
+    /// Starts the time for calls in the environment of a run. Which repository is meant is the user's choice.
     pub(super) fn new(world: &World, limit: Duration) -> Self {
-        let mut env = world.env.clone();
-        env.retain(|name, _| !UNSET.contains(&name.as_str()));
-        for (name, value) in [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")] {
-            env.insert(name.to_owned(), value.to_owned());
-        }
-        Self { env: env.into_iter().collect(), cancel: world.cancel.clone(), clock: Clock::start(), limit }
+        Self::with(world.env.clone(), world.cancel.clone(), limit)
+    }
+
+    /// Starts the time for calls.
+    pub(super) fn with(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
+        Self { env: environment(env), cancel, clock: Clock::start(), limit, known: HashMap::new() }
     }
 
     /// Runs `git` and returns everything it printed.
-    pub(super) async fn run(&mut self, directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    pub(super) async fn run(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
+        let filters = if let Some(known) = self.known.get(directory) {
+            known.clone()
+        } else {
+            let found = self.look(directory).await?;
+            self.known.insert(directory.to_owned(), found.clone());
+            found
+        };
+        let env = self.env.clone();
+        self.perform(directory, call, &filters, env).await
+    }
+
+    /// Looks for the filters that are to be turned off.
+    async fn look(&mut self, directory: &Path) -> Result<Filters, String> {
+        let mut inside = self.env.clone();
+        // An index of our own is not yet there, or is one of another moment.
+        inside.remove("GIT_INDEX_FILE");
+        let outside = Walk::environment(&inside);
+        let mut walk = Walk::new(directory);
+        while let Some(directory) = walk.step()? {
+            let none = Filters::default();
+            let found = self.perform(&directory, &Walk::configuration(), &none, outside.clone()).await?;
+            walk.configured(&found)?;
+            // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
+            let listed = self.perform(&directory, &Walk::inside(), &walk.trusted(), inside.clone()).await;
+            walk.listed(&directory, &listed.unwrap_or_default());
+        }
+        Ok(walk.filters())
+    }
+
+    async fn perform(
+        &mut self,
+        directory: &Path,
+        call: &Call,
+        filters: &Filters,
+        env: BTreeMap<String, String>,
+    ) -> Result<Vec<u8>, String> {
         // Starting it in the directory itself costs more, and is left to names that are no text.
         let named = directory.to_str();
-        let place = named.map(|directory| ["-C", directory]);
-        let words = ["git"].iter().chain(place.iter().flatten()).chain(&SETTINGS).chain(arguments);
         let program = Program {
-            argv: words.map(|word| (*word).to_owned()).collect(),
-            env: self.env.clone(),
+            argv: call.words(named, filters),
+            env: env.into_iter().collect(),
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
             stdin: None,
         };
@@ -80,12 +111,7 @@ impl Git {
         let said = seen.stderr.as_str();
         let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         let why = why.trim().trim_start_matches("fatal: ");
-        Err(format!(
-            "`git {}` failed (exit {}): {}",
-            arguments_shown(arguments),
-            seen.exit_code,
-            one_line(why, 200)
-        ))
+        Err(format!("`git {}` failed (exit {}): {}", call.command(), seen.exit_code, one_line(why, 200)))
     }
 
     /// Returns how much time is left, or why there is none.
@@ -100,9 +126,4 @@ impl Git {
     fn too_long(&self) -> String {
         format!("it took more than {}", crate::base::time::human(self.limit))
     }
-}
-
-/// Returns the word that people know a call of `git` by.
-fn arguments_shown<'a>(arguments: &[&'a str]) -> &'a str {
-    arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()
 }

@@ -1,69 +1,76 @@
 //! Chunks of output as lines: the form in which people and logs take them, with secrets hidden.
 
-use crate::base::redact::Redactor;
-use crate::base::text;
+use std::borrow::Cow;
 
-/// A line longer than this is handed on in pieces.
-const PIECE: usize = 16 * 1024;
+use crate::base::redact::{Flow, Redactor};
 
 /// Collects the bytes of one stream into lines.
 pub(super) struct Lines {
-    buffer: Vec<u8>,
+    /// The beginning of a character that is not whole.
+    begun: Vec<u8>,
     after_return: bool,
+    flow: Flow,
 }
 
 impl Lines {
     pub(super) fn new() -> Self {
-        Self { buffer: Vec::new(), after_return: false }
+        Self { begun: Vec::new(), after_return: false, flow: Flow::default() }
     }
 
-    /// Takes the next bytes and hands on every line that is complete now. `\n`, `\r\n` and a lone `\r` end a line.
+    /// Takes the next bytes and hands on every line that can be shown now. `\n`, `\r\n` and a lone `\r` end a line.
     pub(super) fn push(&mut self, bytes: &[u8], redactor: &Redactor, line: &mut dyn FnMut(&str)) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
-                rest = &rest[1..];
-                continue;
+        self.begun.extend_from_slice(bytes);
+        let bytes = std::mem::take(&mut self.begun);
+        let mut rest = bytes.as_slice();
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => return self.text(text, redactor, line),
+                Err(error) => {
+                    let (valid, behind) = rest.split_at(error.valid_up_to());
+                    self.text(&String::from_utf8_lossy(valid), redactor, line);
+                    let Some(length) = error.error_len() else {
+                        self.begun = behind.to_vec();
+                        return;
+                    };
+                    self.text("\u{fffd}", redactor, line);
+                    rest = &behind[length..];
+                }
             }
-            if let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-                self.buffer.extend_from_slice(&rest[..end]);
-                self.after_return = rest[end] == b'\r';
-                rest = &rest[end + 1..];
-                emit(&self.buffer, redactor, line);
-                self.buffer.clear();
-            } else {
-                self.buffer.extend_from_slice(rest);
-                rest = &[];
-            }
-            self.cut(redactor, line);
         }
     }
 
-    /// Hands on what has no line end.
+    /// Takes a whole line.
+    pub(super) fn line(&mut self, text: &str, redactor: &Redactor, line: &mut dyn FnMut(&str)) {
+        self.text(text, redactor, line);
+        self.text("\n", redactor, line);
+    }
+
+    /// Hands on what has no line end, or waited for what would come.
     pub(super) fn finish(&mut self, redactor: &Redactor, line: &mut dyn FnMut(&str)) {
-        if !self.buffer.is_empty() {
-            emit(&self.buffer, redactor, line);
-            self.buffer.clear();
+        if !std::mem::take(&mut self.begun).is_empty() {
+            self.text("\u{fffd}", redactor, line);
         }
+        self.flow.finish(redactor, &mut |text| text.lines().for_each(&mut *line));
+        self.after_return = false;
     }
 
-    /// Hands on a piece of a line that does not end, holding back what may be the beginning of a secret.
-    fn cut(&mut self, redactor: &Redactor, line: &mut dyn FnMut(&str)) {
-        if self.buffer.len() < PIECE + redactor.longest() {
-            return;
-        }
-        let clean = String::from_utf8_lossy(&self.buffer);
-        let clean = redactor.text(&clean);
-        let piece = text::head(&clean, clean.len().saturating_sub(redactor.longest()).saturating_sub(4));
-        line(piece);
-        let held_back = clean.as_bytes()[piece.len()..].to_vec();
-        self.buffer = held_back;
+    fn text(&mut self, text: &str, redactor: &Redactor, line: &mut dyn FnMut(&str)) {
+        let text = self.with_one_line_end(text);
+        self.flow.push(&text, redactor, &mut |text| text.lines().for_each(&mut *line));
     }
-}
 
-fn emit(bytes: &[u8], redactor: &Redactor, line: &mut dyn FnMut(&str)) {
-    let text = String::from_utf8_lossy(bytes);
-    line(&redactor.text(&text));
+    /// Writes every line end as `\n`.
+    fn with_one_line_end<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let mut rest = text;
+        if !rest.is_empty() && std::mem::take(&mut self.after_return) {
+            rest = rest.strip_prefix('\n').unwrap_or(rest);
+        }
+        if !rest.contains('\r') {
+            return Cow::Borrowed(rest);
+        }
+        self.after_return = rest.ends_with('\r');
+        Cow::Owned(rest.replace("\r\n", "\n").replace('\r', "\n"))
+    }
 }
 
 #[cfg(test)]

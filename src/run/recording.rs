@@ -16,10 +16,15 @@ use crate::base::text::{hex, one_line};
 use crate::engine::request::{AskRequest, PromptRequest};
 use crate::evaluate::model::{Answer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
+use crate::files::read::{self, MIB};
+use crate::files::replace::replace;
 
 use super::World;
 use super::git::Git;
 use super::tree::{Tree, Trees};
+
+/// The largest file of a recording that is read, in bytes.
+const MAX_FILE: u64 = 256 * MIB;
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -114,7 +119,7 @@ pub(super) struct Call {
 }
 
 /// Looks at what a prompt asks and at what.
-pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Call {
+pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<Call, String> {
     let mut asked = json!({
         "kind": "prompt",
         "prompt": request.text,
@@ -134,7 +139,7 @@ pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Call {
 }
 
 /// Looks at what a question asks and at what.
-pub(super) async fn of_question(request: &AskRequest, world: &World) -> Call {
+pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<Call, String> {
     let question = &request.question;
     let asked = json!({
         "kind": "judge",
@@ -146,12 +151,17 @@ pub(super) async fn of_question(request: &AskRequest, world: &World) -> Call {
 }
 
 impl Call {
-    async fn new(mut request: Value, world: &World) -> Self {
+    /// Fails where there is a repository and git cannot look at the working tree: half a recording is none.
+    async fn new(mut request: Value, world: &World) -> Result<Self, String> {
         world.redactor.json(&mut request);
-        let before = look(world).await.ok();
+        let before = match look(world).await {
+            Ok(seen) => Some(seen),
+            Err(_) if !is_in_repository(world) => None,
+            Err(why) => return Err(format!("the working tree cannot be looked at: {why}")),
+        };
         let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
         let key = key(&request, &digest);
-        Self { request, key, digest, before }
+        Ok(Self { request, key, digest, before })
     }
 }
 
@@ -159,6 +169,12 @@ impl Call {
 fn key(request: &Value, tree: &str) -> String {
     let whole = json!([request, tree]).to_string();
     hex(&Sha256::digest(whole.as_bytes()))[..24].to_owned()
+}
+
+/// Tells whether the run works in a repository, whether or not git can use it.
+fn is_in_repository(world: &World) -> bool {
+    let root = fs_err::canonicalize(&world.root).unwrap_or_else(|_| world.root.clone());
+    world.env.contains_key("GIT_DIR") || root.ancestors().any(|directory| directory.join(".git").exists())
 }
 
 /// Looks at the working tree of a run.
@@ -238,18 +254,18 @@ fn keep(
             return Err("what the agent changed holds a secret".to_owned());
         }
         let name = format!("{key}-{}.patch", turn + 1);
-        fs_err::write(recording.directory.join(&name), patch).map_err(|error| error.to_string())?;
+        replace(&recording.directory.join(&name), patch).map_err(|error| error.to_string())?;
         said.patch = Some(name);
     }
     answers.truncate(turn);
     answers.push(said);
     let recorded = Recorded { schema: SCHEMA, request, tree, answers };
     let text = serde_json::to_string_pretty(&recorded).map_err(|error| error.to_string())?;
-    fs_err::write(file, text + "\n").map_err(|error| error.to_string())
+    replace(&file, text + "\n").map_err(|error| error.to_string())
 }
 
 fn read(file: &Path) -> Result<Recorded, String> {
-    let text = fs_err::read_to_string(file).map_err(|error| error.to_string())?;
+    let text = read::text(file, MAX_FILE).map_err(|unread| format!("{}: {unread}", file.display()))?;
     let recorded: Recorded =
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     if recorded.schema > SCHEMA {
@@ -294,7 +310,8 @@ pub(super) fn replay_answer(call: &Call, world: &mut World) -> Answer {
     }
 }
 
-fn missed(why: String) -> Observation {
+/// The observation of a call that could not be looked up.
+pub(super) fn missed(why: String) -> Observation {
     Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) }
 }
 
@@ -302,7 +319,7 @@ async fn change(name: &str, call: Call, world: &World) -> Result<(), String> {
     let Some(recording) = &world.agents.recording else { return Ok(()) };
     // A name from a file that others may have written is no path.
     let name = Path::new(name).file_name().ok_or("it has no name")?;
-    let patch = fs_err::read(recording.directory.join(name)).map_err(|error| error.to_string())?;
+    let patch = read::bytes(&recording.directory.join(name), MAX_FILE).map_err(|error| error.to_string())?;
     let (mut git, trees, _) = call.before.ok_or("this is no git repository")?;
     git.clock = super::clock::Clock::start();
     trees.apply(&mut git, &patch).await

@@ -6,9 +6,13 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::base::diagnostic::nearest;
+use crate::files::read::{self, Unread};
 
 /// Where servers are listed, in the directory of the run.
 pub(super) const FILE: &str = ".mcp.json";
+
+/// The largest list that is read, in bytes.
+const MAX_FILE: u64 = 4 * read::MIB;
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +32,9 @@ pub(super) enum Unknown {
 
 /// Finds a server in the list of a directory.
 pub(super) fn find(root: &Path, name: &str, env: &BTreeMap<String, String>) -> Result<Server, Unknown> {
-    match fs_err::read_to_string(root.join(FILE)) {
+    match read::text(&root.join(FILE), MAX_FILE) {
         Ok(text) => listed(&text, name, env),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(Unread::Absent) => {
             Err(Unknown::Absent(format!("there is no {FILE} that lists the server `{name}`")))
         }
         Err(error) => Err(Unknown::Unusable(format!("cannot read {FILE}: {error}"))),

@@ -1,17 +1,19 @@
 //! Reads and replaces files that others read and write as well, so that anything can stand in their place:
 //! `.loop/state.json`, and the settings of an agent.
 
-use std::fs::{OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::OFlags;
-
 use crate::criteria::state::MAX_BYTES;
+use crate::files::place;
+use crate::files::read::{self, Unread};
+use crate::files::replace;
 
 /// Where the state of a piece of work is, below its directory.
 pub const STATE: &str = ".loop/state.json";
+
+/// The directory of the state.
+const HOME: &str = ".loop";
 
 /// What is found at the place of the file.
 #[derive(Debug)]
@@ -26,47 +28,31 @@ pub enum Content {
 
 /// Reads the file. Nothing that stands in its place is waited for.
 pub fn read(path: &Path) -> Content {
-    match content(path) {
+    if let Err(error) = place::stays_at_home(path, HOME) {
+        return Content::Unreadable(error);
+    }
+    match read::head(path, MAX_BYTES as u64 + 1) {
         Ok(bytes) => Content::Bytes(bytes),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Content::Absent
-        }
-        Err(error) => Content::Unreadable(error),
+        Err(Unread::Absent) => Content::Absent,
+        Err(unread) => Content::Unreadable(unread.into()),
     }
-}
-
-fn content(path: &Path) -> io::Result<Vec<u8>> {
-    // Without this flag, a pipe nobody writes to is waited for when it is opened.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Replaces the file, or makes it with its directory. Half a file is never seen, and who may read it stays the same.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // The file may be kept elsewhere, with a link to it here.
+    place::stays_at_home(path, HOME)?;
+    // The file may be kept elsewhere in the repository, with a link to it here.
     let target = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs_err::create_dir_all(directory)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".ll-loop-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    if let Ok(before) = fs_err::metadata(&target) {
-        file.as_file().set_permissions(before.permissions())?;
-    }
-    file.persist(&target)?;
-    Ok(())
+    replace::replace(&target, text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

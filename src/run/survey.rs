@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::base::text::hex;
 use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
+use crate::process::git::Call;
 
 use super::git::Git;
 use super::{World, while_ticking};
@@ -97,7 +98,7 @@ impl Surveyor {
 
     /// Finds the top of the working tree, which the paths of the list are relative to.
     async fn top(&mut self, directory: &Path) -> Result<PathBuf, String> {
-        let mut output = self.git.run(directory, &["rev-parse", "--show-toplevel"]).await?;
+        let mut output = self.git.run(directory, &Call::new("rev-parse").with(&["--show-toplevel"])).await?;
         if output.last() == Some(&b'\n') {
             output.pop();
         }
@@ -106,9 +107,7 @@ impl Surveyor {
     }
 
     async fn status(&mut self, directory: &Path, scope: &[String]) -> Result<Vec<u8>, String> {
-        let mut arguments = vec![
-            "--literal-pathspecs",
-            "status",
+        let status = Call::new("status").with(&[
             "--porcelain=v2",
             "-z",
             "--branch",
@@ -117,10 +116,8 @@ impl Surveyor {
             "--ignored=no",
             "--no-renames",
             "--ignore-submodules=none",
-            "--",
-        ];
-        arguments.extend(scope.iter().map(String::as_str));
-        self.git.run(directory, &arguments).await
+        ]);
+        self.git.run(directory, &status.paths(scope).literal()).await
     }
 
     /// Adds what a file holds, so that no two contents look the same. One that vanishes is as good as deleted.
@@ -222,7 +219,6 @@ mod tests {
 
     use super::*;
     use crate::process::signal::Cancel;
-    use crate::run::clock::Clock;
 
     struct Repository(TempDir);
 
@@ -289,10 +285,10 @@ mod tests {
     }
 
     fn surveyor(path: &str) -> Surveyor {
-        let env = [("PATH", path), ("HOME", "/nonexistent"), ("GIT_OPTIONAL_LOCKS", "0"), ("LC_ALL", "C")];
+        let env = [("PATH", path), ("HOME", "/nonexistent")];
         let (_ask, cancel) = Cancel::channel();
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Surveyor { git: Git { env, cancel, clock: Clock::start(), limit: LIMIT } }
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Surveyor { git: Git::with(env.into(), cancel, LIMIT) }
     }
 
     fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use crate::base::object::ObjectId;
 use crate::base::text::hex;
+use crate::process::git::Call;
 
 use super::git::Git;
 
@@ -19,7 +21,7 @@ pub(super) struct Trees {
 
 /// A working tree at one moment.
 pub(super) struct Tree {
-    id: String,
+    id: ObjectId,
     /// What the scope holds.
     pub(super) digest: String,
 }
@@ -27,9 +29,10 @@ pub(super) struct Tree {
 impl Trees {
     /// Opens the repository around a directory, or says why there is none.
     pub(super) async fn open(git: &mut Git, root: &Path) -> Result<Self, String> {
-        let top = path(&git.run(root, &["rev-parse", "--show-toplevel"]).await?);
-        let objects = path(&git.run(&top, &["rev-parse", "--git-path", "objects"]).await?);
-        let index = path(&git.run(&top, &["rev-parse", "--git-path", "index"]).await?);
+        let ask = |words: &[&'static str]| Call::new("rev-parse").with(words);
+        let top = path(&git.run(root, &ask(&["--show-toplevel"])).await?);
+        let objects = path(&git.run(&top, &ask(&["--git-path", "objects"])).await?);
+        let index = path(&git.run(&top, &ask(&["--git-path", "index"])).await?);
         let place = TempDir::with_prefix("ll-trees-").map_err(|error| error.to_string())?;
         let own = |name: &str| place.path().join(name);
         fs_err::create_dir(own("objects")).map_err(|error| error.to_string())?;
@@ -40,8 +43,7 @@ impl Trees {
             ("GIT_OBJECT_DIRECTORY", own("objects")),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES", top.join(objects)),
         ] {
-            git.env.retain(|(known, _)| known != name);
-            git.env.push((name.to_owned(), value.to_string_lossy().into_owned()));
+            git.env.insert(name.to_owned(), value.to_string_lossy().into_owned());
         }
         Ok(Self { top, place })
     }
@@ -54,19 +56,19 @@ impl Trees {
         scope: &[String],
         except: &Path,
     ) -> Result<Tree, String> {
-        let mut add = vec!["add".to_owned(), "-A".to_owned(), "--".to_owned(), ":/".to_owned()];
+        git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
         if let Ok(inside) = except.strip_prefix(&self.top) {
-            add.push(format!(":(top,literal,exclude){}", inside.display()));
-            // What was committed is in the index already.
-            let committed = format!(":(top,literal){}", inside.display());
-            let forget = ["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", &committed];
-            git.run(&self.top, &forget).await?;
+            if inside.as_os_str().is_empty() {
+                return Err("the recording is the whole working tree".to_owned());
+            }
+            // Taken out again afterwards: `add` refuses to leave out what is ignored anyway.
+            let forget = Call::new("rm").with(&["-r", "-f", "--cached", "--quiet", "--ignore-unmatch"]);
+            git.run(&self.top, &forget.path(format!(":(top,literal){}", inside.display()))).await?;
         }
-        git.run(&self.top, &words(&add)).await?;
-        let id = String::from_utf8_lossy(&git.run(&self.top, &["write-tree"]).await?).trim().to_owned();
-        let mut list = ["--literal-pathspecs", "ls-files", "-s", "-z", "--"].map(str::to_owned).to_vec();
-        list.extend(scope.iter().cloned());
-        let listed = git.run(root, &words(&list)).await?;
+        let id = git.run(&self.top, &Call::new("write-tree")).await?;
+        let id = ObjectId::parse(String::from_utf8_lossy(&id).trim()).map_err(|error| error.to_string())?;
+        let list = Call::new("ls-files").with(&["-s", "-z"]).paths(scope).literal();
+        let listed = git.run(root, &list).await?;
         Ok(Tree { id, digest: hex(&Sha256::digest(&listed)) })
     }
 
@@ -75,7 +77,8 @@ impl Trees {
         if from.id == to.id {
             return Ok(Vec::new());
         }
-        git.run(&self.top, &["diff-tree", "-r", "-p", "--binary", "--full-index", &from.id, &to.id]).await
+        let patch = Call::new("diff-tree").with(&["-r", "-p", "--binary", "--full-index"]);
+        git.run(&self.top, &patch.id(&from.id).id(&to.id)).await
     }
 
     /// Changes the working tree by a patch.
@@ -83,12 +86,9 @@ impl Trees {
         let file = self.place.path().join("patch");
         fs_err::write(&file, patch).map_err(|error| error.to_string())?;
         let file = file.to_string_lossy().into_owned();
-        git.run(&self.top, &["apply", "--whitespace=nowarn", &file]).await.map(drop)
+        let apply = Call::new("apply").with(&["--whitespace=nowarn"]).path(file);
+        git.run(&self.top, &apply).await.map(drop)
     }
-}
-
-fn words(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
 }
 
 /// Reads the path that a line is.

@@ -11,7 +11,7 @@ parameters: {p: {type: string, default: ''}}
 context: {c: ''}
 input_key: said
 states:
-  a: {action: \"printf '%s|%s|%s' ${context.p:shell} ${context.c:shell} ${context.said?:shell} > out\", next: done}
+  a: {action: \"printf '%s|%s|%s' ${context.p:shell} ${context.c:shell} ${context.said?:shell} > out\", on_yes: done}
   done: {terminal: true}
 ";
 
@@ -68,7 +68,7 @@ name: main
 initial: a
 context: {c: ''}
 states:
-  a: {action: 'touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo ${context.c:shell} > out', next: done}
+  a: {action: 'touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done; echo ${context.c:shell} > out', on_yes: done}
   done: {terminal: true}
 ";
     let project = Project::with_loop(text);

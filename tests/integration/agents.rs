@@ -497,6 +497,58 @@ fn a_recording_can_be_a_part_of_the_repository() {
 }
 
 #[test]
+fn a_recording_in_an_ignored_directory_has_the_changes() {
+    let ignored = "/calls\n/answers\n/bin\n/.local\n/target\n";
+    let prepared = |answers: &[String]| {
+        let project = repository(answers);
+        project.write(".gitignore", ignored);
+        git(&project, &["commit", "-q", "-a", "-m", "ignore"]);
+        project
+    };
+    let project = prepared(&[format!("echo draft > notes.md\n{}", done()), done(), judged("yes")]);
+    let record = ["run", "main", "--no-ci", "--record", "target/recorded"];
+    let _ran = project.run(&record).code(0);
+    let clone = prepared(&[]);
+    fs::remove_file(clone.at("bin/claude")).unwrap();
+    fs::create_dir(clone.at("target")).unwrap();
+    fs::rename(project.at("target/recorded"), clone.at("target/recorded")).unwrap();
+    let ran = clone.run(&["run", "main", "--ci=plain", "--replay", "target/recorded"]).code(0);
+    assert_eq!(clone.read("notes.md"), "draft\n", "{}", ran.all());
+}
+
+#[test]
+fn an_answer_that_cannot_be_recorded_ends_the_run() {
+    // The agent takes the directory of the recording away.
+    let answer = format!("rm -r recorded; touch recorded\n{}", done());
+    let project = repository(&[answer, done(), judged("yes")]);
+    let ran = project.run(&["run", "main", "--no-ci", "--record", "recorded"]).code(4);
+    assert!(ran.stdout.contains("the answer was not recorded"), "{}", ran.all());
+    let end = project.end();
+    assert_eq!((&end["outcome"], &end["final_state"]), (&json!("error"), &json!("draft")));
+    assert!(end["reason"].as_str().unwrap().contains("not recorded"), "{end}");
+    assert_eq!(project.state()["budget"]["calls"], 1, "what was spent counts");
+    assert_eq!(calls(&project), 1);
+    // No route of the loop makes it go on.
+    let text = LOOP.replace("fix it', on_yes", "fix it', next").replace(", on_no: bad", "");
+    let project = self::project(&text, &[format!("rm -r recorded; touch recorded\n{}", done())]);
+    let _ran = project.run(&["run", "main", "--no-ci", "--record", "recorded"]).code(4);
+    // Nor does the answer of a judge get lost.
+    let project =
+        self::project(LOOP, &[done(), format!("rm -r recorded; touch recorded\n{}", judged("yes"))]);
+    let ran = project.run(&["run", "main", "--no-ci", "--record", "recorded"]).code(4);
+    assert!(ran.stdout.contains("the answer was not recorded"), "{}", ran.all());
+}
+
+#[test]
+fn nobody_is_asked_while_the_working_tree_cannot_be_recorded() {
+    let project = repository(&[done()]);
+    project.write(".git/index", "no index");
+    let ran = project.run(&["run", "main", "--no-ci", "--record", "recorded"]).code(4);
+    assert!(ran.stdout.contains("cannot be recorded"), "{}", ran.all());
+    assert_eq!(calls(&project), 0);
+}
+
+#[test]
 fn what_was_not_recorded_is_not_answered() {
     let project = recorded();
     let changed = replayed(&project);

@@ -59,6 +59,18 @@ fn a_run_in_the_background_can_be_stopped() {
 }
 
 #[test]
+fn a_run_in_the_background_that_is_stopped_in_the_action_of_its_terminal_is_interrupted() {
+    let text = "name: main\ninitial: a\nmaintain: true\nstates:\n  a: {action: 'true', on_yes: done}\n  done: {terminal: true, action: 'touch begun; sleep 60'}\n";
+    let project = Project::with_loop(text);
+    project.run(&["run", "main", "--background"]).code(0);
+    wait_for(|| project.exists("begun"));
+    project.run(&["stop", "main"]).code(0).says("interrupted");
+    let end = project.end();
+    assert_eq!((&end["outcome"], &end["exit_code"]), (&"interrupted".into(), &143.into()), "{end}");
+    project.run(&["status", "main"]).code(0).says("interrupted");
+}
+
+#[test]
 fn nothing_that_happens_to_the_caller_reaches_the_run() {
     let project = project();
     let script = format!(

@@ -16,7 +16,11 @@ states:
 
 /// A repository with two commits; the second one changes a file in the scope of the loop.
 fn repository() -> Project {
-    let project = Project::with_loop(LOOP).file("src/a", "1").file("other", "1").file(".gitignore", "runs\n");
+    let project = Project::with_loop(LOOP)
+        .file("src/a", "1")
+        .file("docs/*/b", "1")
+        .file("other", "1")
+        .file(".gitignore", "runs\n");
     git(&project, &["init", "--quiet", "--initial-branch=main"]);
     commit(&project);
     project
@@ -138,6 +142,43 @@ fn a_scope_outside_of_the_repository_is_in_doubt_and_run() {
         .code(0)
         .says("outside of the repository, so");
     assert!(project.exists("runs"));
+}
+
+#[test]
+fn a_scope_of_which_nothing_can_be_told_is_said_to_be_and_run() {
+    let said = |scope: &str, ignored: &str, expected: &str| {
+        let project = repository();
+        project.write(".loops/main.yaml", &LOOP.replace("[src, 'docs/*']", scope));
+        project.write(".gitignore", &format!("runs\n{ignored}"));
+        commit(&project);
+        let ran = project.run(&["run", "main", "--changed-since", "HEAD"]).code(0);
+        assert_eq!(project.exists("runs"), !expected.is_empty(), "{}", ran.all());
+        let _ran = ran.says(expected);
+    };
+    // A typing mistake is no reason to call a job green.
+    said("[scr]", "", "`scr` of the scope cannot be told: it is not there, so the loop is run");
+    said("[src, scr]", "", "`scr` of the scope cannot be told: it is not there, so the loop is run");
+    said("[src/a/b]", "", "`src/a/b` of the scope cannot be told: it is not there, so the loop is run");
+    said("[build]", "build\n", "`build` of the scope cannot be told: git ignores it, so the loop is run");
+    said(
+        "[build/x]",
+        "build/\n",
+        "`build/x` of the scope cannot be told: git ignores it, so the loop is run",
+    );
+    said("[runs]", "", "`runs` of the scope cannot be told: git ignores it, so the loop is run");
+    said("[src]", "src\n", "");
+    said("['.']", "", "");
+}
+
+#[test]
+fn a_scope_that_was_deleted_has_changed() {
+    let project = repository();
+    project.write(".loops/main.yaml", &LOOP.replace("src, 'docs/*'", "src"));
+    let base = commit(&project);
+    std::fs::remove_dir_all(project.at("src")).unwrap();
+    commit(&project);
+    let ran = project.run(&["run", "main", "--changed-since", &base]).code(0);
+    assert!(project.exists("runs") && !ran.all().contains("of the scope"), "{}", ran.all());
 }
 
 #[test]

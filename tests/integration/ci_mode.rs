@@ -125,7 +125,7 @@ fn outputs_and_summary_are_where_the_runner_looks() {
 #[test]
 fn the_reports_are_announced_before_the_first_action() {
     let project = on_github(
-        "name: main\ninitial: a\nstates:\n  a: {action: cp out seen, next: done}\n  done: {terminal: true}\n",
+        "name: main\ninitial: a\nstates:\n  a: {action: cp out seen, on_yes: done}\n  done: {terminal: true}\n",
     );
     project.run(&["run", "main"]).code(0);
     let early = outputs(&project.read("seen"));
@@ -136,7 +136,7 @@ fn the_reports_are_announced_before_the_first_action() {
 #[test]
 fn actions_see_neither_tokens_nor_the_runners_files() {
     let project = on_github(
-        "name: main\ninitial: a\nstates:\n  a: {action: env > seen, next: done}\n  done: {terminal: true}\n",
+        "name: main\ninitial: a\nstates:\n  a: {action: env > seen, on_yes: done}\n  done: {terminal: true}\n",
     )
     .env("GITHUB_TOKEN", "ghs_0123456789")
     .env("ACTIONS_RUNTIME_TOKEN", "runtime-0123")

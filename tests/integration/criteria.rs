@@ -163,7 +163,7 @@ fn a_loop_does_not_take_a_broken_file_for_success() {
     }
     let project = looping("true");
     fs::create_dir_all(project.at(STATE)).unwrap();
-    ended(&project, 4, &["error"]).says("not a regular file");
+    ended(&project, 4, &["error"]).says("it is a directory, not a file");
 }
 
 /// A loop of the form `criteria`; `work` is what its rounds do.

@@ -229,5 +229,5 @@ fn settings_that_are_none_are_refused_and_stay() {
     }
     let project = Project::new();
     fs::create_dir_all(project.at(SETTINGS)).unwrap();
-    project.run(&["hook", "install"]).code(2).says("not a regular file");
+    project.run(&["hook", "install"]).code(2).says("it is a directory, not a file");
 }

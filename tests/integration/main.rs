@@ -3,6 +3,8 @@
 
 mod common;
 mod fake_host;
+#[path = "../support/leaks.rs"]
+mod leaks;
 
 mod action_inputs;
 mod agents;
@@ -11,6 +13,7 @@ mod artifact;
 mod background;
 mod bad_input;
 mod board;
+mod bounds;
 mod bundle;
 mod chain;
 mod changes;
@@ -21,7 +24,10 @@ mod crash;
 mod criteria;
 mod docs;
 mod files;
+mod full_disk;
 mod hooks;
+mod hostile_bundles;
+mod hostile_files;
 mod hosts;
 mod known_runs;
 mod limits;
@@ -31,6 +37,7 @@ mod mutations;
 mod nightly;
 mod processes;
 mod providers;
+mod redaction;
 mod reported;
 mod reports;
 mod resume;
@@ -39,8 +46,11 @@ mod secrets;
 mod seeds;
 mod show_and_schema;
 mod stall;
+mod streams;
 mod sub_loops;
 mod teamwork;
+mod unreported;
 mod untrusted;
 mod validate;
 mod worktree;
+mod worst_files;

@@ -40,6 +40,130 @@ fn sighup_ends_the_run_and_its_children() {
 }
 
 #[test]
+fn sigquit_ends_the_run_and_its_children() {
+    interrupted(Signal::QUIT, 131);
+}
+
+#[test]
+fn sigxfsz_ends_the_run_and_its_children() {
+    interrupted(Signal::XFSZ, 153);
+}
+
+/// Every signal that asks for an end, with the exit code it has.
+const SIGNALS: [(Signal, i32); 5] =
+    [(Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131), (Signal::TERM, 143), (Signal::XFSZ, 153)];
+
+/// Runs a loop until it stands where `stands` says, asks it to end by every signal in turn, and goes on with it: it is
+/// interrupted there, and comes to the end that it would have come to.
+fn interrupted_where(text: &str, stands: fn(&[serde_json::Value]) -> bool, state: &str) {
+    let runs = SIGNALS.map(|(with, code)| {
+        let project = Project::with_loop(text)
+            .file(".loops/kid.yaml", "name: kid\ninitial: k\nstates:\n  k: {action: 'touch kid; test -e go || sleep 60', on_yes: done}\n  done: {terminal: true}\n");
+        let child = project.start_until(&["run", "main", "--strict"], "begun");
+        wait_for(|| stands(&project.events()));
+        signal(&child, with);
+        (project, child, code)
+    });
+    for (project, child, code) in runs {
+        Ran::of(&child.wait_with_output().unwrap()).code(code);
+        let end = project.end();
+        assert_eq!((&end["outcome"], &end["final_state"]), (&"interrupted".into(), &state.into()), "{end}");
+        assert_eq!(project.state()["status"], "interrupted");
+        project.write("go", "");
+        project.run(&["resume", "main"]).code(0);
+        assert_eq!(project.end()["outcome"], "success", "{}", project.end());
+        let begun = project.read("begun");
+        assert_eq!(begun, "a\n", "what was finished is not done again");
+    }
+}
+
+fn last_is(events: &[serde_json::Value], name: &str) -> bool {
+    events.last().is_some_and(|event| event["event"] == name)
+}
+
+#[test]
+fn the_action_of_a_terminal_that_is_interrupted_runs_again_when_the_run_goes_on() {
+    let text = "name: main\ninitial: a\nstates:\n  a: {action: 'echo a >> begun', on_yes: done}\n  done: {terminal: true, action: 'echo a > bye; test -e go || sleep 60'}\n";
+    let is_closing = |events: &[serde_json::Value]| {
+        last_is(events, "action_start") && events.last().unwrap()["state"] == "done"
+    };
+    interrupted_where(text, is_closing, "done");
+}
+
+#[test]
+fn a_maintain_loop_that_is_interrupted_in_its_terminal_has_not_succeeded() {
+    // The second cycle finds nothing to do any more, and that is an error without a way.
+    let text = "name: main\ninitial: a\nmaintain: true\nstates:\n  a: {action: 'test ! -e go || exit 9', on_yes: done}\n  done: {terminal: true, action: 'touch bye; test -e go || sleep 60'}\n";
+    let project = Project::with_loop(text);
+    let child = project.start_until(&["run", "main"], "bye");
+    signal(&child, Signal::TERM);
+    Ran::of(&child.wait_with_output().unwrap()).code(143);
+    let end = project.end();
+    assert_eq!(
+        (&end["outcome"], &end["final_state"], &end["cycles"]),
+        (&"interrupted".into(), &"done".into(), &1.into())
+    );
+    project.write("go", "");
+    project.run(&["resume", "main"]).code(4);
+    let begins = |event: &&serde_json::Value| event["event"] == "action_start" && event["state"] == "done";
+    assert_eq!(project.events().iter().filter(begins).count(), 2);
+    assert_eq!((&project.end()["cycles"], &project.end()["final_state"]), (&2.into(), &"a".into()));
+}
+
+#[test]
+fn a_run_that_is_asked_to_end_by_its_last_action_is_interrupted() {
+    // The signal arrives before the action ends, whatever that comes to.
+    for (states, left) in [
+        ("a: {action: 'kill -TERM $PPID', on_yes: done}\n  done: {terminal: true}", "done"),
+        ("a: {action: 'kill -TERM $PPID; exit 7', on_yes: done}\n  done: {terminal: true}", "a"),
+        (
+            "a: {action: 'kill -TERM $PPID; echo FATAL_ERROR: no', on_yes: done}\n  done: {terminal: true}",
+            "a",
+        ),
+        ("a: {action: 'true', on_yes: done}\n  done: {terminal: true, action: 'kill -TERM $PPID'}", "done"),
+    ] {
+        let project = Project::with_loop(&format!("name: main\ninitial: a\nstates:\n  {states}\n"));
+        project.run(&["run", "main"]).code(143);
+        let end = project.end();
+        assert_eq!(end["outcome"], "interrupted", "{end}");
+        // Whether the action had come to its end before it was stopped depends on the machine.
+        assert!(["a", left].iter().any(|state| end["final_state"] == **state), "{end}");
+    }
+}
+
+#[test]
+fn a_wait_and_a_sub_loop_are_interrupted_and_gone_on_with() {
+    let a = "a: {action: 'echo a >> begun; false', on_yes: done, on_no: b}";
+    interrupted_where(
+        &format!(
+            "name: main\ninitial: a\nstates:\n  {a}\n  b: {{action: 'test -e go', on_yes: done, on_no: $current, max_retries: 3, retry_delay: 1h, on_retry_exhausted: done}}\n  done: {{terminal: true}}\n"
+        ),
+        |events| last_is(events, "backoff"),
+        "b",
+    );
+    interrupted_where(
+        &format!(
+            "name: main\ninitial: a\nstates:\n  {a}\n  b: {{loop: kid, on_success: done}}\n  done: {{terminal: true}}\n"
+        ),
+        |events| last_is(events, "action_start") && events.last().unwrap()["depth"] == 1,
+        "b",
+    );
+}
+
+#[test]
+fn a_pause_between_cycles_is_interrupted() {
+    for (with, code) in SIGNALS {
+        let text = "name: main\ninitial: a\nmaintain: true\nmaintain_delay: 1h\nstates:\n  a: {action: 'touch begun', on_yes: done}\n  done: {terminal: true}\n";
+        let project = Project::with_loop(text);
+        let child = project.start_until(&["run", "main"], "begun");
+        wait_for(|| last_is(&project.events(), "backoff"));
+        signal(&child, with);
+        Ran::of(&child.wait_with_output().unwrap()).code(code);
+        assert_eq!((&project.end()["outcome"], &project.end()["cycles"]), (&"interrupted".into(), &2.into()));
+    }
+}
+
+#[test]
 fn a_second_signal_does_not_wait_for_the_grace() {
     let project = Project::with_loop(
         "name: main\ninitial: a\nstates:\n  a: {action: \"trap '' TERM; touch begun; while :; do sleep 0.05; done\", next: done}\n  done: {terminal: true}\n",
@@ -144,7 +268,7 @@ fn stdin_is_at_its_end_for_every_action() {
 #[test]
 fn a_gigabyte_of_output_is_bounded_everywhere() {
     let project = Project::with_loop(
-        "name: main\ninitial: a\nstates:\n  a: {action: \"head -c 1073741824 /dev/zero; printf END\", capture: out, timeout: 5m, next: b}\n  b: {action: \"grep VmHWM /proc/$PPID/status > memory\", next: done}\n  done: {terminal: true}\n",
+        "name: main\ninitial: a\nstates:\n  a: {action: \"head -c 1073741824 /dev/zero; printf END\", capture: out, timeout: 5m, next: b}\n  b: {action: \"grep VmHWM /proc/$PPID/status > memory\", on_yes: done}\n  done: {terminal: true}\n",
     );
     let ran = project.run(&["run", "--ci", "main"]).code(0);
     assert!(ran.stdout.len() < 8 * 1024 * 1024, "{} bytes of log", ran.stdout.len());

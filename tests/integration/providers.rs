@@ -229,8 +229,7 @@ fn every_system_can_be_named() {
 
 #[test]
 fn actions_see_no_credentials_of_any_system() {
-    let text =
-        "name: main\ninitial: a\nstates:\n  a: {action: env > seen, next: done}\n  done: {terminal: true}\n";
+    let text = "name: main\ninitial: a\nstates:\n  a: {action: env > seen, on_yes: done}\n  done: {terminal: true}\n";
     let always = [
         "CI_JOB_JWT_V2",
         "BUILDKITE_AGENT_JOB_API_TOKEN",

@@ -230,7 +230,7 @@ name: main
 initial: a
 states:
   a: {action: 'env > seen; echo \"[${env.LL_TOKEN:default=none}]\" >> seen', next: b}
-  b: {action: echo secret-of-the-job, next: done}
+  b: {action: echo secret-of-the-job, on_yes: done}
   done: {terminal: true}
 ";
     let project = github.job(Project::with_loop(text)).env("LL_TOKEN", "secret-of-the-job");

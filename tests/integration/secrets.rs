@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, wait_for};
 use crate::fake_host;
+use crate::leaks::{folded, written};
 
 /// Long, random, and with every character that some encoding changes.
 const TOKEN: &str = "pL4nt+3d/t0=k&\"n\\<q'Zr9$~é%7Bw2Xv";
@@ -85,6 +86,16 @@ fn encodings(secret: &str) -> Vec<(String, String)> {
     all
 }
 
+/// Returns more ways to write the token: what it is at the beginning of a line, broken into lines among them.
+fn more_encodings() -> Vec<(String, String)> {
+    let mut all = written(TOKEN);
+    for width in [13, 20, 30] {
+        all.push((format!("folded at {width}"), folded(TOKEN, width)));
+    }
+    all.push(("indented".to_owned(), folded(TOKEN, 13).replace('\n', "\r\n      ")));
+    all
+}
+
 fn base64(bytes: &[u8], last: [u8; 2]) -> String {
     let digit = |value: u32| match u8::try_from(value & 63).unwrap() {
         value @ 0..26 => char::from(b'A' + value),
@@ -108,6 +119,16 @@ fn base64(bytes: &[u8], last: [u8; 2]) -> String {
 fn forbidden() -> Vec<(String, String)> {
     let secrets = std::iter::once(TOKEN).chain(KEY.lines());
     let mut all: Vec<_> = secrets.clone().flat_map(encodings).collect();
+    for (name, text) in more_encodings() {
+        // Lines that show a part, without the address of one of a dump.
+        let parts = text.lines().filter(|_| text.contains('\n'));
+        let parts = parts
+            .map(|line| if text.starts_with("0000000") { &line[9.min(line.len())..] } else { line }.trim());
+        all.extend(
+            parts.filter(|part| part.len() > 12).map(|part| (format!("part of {name}"), part.to_owned())),
+        );
+        all.push((name, text));
+    }
     for secret in secrets {
         all.push(("beginning".to_owned(), secret.chars().take(12).collect()));
         let end: Vec<char> = secret.chars().rev().take(12).collect();
@@ -202,6 +223,10 @@ fn planted(project: Project) -> Project {
         for (index, (_, text)) in encodings(secret).iter().enumerate() {
             project.write(&format!("enc/{number}-{index:02}"), &format!("the value is {text} today\n"));
         }
+    }
+    for (index, (_, text)) in more_encodings().iter().enumerate() {
+        let before = if text.starts_with("0000000") { "of it\n" } else { "the value is " };
+        project.write(&format!("enc/2-{index:02}"), &format!("{before}{text} today\n"));
     }
     project.write("token", TOKEN);
     // Twice the size of a pipe's buffer and of a piece of a line, with the token across each border of the two.
@@ -303,7 +328,7 @@ fn a_secret_is_nowhere_in_what_a_run_writes() {
 
 #[test]
 fn a_secret_in_a_mistake_is_not_repeated() {
-    let text = "name: main\ndescription: x\nscope: ['${context.given}']\ninitial: a\nstates:\n  a: {action: 'true', next: done}\n  done: {terminal: true}\n";
+    let text = "name: main\ndescription: x\nscope: ['${context.given}']\ninitial: a\nstates:\n  a: {action: 'true', on_yes: done}\n  done: {terminal: true}\n";
     let project = planted(Project::with_loop(text));
     let mistakes: [&[&str]; 5] = [
         &["run", TOKEN],
@@ -348,7 +373,13 @@ fn a_secret_in_an_answer_is_nowhere() {
     let answers: Vec<String> =
         (1..=4).map(|number| format!("cat said/{number}; cat enc/* token >&2\n")).collect();
     let project = planted(fake_host::project(&["claude"], PROMPTS, &answers));
-    project.write("said/1", &lines(&[said(&everything), result(json!({}))]));
+    // In two texts of an agent, and in two texts of one message.
+    let (one, two) = TOKEN.split_at(16);
+    let both = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": one}, {"type": "text", "text": two}]}});
+    project.write(
+        "said/1",
+        &lines(&[said(&everything), said(&format!("it is {one}")), said(two), both, result(json!({}))]),
+    );
     project.write("said/2", &lines(&[result(judged)]));
     project.write(
         "said/3",
@@ -358,17 +389,15 @@ fn a_secret_in_an_answer_is_nowhere() {
     );
     project.write("said/4", TOKEN);
     std::process::Command::new("git").args(["init", "-q"]).current_dir(project.path()).status().unwrap();
-    let ran = project.run(&[
-        "run",
-        "main",
-        "--llm",
-        "--record",
-        "recorded",
-        "--report-dir",
-        "reports",
-        "--context",
-        &format!("given={TOKEN}"),
-    ]);
+    let given = format!("given={TOKEN}");
+    let arguments =
+        ["run", "main", "--llm", "--record", "recorded", "--report-dir", "reports", "--context", &given];
+    // What the agent is told stands in a file of the working tree, and no recording may hold that.
+    let ran = project.run(&arguments).code(4).says("what the agent changed holds a secret");
+    assert!(no_leaks(&project, &[&ran]) > 10);
+    std::fs::remove_dir_all(project.at("calls")).unwrap();
+    project.write(".gitignore", "/calls\n");
+    let ran = project.run(&arguments);
     assert!(fake_host::calls(&project) >= 3, "{}", ran.all());
     assert!(project.exists("recorded"));
     assert!(no_leaks(&project, &[&ran]) > 10);

@@ -12,7 +12,7 @@ states:
 ";
 
 const INNER: &str =
-    "name: inner\ninitial: a\nstates: {a: {action: 'true', next: done}, done: {terminal: true}}\n";
+    "name: inner\ninitial: a\nstates: {a: {action: 'true', on_yes: done}, done: {terminal: true}}\n";
 
 const PAYLOAD: &str = r#"{
   "pull_request": {
@@ -122,6 +122,87 @@ fn other_files_in_the_trusted_commit_are_refused() {
         |project| drop(std::fs::rename(project.at(".git"), project.at("git-dir"))),
         "what is checked out in",
     );
+}
+
+#[test]
+fn what_git_was_told_not_to_look_at_is_compared_all_the_same() {
+    let stolen = LOOP.replace("touch ran", "touch stolen");
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        check(
+            |project| {
+                git(project, &["update-index", flag, ".loops/main.yaml", ".loops/inner.yaml"]);
+                project.write(".loops/main.yaml", &stolen);
+            },
+            ".loops/main.yaml is not what it is in the commit",
+        );
+        check(
+            |project| {
+                git(project, &["update-index", flag, ".loops/main.yaml", ".loops/inner.yaml"]);
+                project.write(".loops/inner.yaml", &INNER.replace("'true'", "touch stolen"));
+            },
+            ".loops/inner.yaml is not what it is in the commit",
+        );
+    }
+    // A file with the size and the times that the index knows.
+    check(
+        |project| {
+            let file = project.at(".loops/main.yaml");
+            let other = LOOP.replace("touch ran", "touch ra2");
+            let times = std::fs::metadata(&file).unwrap().modified().unwrap();
+            git(project, &["config", "core.trustctime", "false"]);
+            git(project, &["config", "core.checkStat", "minimal"]);
+            std::thread::sleep(std::time::Duration::from_millis(1100));
+            git(project, &["update-index", "--refresh"]);
+            project.write(".git/touch", "");
+            std::fs::write(&file, other).unwrap();
+            std::fs::File::options().append(true).open(&file).unwrap().set_modified(times).unwrap();
+        },
+        ".loops/main.yaml is not what it is in the commit",
+    );
+    // The commit of the fork in the place of the trusted one, for whoever asks git.
+    check(
+        |project| {
+            git(project, &["replace", "main", "fork"]);
+            git(project, &["checkout", "fork", "--", ".loops"]);
+        },
+        ".loops/main.yaml is not what it is in the commit",
+    );
+    // A filter that makes the trusted file of any.
+    check(
+        |project| {
+            git(project, &["config", "filter.same.clean", "git cat-file blob HEAD:.loops/main.yaml"]);
+            project.write(".git/info/attributes", ".loops/main.yaml filter=same\n");
+            project.write(".loops/main.yaml", &stolen);
+            git(project, &["add", ".loops/main.yaml"]);
+        },
+        ".loops/main.yaml is not what it is in the commit",
+    );
+}
+
+#[test]
+fn what_a_loop_pulls_in_is_compared_too() {
+    const WITH_IMPORT: &str = "\
+name: main
+initial: a
+import: [parts.yaml]
+states:
+  a: {fragment: act}
+  done: {terminal: true}
+";
+    const PARTS: &str = "fragments:\n  act: {action: touch ran, next: done}\n";
+    let project = job("pull_request_target");
+    project.write(".loops/main.yaml", WITH_IMPORT);
+    project.write(".loops/parts.yaml", PARTS);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "--quiet", "-m", "parts"]);
+    let own = git(&project, &["rev-parse", "HEAD"]);
+    let project = project.env("GITHUB_SHA", own);
+    project.run(&["run", "main"]).code(0);
+    std::fs::remove_file(project.at("ran")).unwrap();
+    git(&project, &["update-index", "--assume-unchanged", ".loops/parts.yaml"]);
+    project.write(".loops/parts.yaml", &PARTS.replace("touch ran", "touch stolen"));
+    project.run(&["run", "main"]).code(2).says(".loops/parts.yaml is not what it is in the commit");
+    assert!(!project.exists("ran") && !project.exists("stolen"));
 }
 
 #[test]

@@ -115,6 +115,20 @@ fn a_run_that_can_be_continued_keeps_its_worktree() {
 }
 
 #[test]
+fn a_run_in_a_worktree_that_is_interrupted_in_its_terminal_goes_on_there() {
+    let text = "name: main\ninitial: a\nstates:\n  a: {action: 'echo work > new', on_yes: done}\n  done: {terminal: true, action: 'cat new >> $HOME/bye; test -e $HOME/go || sleep 60'}\n";
+    let project = repository("true").file(".loops/main.yaml", text);
+    let child = project.start_until(&["run", "main", "--worktree"], "bye");
+    signal(&child, Signal::QUIT);
+    Ran::of(&child.wait_with_output().unwrap()).code(131).says("1 file not committed");
+    assert_eq!(project.end()["outcome"], "interrupted");
+    project.write("go", "");
+    project.run(&["resume", "main"]).code(0);
+    assert_eq!(project.read("bye"), "work\nwork\n");
+    assert_eq!((trees(&project).len(), project.exists("new")), (1, false));
+}
+
+#[test]
 fn runs_in_worktrees_meet_neither_the_checkout_nor_each_other() {
     let project =
         repository("touch $HOME/begun; until test -e $HOME/go || ! test -d $PWD; do sleep 0.02; done");

@@ -1,4 +1,5 @@
-//! GitHub's REST API, as far as any of it needs the same: who asks, what is tried again, what is wrong.
+//! GitHub's API, as far as any of it needs the same: who asks, what is tried again, what is wrong. What GraphQL has of
+//! its own is in [`graphql`](super::graphql).
 //!
 //! Errors tell apart what callers act on: a token without a permission, a thing that is not there, a limit, a service
 //! that is down. A redirect is never followed, because the token would go with it.
@@ -36,7 +37,7 @@ const PER_PAGE: usize = 100;
 /// The most pages of a list, so that a server that always has another one ends too.
 const MAX_PAGES: u32 = 100;
 
-/// A client of the REST API.
+/// A client of the API.
 #[derive(Clone, Debug)]
 pub struct Api {
     base: String,
@@ -98,6 +99,16 @@ pub enum ApiError {
         /// What GitHub says.
         message: String,
     },
+    /// GraphQL: the status is that of a success, and the answer says what is wrong.
+    #[error("GitHub rejects {request}: {message}")]
+    Rejected {
+        /// Method and path.
+        request: String,
+        /// Its word for what is wrong, such as `STALE_DATA`; mistakes in the query itself have none.
+        kind: Option<String>,
+        /// What GitHub says.
+        message: String,
+    },
     /// The service has trouble, or cannot be reached, also after several tries.
     #[error("there is no answer to {request}: {reason}")]
     Unavailable {
@@ -147,9 +158,11 @@ impl ApiError {
                 "use the new name of the repository; redirects are not followed"
             }
             Self::Unavailable { .. } => "look at https://www.githubstatus.com, and try again",
-            Self::Gone { .. } | Self::Refused { .. } | Self::Unreadable { .. } | Self::Setup(_) => {
-                return None;
-            }
+            Self::Gone { .. }
+            | Self::Refused { .. }
+            | Self::Rejected { .. }
+            | Self::Unreadable { .. }
+            | Self::Setup(_) => return None,
         };
         Some(help.to_owned())
     }
@@ -177,7 +190,7 @@ impl<T: DeserializeOwned> Page for Vec<T> {
 
 /// Whether a request may be made again after it may have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
+pub(super) enum Repeat {
     /// It does the same however often it is made.
     Harmless,
     /// A second one could make a second thing.
@@ -186,22 +199,22 @@ enum Repeat {
 
 /// What is asked.
 #[derive(Clone, Copy)]
-struct Call<'a> {
-    method: &'a str,
-    path: &'a str,
-    query: &'a [(&'a str, &'a str)],
-    body: Option<&'a [u8]>,
-    repeat: Repeat,
+pub(super) struct Call<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'a str, &'a str)],
+    pub(super) body: Option<&'a [u8]>,
+    pub(super) repeat: Repeat,
     /// The status of the answer that is wanted, but for 200 to 299.
-    wanted: Option<u16>,
+    pub(super) wanted: Option<u16>,
 }
 
 impl<'a> Call<'a> {
-    fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+    pub(super) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
         Self { method: "GET", path, query, body: None, repeat: Repeat::Harmless, wanted: None }
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
@@ -214,9 +227,9 @@ impl<'a> Call<'a> {
 }
 
 /// What came back.
-struct Answer {
-    headers: HeaderMap,
-    body: Vec<u8>,
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
 }
 
 impl Api {
@@ -313,14 +326,30 @@ impl Api {
         call.value(&self.exchange(call)?)
     }
 
+    /// Returns the address below which everything is.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
     fn exchange(&self, call: Call<'_>) -> Result<Answer, ApiError> {
+        self.exchange_at(&self.base, call, Ok)
+    }
+
+    /// Exchanges a request below a base for an answer, in as many tries as it takes. The last word on an answer whose
+    /// status is that of a success has `judge`.
+    pub(super) fn exchange_at<T>(
+        &self,
+        base: &str,
+        call: Call<'_>,
+        judge: impl Fn(Answer) -> Result<T, Failed<ApiError>>,
+    ) -> Result<T, ApiError> {
         let pairs: Vec<String> = call
             .query
             .iter()
             .map(|(name, value)| format!("{}={}", percent_encoded(name), percent_encoded(value)))
             .collect();
         let mark = if pairs.is_empty() { "" } else { "?" };
-        let address = format!("{}{}{mark}{}", self.base, call.path, pairs.join("&"));
+        let address = format!("{base}{}{mark}{}", call.path, pairs.join("&"));
         let authorization = self.token.as_ref().map(Token::bearer);
         let mut headers = vec![("Accept", "application/vnd.github+json"), ("X-GitHub-Api-Version", VERSION)];
         headers.extend(call.body.map(|_| ("Content-Type", "application/json")));
@@ -331,8 +360,8 @@ impl Api {
             let body = read(&mut response, MAX_BODY).map_err(lost)?;
             let answer = Answer { headers: response.headers().clone(), body };
             match response.status().as_u16() {
-                200..=299 => Ok(answer),
-                status if call.wanted == Some(status) => Ok(answer),
+                200..=299 => judge(answer),
+                status if call.wanted == Some(status) => judge(answer),
                 status => Err(refused(status, &answer, call)),
             }
         })
@@ -357,8 +386,7 @@ fn failed(lost: Lost, call: Call<'_>) -> Failed<ApiError> {
 fn refused(status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
     let (request, message) = (call.name(), message(&answer.body));
     if let Some(wait) = limit(status, &answer.headers, &message) {
-        let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
-        return Failed { error: ApiError::Limited { wait }, again };
+        return limited(wait);
     }
     let error = match status {
         401 => ApiError::Unauthorized { request, message },
@@ -375,6 +403,12 @@ fn refused(status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
     Failed::for_good(error)
 }
 
+/// Judges an answer that is about a limit.
+pub(super) fn limited(wait: Duration) -> Failed<ApiError> {
+    let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
+    Failed { error: ApiError::Limited { wait }, again }
+}
+
 /// Returns what GitHub says in an answer that is no success.
 fn message(body: &[u8]) -> String {
     let text = serde_json::from_slice::<serde_json::Value>(body)
@@ -385,7 +419,7 @@ fn message(body: &[u8]) -> String {
 }
 
 /// Returns how long a limit lasts, where this answer is about one.
-fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<Duration> {
+pub(super) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |name: &str| text(name).and_then(|value| value.parse::<u64>().ok());
     if !matches!(status, 403 | 429) {

@@ -83,7 +83,7 @@ fn marker(target: &Target) -> String {
 
 fn body(marker: &str, summary: &str, url: &str) -> String {
     let (start, end) = (format!("{marker}\n"), format!("\n\n[The run]({url})\n"));
-    let room = MAX_COMMENT - start.len() - end.len();
+    let room = MAX_COMMENT.saturating_sub(start.len() + end.len());
     let summary = cut(summary, room, CUT);
     format!("{start}{}{end}", summary.as_deref().unwrap_or(CUT).trim_end())
 }

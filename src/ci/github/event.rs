@@ -6,6 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::super::Lookup;
+use crate::files::read;
+
+/// The largest payload that is read, in bytes: GitHub sends none that is larger.
+const MAX_PAYLOAD: u64 = 32 * read::MIB;
 
 /// Events that people without write access can set off, and whose jobs have the secrets and the token of the
 /// repository all the same.
@@ -53,7 +57,8 @@ struct Head {
 impl Event {
     /// Reads the event of this job. What the payload does not tell is not guessed.
     pub fn read(env: Lookup<'_>) -> Self {
-        let payload = env("GITHUB_EVENT_PATH").and_then(|path| fs_err::read_to_string(Path::new(&path)).ok());
+        let payload =
+            env("GITHUB_EVENT_PATH").and_then(|path| read::text(Path::new(&path), MAX_PAYLOAD).ok());
         Self::new(env, payload.as_deref())
     }
 

@@ -46,8 +46,10 @@ fn output(name: &str, value: &str) -> String {
 }
 
 fn append(path: &Path, text: &str) -> io::Result<()> {
-    // One write: a step that is killed leaves a whole block or none.
-    OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let length = file.metadata()?.len();
+    // One write: a step that is killed leaves a whole block or none. Of half a block the runner makes an error.
+    file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(length)))
 }
 
 #[cfg(test)]

@@ -102,8 +102,12 @@ fn proxy(address: &str, except: &str) -> Result<Proxy, ureq::Error> {
     if let Some(password) = plain.password() {
         builder = builder.password(password);
     }
-    let hosts = except.split(',').map(str::trim).filter(|host| !host.is_empty());
-    hosts.fold(builder, ureq::ProxyBuilder::no_proxy).build()
+    // As for curl, git and the runner, a name stands for the names below it too, with and without a dot before it.
+    let names = except.split(',').map(|name| name.trim().trim_start_matches('.'));
+    names
+        .filter(|name| !name.is_empty())
+        .fold(builder, |builder, name| builder.no_proxy(name).no_proxy(&format!(".{name}")))
+        .build()
 }
 
 /// How a client waits between tries.
@@ -307,8 +311,25 @@ mod tests {
         check(&[("https_proxy", "http://user:pass@proxy:3128")], github, Ok("proxy:3128"));
         check(&[("ALL_PROXY", "http://all:1"), ("HTTPS_PROXY", "http://https:2")], github, Ok("https:2"));
         check(&[("HTTPS_PROXY", "proxy:3128"), ("NO_PROXY", "a, .github.com")], github, Ok("none"));
-        check(&[("HTTPS_PROXY", "proxy:3128"), ("no_proxy", "github.com")], github, Ok("proxy:3128"));
         check(&[("HTTPS_PROXY", "??")], github, Err("`HTTPS_PROXY` holds no address of a proxy"));
+    }
+
+    #[test]
+    fn a_name_without_a_proxy_stands_for_the_names_below_it() {
+        let check = |except: &str, expect: &str| {
+            check(
+                &[("HTTPS_PROXY", "proxy:3128"), ("no_proxy", except)],
+                "https://api.github.com/",
+                Ok(expect),
+            );
+        };
+        check("api.github.com", "none");
+        check("github.com", "none");
+        check(".api.github.com", "none");
+        check("*.github.com,", "none");
+        check("*", "none");
+        check("hub.com, github.com.example, x.api.github.com", "proxy:3128");
+        check(".", "proxy:3128");
     }
 
     #[test]

@@ -82,6 +82,8 @@ fn pass_on(child: &Child, request: Request) {
             EndSignal::Int => Signal::INT,
             EndSignal::Term => Signal::TERM,
             EndSignal::Hup => Signal::HUP,
+            EndSignal::Quit => Signal::QUIT,
+            EndSignal::Xfsz => Signal::XFSZ,
         },
     };
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {

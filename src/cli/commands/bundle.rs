@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
 use crate::base::text::one_line;
@@ -17,15 +18,17 @@ use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY};
 use crate::journal::ends;
+use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
-use crate::process::git::Git;
+use crate::process::git::{Call, Git};
 use crate::run::clock::Clock;
 
 use super::claim;
+use super::finish;
 use super::git;
 use super::prepare::{Prepared, prepare, refused};
-use super::resume::{choose, never_began};
+use super::resume::{Chosen, choose, never_began};
 use super::sub_loops;
 use super::upload::Uploader;
 
@@ -33,10 +36,18 @@ use super::upload::Uploader;
 const NAMED: usize = 5;
 
 pub(in crate::cli) fn bundle(args: &BundleArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
-    let (root, found) = choose(&args.name, output)?;
-    let KnownRun { files, ends, .. } = found;
+    let run = match choose(&args.name, output)? {
+        Chosen::Left(_, run) | Chosen::Unfinished(run) => run,
+    };
+    let mut files = run.files.clone();
+    if finish::is_due(&run) {
+        files = finish::finish(&run, None, env, output)?.files;
+    }
+    let KnownRun { ends, .. } = *run;
     let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), &args.name)) };
-    let located = load::find(&began.source.file, &root).map_err(|error| refused(&error))?;
+    let loops = files.loops();
+    let root = loops.parent().unwrap_or(loops);
+    let located = load::find(&began.source.file, root).map_err(|error| refused(&error))?;
     let mut prepared = prepare(located, |_| {}, output)?;
     if files.worktree().is_dir() {
         prepared.located.root = files.worktree();
@@ -57,7 +68,7 @@ pub(in crate::cli) fn bundle(args: &BundleArgs, env: &Env, output: &Output) -> R
 /// Returns the commit of the checkout.
 pub(super) fn commit(prepared: &Prepared, env: &Env) -> Option<String> {
     let git = git::at(&prepared.located.root, env);
-    git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok()
+    git.line(&git::head()).ok()
 }
 
 /// Returns the name of a run's bundle.
@@ -71,6 +82,7 @@ pub(super) struct Bundler {
     scope: Vec<PathBuf>,
     loops: PathBuf,
     texts: Vec<(String, String)>,
+    definition: Vec<PathBuf>,
     redactor: Redactor,
     repository: Option<String>,
     job: Option<String>,
@@ -88,6 +100,7 @@ impl Bundler {
         Self {
             scope: territory.paths.iter().map(|path| PathBuf::from(path.to_string())).collect(),
             loops: root.join(DIRECTORY),
+            definition: prepared.definition(root),
             texts,
             redactor: redactor.clone(),
             repository: here(&git, env),
@@ -115,8 +128,15 @@ impl Bundler {
             self.loops.join(".gitignore"),
         ];
         let base = ends::ends(&files.journal())?.start.and_then(|(_, start)| start.commit);
-        let tree =
-            Wanted { git: self.git.clone(), base, scope: &self.scope, ours: &ours, redactor: &self.redactor };
+        let base = base.and_then(|base| ObjectId::parse(&base).ok());
+        let tree = Wanted {
+            git: self.git.clone(),
+            base,
+            scope: &self.scope,
+            ours: &ours,
+            definition: &self.definition,
+            redactor: &self.redactor,
+        };
         let contents = Contents {
             files,
             reports: &reports,
@@ -126,6 +146,7 @@ impl Bundler {
             job: self.job.clone(),
             now: self.clock.now(),
         };
+        fault::write(1)?;
         pack(&contents, &target)
     }
 }
@@ -179,7 +200,8 @@ fn warnings(packed: &Packed) -> Vec<String> {
     let missing =
         missing.map(|why| format!("the bundle does not carry the changes of the working tree: {why}"));
     let named = packed.left_out.iter().take(NAMED);
-    let named = named.map(|file| format!("not in the bundle: {}: {}", one_line(&file.path, 200), file.why));
+    let named =
+        named.map(|file| format!("not in the bundle: {}: {}", one_line(file.path.as_str(), 200), file.why));
     let more = packed.left_out.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("not in the bundle: {more} more; its manifest names them"));
     missing.chain(named).chain(more).collect()
@@ -188,7 +210,9 @@ fn warnings(packed: &Packed) -> Vec<String> {
 /// Names the repository that we are in, where it has a name.
 pub(super) fn here(git: &Git, env: &Env) -> Option<String> {
     let of_github = || Some(format!("{}/{}", env.get("GITHUB_SERVER_URL")?, env.get("GITHUB_REPOSITORY")?));
-    of_github().or_else(|| git.line(&["remote", "get-url", "origin"]).ok()).and_then(|url| repository(&url))
+    of_github()
+        .or_else(|| git.line(&Call::new("remote").with(&["get-url", "origin"])).ok())
+        .and_then(|url| repository(&url))
 }
 
 /// Returns where people look the job up.

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::ci::github::event::{Event, is_sha, short};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::process::git::Git;
+use crate::process::git::{Call, Git};
 use crate::report::digest::NotRun;
 
 use super::claim;
@@ -43,9 +44,8 @@ pub(super) fn none_since(
         Err(why) => return run_it(&why),
     };
     let territory = claim::territory(prepared, context, env, &Redactor::default())?;
-    let of_loop = prepared.loaded.sources.iter().map(|source| cwd.join(source.name()));
-    let of_others = prepared.library.texts().map(|(file, _)| prepared.located.root.join(file));
-    let files = of_loop.chain(of_others).map(|file| claim::real(&file).to_string_lossy().into_owned().into());
+    let files = prepared.files(cwd).into_iter();
+    let files = files.map(|(file, _)| claim::real(&file).to_string_lossy().into_owned().into());
     let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
         let why = format!("what changed in {path} cannot be told, because it is outside of the repository");
@@ -54,6 +54,19 @@ pub(super) fn none_since(
     let is_changed = repository.is_changed(&found.commit, &paths).map_err(|why| {
         CliError::invalid(format!("what changed since `{}` cannot be told: {why}", found.shown))
     })?;
+    let blind = || {
+        let paths = territory.paths.iter();
+        paths.filter(|_| !is_changed).find_map(|path| {
+            let why = repository.blind_spot(&found.commit, path)?;
+            Some(format!(
+                "what changed in `{}` of the scope cannot be told: {why}",
+                path.seen_from(&territory.tree)
+            ))
+        })
+    };
+    if let Some(why) = blind() {
+        return run_it(&why);
+    }
     Ok((!is_changed).then(|| NotRun {
         loop_name: prepared.machine.name.to_string(),
         file: prepared.located.shown.clone(),
@@ -71,19 +84,20 @@ struct Repository {
 
 /// The commit since which changes count.
 struct Base {
-    commit: String,
+    commit: ObjectId,
     /// As people know it.
     shown: String,
 }
 
 impl Repository {
     fn of(prepared: &Prepared, env: &Env) -> Result<Self, CliError> {
-        let git = git::at(&prepared.located.root, env).with("GIT_LITERAL_PATHSPECS", "1");
-        let top = git.line(&["rev-parse", "--show-toplevel"]).map_err(|why| {
+        let git = git::at(&prepared.located.root, env);
+        let ask = |words: &[&'static str]| git.line(&Call::new("rev-parse").with(words));
+        let top = ask(&["--show-toplevel"]).map_err(|why| {
             CliError::invalid(format!("`--changed-since` needs a git repository: {why}"))
                 .help("leave it out, and the loop is run whatever changed")
         })?;
-        let shallow = git.line(&["rev-parse", "--is-shallow-repository"]);
+        let shallow = ask(&["--is-shallow-repository"]);
         Ok(Self { git, top: top.into(), is_shallow: shallow.is_ok_and(|said| said == "true") })
     }
 
@@ -95,8 +109,8 @@ impl Repository {
             (base, _) => base,
         };
         let shown = if is_sha(asked) { short(asked) } else { asked };
-        let commit = format!("{asked}^{{commit}}");
-        let commit = match self.git.line(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]) {
+        let find = Call::new("rev-parse").with(&["--verify", "--quiet"]).named(asked, "^{commit}");
+        let commit = match self.git.id(&find) {
             Ok(commit) => commit,
             // After a forced push, what was there before is nowhere any more.
             Err(_) if base == AUTO && !self.is_shallow => {
@@ -104,7 +118,7 @@ impl Repository {
             }
             Err(_) => return Err(self.missing(&format!("the base `{shown}` is not in this clone"))),
         };
-        match self.git.line(&["merge-base", &commit, "HEAD"]) {
+        match self.git.line(&Call::new("merge-base").id(&commit).revision("HEAD")) {
             Ok(_) => Ok(Ok(Base { commit, shown: shown.to_owned() })),
             Err(_) => {
                 Err(self.missing(&format!("`{shown}` and HEAD have no commit in common in this clone")))
@@ -120,17 +134,35 @@ impl Repository {
     }
 
     /// Tells whether something below these paths changed, be it committed or not.
-    fn is_changed(&self, base: &str, paths: &[ScopePath]) -> Result<bool, String> {
-        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-        let git = |words: &[&str]| {
-            let words: Vec<&str> = words.iter().copied().chain(paths.iter().map(String::as_str)).collect();
-            self.git.line(&words)
-        };
-        let range = format!("{base}...HEAD");
-        let committed = git(&["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", &range, "--"])?;
+    fn is_changed(&self, base: &ObjectId, paths: &[ScopePath]) -> Result<bool, String> {
+        let ask = |call: Call| self.git.line(&call.paths(paths.iter().map(ToString::to_string)).literal());
+        let committed =
+            Call::new("diff").with(&["--name-only", "-z", "--no-renames"]).ids("", base, "...HEAD");
+        let committed = ask(committed)?;
         let uncommitted =
-            git(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"])?;
+            Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
+        let uncommitted = ask(uncommitted)?;
         Ok(committed.split('\0').any(|file| !file.is_empty() && !is_ours(file))
             || changed(&uncommitted).next().is_some())
+    }
+
+    /// Says why nothing can be told of a path that did not change: git knows nothing below it, now and at the base.
+    fn blind_spot(&self, base: &ObjectId, path: &ScopePath) -> Option<&'static str> {
+        let tree = self.top.join("");
+        let below = path.seen_from(&tree);
+        let prints = |call: Call| self.git.line(&call).is_ok_and(|printed| !printed.is_empty());
+        let tracked = Call::new("ls-files").with(&["-z"]).path(path.to_string()).literal();
+        let at_base = Call::new("ls-tree").with(&["--full-tree", "--name-only", "-z"]).id(base);
+        if prints(tracked) || below == "." || prints(at_base.path(below).literal()) {
+            return None;
+        }
+        let ignored = Call::new("check-ignore").with(&["--quiet"]).path(path.to_string());
+        Some(if self.git.line(&ignored).is_ok() {
+            "git ignores it"
+        } else if Path::new(&path.to_string()).symlink_metadata().is_ok() {
+            "there is no file in it"
+        } else {
+            "it is not there"
+        })
     }
 }

@@ -6,16 +6,20 @@ use crate::cli::args::CompileArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::definition::emit;
+use crate::files::replace::deliver;
 
 use super::prepare::{drawn, find, prepare};
 
 pub(in crate::cli) fn compile(args: &CompileArgs, output: &Output) -> Result<u8, CliError> {
-    let prepared = prepare(find(&args.name)?, |_| {}, output)?;
+    let prepared = prepare(find(&args.name, &args.reach)?, |_| {}, output)?;
     if !prepared.findings.is_empty() {
         output.talk(&drawn(&prepared.findings, &prepared.loaded, output));
     }
     let text = emit::to_yaml(&prepared.loaded.tree);
     let Some(target) = &args.output else {
+        if output.redactor.finds(text.as_bytes()) {
+            output.warning("the loop holds a secret of the environment, which is printed as `***`");
+        }
         output.data(&text);
         return Ok(0);
     };
@@ -24,7 +28,7 @@ pub(in crate::cli) fn compile(args: &CompileArgs, output: &Output) -> Result<u8,
         return Err(CliError::invalid(message).help("name another file"));
     }
     let failed = |error| CliError::failed("cannot write the loop", &error);
-    fs_err::write(target, text).map_err(failed)?;
+    deliver(target, text).map_err(failed)?;
     Ok(0)
 }
 

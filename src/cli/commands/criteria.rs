@@ -16,6 +16,7 @@ use crate::criteria::{Decision, Standing, State, advance, decide};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::run::named;
 use crate::run::shared_file::{self, Content, STATE};
 
 /// How much of a line is shown.
@@ -148,7 +149,7 @@ fn check(file: &StateFile, timeout: Duration, env: &Env, output: &Output) -> Res
     let seen = perform(&checks, timeout, env)
         .map_err(|error| CliError::failed("the checks cannot be started", &error))?;
     if let Some(signal) = seen.cancelled {
-        return Ok(if signal == EndSignal::Int { 130 } else { 143 });
+        return Ok(named(signal).exit_code());
     }
     let mut results = Vec::new();
     for ((name, _), observation) in checks.iter().zip(&seen.observations) {

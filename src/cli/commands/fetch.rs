@@ -251,7 +251,7 @@ impl Asked<'_> {
 pub(super) fn mask(secrets: &[String], env: &Env, output: &Output) {
     let dialect = Provider::detect(&env.lookup()).dialect();
     for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-        output.data(&format!("{line}\n"));
+        output.command(&line);
     }
 }
 

@@ -5,25 +5,19 @@ use std::path::Path;
 
 use crate::cli::env::Env;
 use crate::definition::load::DIRECTORY;
-use crate::process::git::Git;
-
-/// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
-const REPOSITORY: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-];
+use crate::process::git::{Call, Git, REPOSITORY};
 
 /// What ll-loop itself writes into `.loops`.
 const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
 
 /// Calls git in a directory: about the repository that the directory is in, and no other.
 pub(super) fn at(directory: &Path, env: &Env) -> Git {
-    Git::new(directory, without_repository(env.all().clone()))
+    Git::new(directory, env.all().clone())
+}
+
+/// The call that tells the commit that is checked out.
+pub(super) fn head() -> Call {
+    Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
 
 /// Returns an environment in which git finds the repository by its directory alone.

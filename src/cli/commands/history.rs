@@ -13,7 +13,7 @@ use crate::report::digest::Digest;
 use crate::report::formats::text;
 use crate::run::clock::Clock;
 
-use super::runs::{Places, json, line};
+use super::runs::{self, Places, json};
 
 pub(in crate::cli) fn history(args: &HistoryArgs, output: &Output) -> Result<u8, CliError> {
     let places = Places::here()?;
@@ -49,7 +49,7 @@ pub(in crate::cli) fn history(args: &HistoryArgs, output: &Output) -> Result<u8,
 fn show(runs: &[KnownRun], args: &HistoryArgs, output: &Output) {
     let now = now();
     for run in runs {
-        output.data(&if args.json { json(run) } else { line(run, now) });
+        runs::show(run, args.json, now, output);
     }
     if runs.is_empty() {
         output.talk("no run has ended here yet\n");
@@ -62,8 +62,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), CliE
     let read = reader::read(&run.files.journal(), |event| {
         if args.json {
             // What was read from a line becomes that line again.
-            let line = serde_json::to_string(&event).unwrap_or_default();
-            output.data(&format!("{line}\n"));
+            output.json(serde_json::to_value(&event).unwrap_or_default());
         }
         digest.event(&event);
     });
@@ -95,7 +94,11 @@ fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Cli
                 CliError::failed(format!("cannot forget run {}", run.files.instance()), &error)
             })?;
         }
-        output.data(&if args.json { json(run) } else { format!("{}\n", run.files.instance()) });
+        if args.json {
+            output.json(json(run));
+        } else {
+            output.data(&format!("{}\n", run.files.instance()));
+        }
     }
     let (did, kept) =
         (if args.dry_run { "would be forgotten" } else { "forgotten" }, runs.len() - plan.len());

@@ -1,7 +1,7 @@
 //! A run that comes from another machine: its bundle is found, checked, and put where a run is left.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -10,7 +10,7 @@ use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
-use crate::bundle::place::{Standing, compare, place};
+use crate::bundle::place::{Standing, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::PREFIX;
@@ -23,6 +23,7 @@ use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
+use crate::engine::outcome::Outcome;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 
@@ -37,6 +38,8 @@ pub(super) struct Incoming {
     manifest: Manifest,
     /// Where it was unpacked, beside the place where it goes.
     unpacked: TempDir,
+    /// Its files there.
+    there: RunFiles,
     shown: String,
     /// The directory of the loops that it belongs to.
     pub(super) root: PathBuf,
@@ -79,16 +82,12 @@ impl Incoming {
         let bundle =
             open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
-        let file = bundle.manifest.file.clone();
-        let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !Path::new(&file).components().all(is_inside) {
-            return Err(CliError::invalid(format!(
-                "the loop file `{file}` of the bundle is outside of the checkout"
-            ))
-            .help("only a run of a loop in its repository goes on on another machine"));
-        }
+        let file = bundle.manifest.file.clone().ok_or_else(|| {
+            CliError::invalid("the loop file of the bundle is outside of its checkout")
+                .help("only a run of a loop in its repository goes on on another machine")
+        })?;
         let mut homes = load::ancestors(&cwd).into_iter();
-        let root = homes.find(|root| load::find(&file, root).is_ok()).ok_or_else(|| {
+        let root = homes.find(|root| load::find(file.as_str(), root).is_ok()).ok_or_else(|| {
             CliError::invalid(format!("the loop file `{file}` of the bundle is not in this checkout")).help(
                 "resume in a checkout of the commit that the run was about; a bundle brings no commands",
             )
@@ -96,20 +95,26 @@ impl Incoming {
         let loops = root.join(DIRECTORY);
         let unusable = |error: OpenError| unusable(shown, &error);
         let instance = bundle.manifest.instance.clone();
-        let files = RunFiles::of(&loops, &instance)
-            .filter(|_| !instance.contains(['/', '\0']) && !instance.starts_with('.'))
+        let files = RunFiles::of(&loops, instance.as_str())
             .ok_or_else(|| unusable(OpenError::Damaged("it does not name its run".to_owned())))?;
         files.make_directory().map_err(|error| unusable(error.into()))?;
         let unpacked = tempfile::Builder::new().prefix(".incoming-").tempdir_in(files.directory());
         let unpacked = unpacked.map_err(|error| unusable(error.into()))?;
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
-        let ends =
-            ends::ends(&unpacked.path().join(names::JOURNAL)).map_err(|error| unusable(error.into()))?;
-        let is_the_same = |start: &LoopStart| start.run_id == instance && start.source.file == file;
+        let there = arrange(unpacked.path(), &files).map_err(|error| unusable(error.into()))?;
+        let ends = ends::ends(&there.journal()).map_err(|error| unusable(error.into()))?;
+        let is_the_same = |start: &LoopStart| {
+            start.run_id == instance.as_str()
+                && start.source.file == file.as_str()
+                && start.r#loop == manifest.r#loop
+                && start.definition_sha256 == manifest.definition_sha256.to_string()
+        };
+        let last = ends.last.map(|(_, seq)| seq);
         let began = ends.start.map(|(_, start)| start).filter(is_the_same);
+        let began = began.filter(|_| last == Some(manifest.last_seq));
         let began =
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
-        Ok(Self { manifest, unpacked, shown: shown.to_owned(), root, files, began, remote: None })
+        Ok(Self { manifest, unpacked, there, shown: shown.to_owned(), root, files, began, remote: None })
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.
@@ -126,7 +131,7 @@ impl Incoming {
         }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
         if !resumable {
-            let outcome = outcome.as_deref().unwrap_or("ended");
+            let outcome = outcome.map_or("ended", Outcome::word);
             return Err(CliError::invalid(format!(
                 "the run {instance} has ended ({outcome}), and nothing is left to do"
             ))
@@ -134,7 +139,7 @@ impl Incoming {
         }
         let git = git::at(&self.root, env);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, env))
-            && *theirs != ours
+            && theirs.as_str() != ours
             && !accept
         {
             return Err(CliError::invalid(format!(
@@ -155,28 +160,29 @@ impl Incoming {
             let named = load::find(name, &Env::cwd().ok()?).ok()?.path.canonicalize().ok()?;
             Some(named == load::find(&self.began.source.file, &self.root).ok()?.path.canonicalize().ok()?)
         };
-        name == r#loop.as_str() || instance.starts_with(name) || same_file().unwrap_or(false)
+        name == r#loop.as_str() || instance.as_str().starts_with(name) || same_file().unwrap_or(false)
     }
 
-    /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed.
-    pub(super) fn settle(
+    /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed. Before
+    /// anything is written, `rehearse` tells whether it can go on; what it found is returned, where it was asked.
+    pub(super) fn settle<R>(
         self,
-        prepared: &Prepared,
-        env: &Env,
+        definition: &[PathBuf],
+        (env, output): (&Env, &Output),
         accept: bool,
-        output: &Output,
-    ) -> Result<(), CliError> {
+        rehearse: impl FnOnce(&RunFiles) -> Result<R, CliError>,
+    ) -> Result<Option<R>, CliError> {
         let instance = self.files.instance();
         let failed =
             |error: io::Error| CliError::failed(format!("the run {instance} cannot be put here"), &error);
         if self.files.archived().journal().exists() {
             return Err(gone_on(instance, "has ended here since"));
         }
-        match compare(self.unpacked.path(), &self.files).map_err(|error| failed(error).before_the_run())? {
+        match compare(&self.there, &self.files).map_err(|error| failed(error).before_the_run())? {
             Standing::Ahead => {}
             Standing::Same => {
                 output.talk(&format!("the run {instance} is here already, as far as in {}\n", self.shown));
-                return Ok(());
+                return Ok(None);
             }
             Standing::Behind => {
                 return Err(gone_on(instance, "has gone on here since the bundle was written"));
@@ -186,17 +192,18 @@ impl Incoming {
             }
         }
         // What is refused anyhow is not taken from another job.
-        let git = git::at(&prepared.located.root, env);
+        let git = git::at(&self.root, env);
+        let objects = self.unpacked.path().join(names::TREE);
+        let objects = objects.exists().then_some(objects.as_path());
         if let Some(saved) = &self.manifest.tree
-            && let Err(error) = tree::check(&git, saved)
+            && let Err(error) = tree::check(&git, saved, objects, definition)
             && !(accept && matches!(error, RestoreError::Missing(_)))
         {
             return Err(not_restored(&error));
         }
+        let rehearsed = rehearse(&self.there)?;
         self.lease(env, output)?;
         if let Some(saved) = &self.manifest.tree {
-            let objects = self.unpacked.path().join(names::TREE);
-            let objects = objects.exists().then_some(objects.as_path());
             match tree::restore(&git, saved, objects) {
                 Ok(()) => {}
                 Err(error @ RestoreError::Missing(_)) if accept => output.warning(&error.to_string()),
@@ -206,10 +213,10 @@ impl Incoming {
         for left_out in &self.manifest.left_out {
             output.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
-        place(self.unpacked.path(), &self.files).map_err(failed)?;
+        place(&self.there, &self.files).map_err(failed)?;
         let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
         output.talk(&format!("took over {instance} from {}{job}\n", self.shown));
-        Ok(())
+        Ok(Some(rehearsed))
     }
 
     /// Takes the run for this job alone, where other jobs can get it as well.
@@ -276,6 +283,9 @@ fn not_restored(error: &RestoreError) -> CliError {
             refused.help("bring the changes here in another way and go on with `--accept-changes`")
         }
         RestoreError::Dirty(_) => refused.help("commit or stash them, or resume in a fresh checkout"),
+        RestoreError::Unfit(_) => refused.help(
+            "a loop and what it pulls in come from the checkout; bring such changes there in another way",
+        ),
         RestoreError::Damaged(_) => refused.help("fetch the bundle again from the job that wrote it"),
     }
 }

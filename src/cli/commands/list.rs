@@ -1,6 +1,6 @@
 //! `ll-loop list`: the loops of this repository, or its runs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::base::text::plural;
 use crate::cli::args::ListArgs;
@@ -10,7 +10,8 @@ use crate::cli::output::Output;
 use crate::definition::load::{self, Listed, Loaded};
 use crate::run::clock::Clock;
 
-use super::runs::{Places, json, line};
+use super::prepare::reaching;
+use super::runs::{Places, show};
 
 pub(in crate::cli) fn list(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
     if args.running {
@@ -27,33 +28,33 @@ pub(in crate::cli) fn list(args: &ListArgs, output: &Output) -> Result<u8, CliEr
             output.data(&format!("{}\n", listed.name));
             continue;
         }
-        let loaded = load::load(&listed.located);
+        let loaded = load::load(&reaching(listed.located.clone(), &args.reach));
         if let Err(error) = &loaded {
             output.warning(&format!("{} cannot be read: {error}", listed.located.shown));
         }
         let loaded = loaded.ok();
         let labels = loaded.as_ref().map(|loaded| loaded.definition.labels.as_slice()).unwrap_or_default();
         if args.label.iter().all(|label| labels.contains(label)) {
-            output.data(&shown(&listed, loaded.as_ref(), args.json));
+            if args.json {
+                output.json(shown(&listed, loaded.as_ref()));
+            } else {
+                output.data(&format!("{}\n", listed.name));
+            }
         }
     }
     Ok(0)
 }
 
-fn shown(listed: &Listed, loaded: Option<&Loaded>, as_json: bool) -> String {
-    if !as_json {
-        return format!("{}\n", listed.name);
-    }
+fn shown(listed: &Listed, loaded: Option<&Loaded>) -> Value {
     let definition = loaded.map(|loaded| &loaded.definition);
-    let value = json!({
+    json!({
         "name": listed.name,
         "path": listed.located.shown,
         "loop": definition.map(|definition| definition.name.as_str()),
         "description": definition.and_then(|definition| definition.description.as_ref()),
         "category": definition.and_then(|definition| definition.category.as_ref()),
         "labels": definition.map(|definition| &definition.labels),
-    });
-    format!("{value}\n")
+    })
 }
 
 fn running(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
@@ -61,7 +62,7 @@ fn running(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
         Places::here()?.open()?.into_iter().partition(|run| run.status.is_live());
     let now = Clock::start().now();
     for run in &live {
-        output.data(&if args.json { json(run) } else { line(run, now) });
+        show(run, args.json, now, output);
     }
     let left = left.len() as u64;
     match (live.is_empty(), left) {

@@ -13,6 +13,7 @@ use crate::cli::env::Env;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::night::Night;
+use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
@@ -118,10 +119,8 @@ pub(super) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<Str
     failed.map(|error| format!("the next night will not know of this one: {error}")).collect()
 }
 
-/// Writes the file whole or not at all.
+/// Writes the file, and the directory around it.
 fn write(path: &Path, history: &History) -> io::Result<()> {
     fs_err::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    let part = path.with_extension(format!("json.{}", std::process::id()));
-    fs_err::write(&part, history.to_json())?;
-    fs_err::rename(&part, path)
+    replace(path, history.to_json())
 }

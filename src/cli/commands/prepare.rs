@@ -1,6 +1,6 @@
 //! From a name on the command line to a checked machine, with everything that was found on the way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 
@@ -8,10 +8,11 @@ use crate::base::diagnostic::{Diagnostics, Place, Severity};
 use crate::base::name::StateName;
 use crate::base::path::DocPath;
 use crate::base::text::plural;
+use crate::cli::args::ReachArgs;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::definition::load::{self, LoadError, Loaded, Located, Rejected};
+use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::definition::{render, schema::Loop};
 use crate::machine::{Machine, check, compile};
 
@@ -28,9 +29,33 @@ pub(super) struct Prepared {
     pub(super) library: Library,
 }
 
+impl Prepared {
+    /// Returns every file that the loop and its sub-loops were read from, and what was read. `cwd` is where the names of
+    /// the loop's own files are read from.
+    pub(super) fn files(&self, cwd: &Path) -> Vec<(PathBuf, String)> {
+        let of_loop = self.loaded.sources.iter();
+        let of_loop = of_loop.map(|source| (cwd.join(source.name()), source.text().to_owned()));
+        let root = &self.located.root;
+        of_loop.chain(self.library.texts().map(|(file, text)| (root.join(file), text))).collect()
+    }
+
+    /// Returns the paths of these files, in the checkout and in another working tree where the run works.
+    pub(super) fn definition(&self, cwd: &Path) -> Vec<PathBuf> {
+        let root = &self.located.root;
+        let elsewhere = self.loaded.sources.iter().map(|source| root.join(source.name()));
+        self.files(cwd).into_iter().map(|(file, _)| file).chain(elsewhere).collect()
+    }
+}
+
 /// Finds a loop file.
-pub(super) fn find(name: &str) -> Result<Located, CliError> {
-    load::find(name, &cwd()?).map_err(|error| refused(&error))
+pub(super) fn find(name: &str, reach: &ReachArgs) -> Result<Located, CliError> {
+    let located = load::find(name, &cwd()?).map_err(|error| refused(&error))?;
+    Ok(reaching(located, reach))
+}
+
+/// Lets a loop take over files from anywhere, where the command line says so.
+pub(super) fn reaching(located: Located, reach: &ReachArgs) -> Located {
+    if reach.allow_outside { located.reaching(Reach::Anywhere) } else { located }
 }
 
 /// Returns the working directory.
@@ -63,7 +88,7 @@ pub(super) fn prepare(
     match machine {
         Some(machine) if !findings.has_errors() => {
             findings.extend(check::check(&machine, &loaded.definition));
-            let mut library = Library::new(&located.root);
+            let mut library = Library::new(&located);
             findings.extend(library.check(&machine));
             if findings.has_errors() {
                 output.talk(&drawn(&findings, &loaded, output));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
@@ -15,15 +16,16 @@ use crate::cli::output::Output;
 use crate::engine::Start;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
+use crate::files::read;
+use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
-use crate::journal::reader;
+use crate::journal::{fault, reader};
 use crate::report::annotations::{self, Annotation, Level, Tree};
 use crate::report::digest::{Digest, NotRun, Places};
 use crate::report::formats::FORMATS;
 
 use super::bundle::{Bundler, Saver};
 use super::nights;
-use super::prepare::Prepared;
 use super::upload::Uploader;
 
 /// How long the end of a run waits for the network.
@@ -53,22 +55,24 @@ pub(super) struct Published {
     pub(super) warnings: Vec<String>,
     /// Whether the files were uploaded; nothing where that is not our business.
     pub(super) uploaded: Option<bool>,
+    /// Whether every report was written.
+    pub(super) is_whole: bool,
 }
 
 impl Publication {
     pub(super) fn new(
         manner: &Manner,
         provider: Provider,
-        prepared: &Prepared,
+        (root, name): (&Path, &LoopName),
         files: &RunFiles,
         bundler: Option<Bundler>,
         (env, output): (&Env, &Output),
     ) -> Self {
-        let root = prepared.located.root.clone();
+        let root = root.to_owned();
         let job = provider.job();
         let directory = manner.report_dir.clone();
         let reports = directory.clone().unwrap_or_else(|| files.report());
-        let artifact_name = artifact_name(&job, &prepared.machine.name.file_stem(), files);
+        let artifact_name = artifact_name(&job, &name.file_stem(), files);
         let uploader = Uploader::find(&manner.report.uploading, &artifact_name, env, output).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
@@ -125,10 +129,14 @@ impl Publication {
         nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.running)
     }
 
-    /// Writes every format and tells the CI system. Returns what could not be published.
-    pub(super) fn publish(self, files: &RunFiles) -> Published {
+    /// Writes every format and tells the CI system. Returns what could not be published. `unwritten` is the end of the
+    /// run, where the journal could not take it.
+    pub(super) fn publish(self, files: &RunFiles, unwritten: Option<&Stamped>) -> Published {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
+        if let Some(event) = unwritten {
+            digest.event(event);
+        }
         let mut published = self.tell(digest, files);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
@@ -144,8 +152,17 @@ impl Publication {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
-        if let Err(error) = write_all(&directory, &digest, files) {
-            warnings.push(format!("not every report was written: {error}"));
+        let written = write_all(&directory, &digest, files);
+        let is_whole = written.is_ok();
+        if let Err(error) = written {
+            // Nobody is sent to a file that is not there.
+            let there = |place: &str| self.workspace.join(place).exists();
+            let places = [&mut digest.places.junit, &mut digest.places.summary];
+            places.into_iter().filter(|place| !there(place)).for_each(String::clear);
+            let instance = self.running.instance();
+            warnings.push(format!(
+                "not every report was written: {error}; `ll-loop report {instance}` makes them when there is room"
+            ));
         }
         warnings.extend(nights::keep(&digest, &directory, files));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
@@ -168,7 +185,7 @@ impl Publication {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, Report { digest, annotations: all }));
         }
-        Published { warnings, uploaded }
+        Published { warnings, uploaded, is_whole }
     }
 
     /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
@@ -184,7 +201,8 @@ impl Publication {
         untold.warnings
     }
 
-    fn directory(&self, files: &RunFiles) -> PathBuf {
+    /// Returns where the reports of the run are.
+    pub(super) fn directory(&self, files: &RunFiles) -> PathBuf {
         self.directory.clone().unwrap_or_else(|| files.report())
     }
 
@@ -215,11 +233,20 @@ pub(super) fn wanted(args: &CommitArgs, env: &Env) -> Wanted {
     Wanted { status, context: args.status_context.clone(), sha: args.sha.clone(), ..Wanted::default() }
 }
 
+/// Writes every report that can be written. One that cannot be is not there: what another run left there, or half of
+/// this one, would tell something else.
 fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
+    let mut all = Ok(());
     for format in FORMATS {
-        fs_err::write(directory.join(format.file_name), (format.render)(digest))?;
+        let (path, text) = (directory.join(format.file_name), (format.render)(digest));
+        fault::point();
+        if let Err(error) = fault::write(text.len() as u64).and_then(|()| replace(&path, text)) {
+            let _absent = fs_err::remove_file(path);
+            all = all.and(Err(error));
+        }
     }
+    all?;
     // One directory with everything is what gets uploaded; links cost nothing where they work.
     for (file, name) in
         [(files.journal(), names::JOURNAL), (files.state(), names::STATE), (files.log(), names::LOG)]
@@ -228,10 +255,16 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
         if file.exists() {
             // There may be one of an earlier part of the run, and the state is another file every time.
             let _absent = std::fs::remove_file(&copy);
-            fs_err::hard_link(&file, &copy).or_else(|_| fs_err::copy(&file, &copy).map(|_| ()))?;
+            fs_err::hard_link(&file, &copy).or_else(|_| copied(&file, &copy))?;
         }
     }
     Ok(())
+}
+
+/// Copies a file whose content may be long.
+fn copied(file: &Path, copy: &Path) -> io::Result<()> {
+    let mut file = read::open(file)?;
+    replace_with(copy, |copy| io::copy(&mut file, copy).map(drop))
 }
 
 /// Writes a path as later steps need it: relative to the workspace where it lies below.

@@ -8,6 +8,7 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::ci::Provider;
 use crate::cli::args::RenderArgs;
+use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::reader;
@@ -15,6 +16,7 @@ use crate::report::annotations::{Tree, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
 
+use super::finish;
 use super::incoming;
 use super::runs::Places;
 
@@ -26,12 +28,12 @@ pub(in crate::cli) fn parser() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|format| format.name).chain([GITHUB]))
 }
 
-pub(in crate::cli) fn report(args: &RenderArgs, output: &Output) -> Result<u8, CliError> {
+pub(in crate::cli) fn report(args: &RenderArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     let digest = match Path::new(&args.name) {
         path if path.is_file() || path.is_dir() => {
             of_bundle(path).map_err(|error| incoming::unusable(&args.name, &error))?
         }
-        _ => of_run(&args.name)?,
+        _ => of_run(&args.name, env, output)?,
     };
     output.data(&match formats::by_name(&args.format) {
         Some(format) => (format.render)(&digest),
@@ -40,14 +42,21 @@ pub(in crate::cli) fn report(args: &RenderArgs, output: &Output) -> Result<u8, C
     Ok(0)
 }
 
-fn of_run(name: &str) -> Result<Digest, CliError> {
+fn of_run(name: &str, env: &Env, output: &Output) -> Result<Digest, CliError> {
     let places = Places::here()?;
     let asked = places.asked(name);
     let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
         return Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"));
     };
-    read(&run.files.journal())
-        .map_err(|error| CliError::failed(format!("run {}", run.files.instance()), &error))
+    let mut files = run.files.clone();
+    if finish::is_due(&run) {
+        // What is shown needs no file: that one cannot be written is no reason not to show it.
+        match finish::finish(&run, None, env, output) {
+            Ok(finished) => files = finished.files,
+            Err(error) => output.warning(error.message()),
+        }
+    }
+    read(&files.journal()).map_err(|error| CliError::failed(format!("run {}", run.files.instance()), &error))
 }
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {

@@ -29,12 +29,13 @@ use crate::machine::Machine;
 use crate::machine::context::{self, Given};
 use crate::report::Sinks;
 use crate::run::clock::Clock;
-use crate::run::replay::{Known, Left, Replay, ReplayError};
+use crate::run::replay::{Known, Left, Level, Replay, ReplayError};
 
 use super::agents::{self, Decided};
 use super::claim;
+use super::finish;
 use super::incoming::Incoming;
-use super::prepare::{Prepared, cwd, prepare, refused};
+use super::prepare::{Prepared, cwd, prepare, reaching, refused};
 use super::run::{self, Cancelling, Face, Launch, Scene};
 use super::trust;
 use super::worktree::Worktree;
@@ -44,10 +45,21 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
     let incoming = args.from.as_ref().map(|from| Incoming::get(from, args, env, output)).transpose()?;
     let (root, files, began) = match &incoming {
         Some(incoming) => (incoming.root.clone(), incoming.files.clone(), incoming.began.clone()),
-        None => left_here(args.name.as_deref().unwrap_or_default(), output)?,
+        None => match choose(args.name.as_deref().unwrap_or_default(), output)? {
+            Chosen::Left(root, run) => {
+                let KnownRun { files, ends, .. } = *run;
+                let began = ends.start.map(|(_, began)| began);
+                let began = began.ok_or_else(|| never_began(files.instance(), files.stem()))?;
+                (root, files, began)
+            }
+            Chosen::Unfinished(run) => {
+                let finished = finish::finish(&run, Some((&args.manner, &face)), env, output)?;
+                return Ok(finished.complete.exit_code);
+            }
+        },
     };
     let located = load::find(&began.source.file, &root).map_err(|error| refused(&error))?;
-    let mut prepared = prepare(located, |_| {}, output)?;
+    let mut prepared = prepare(reaching(located, &args.manner.reach), |_| {}, output)?;
     trust::check(args.manner.allow_untrusted, env, &prepared, &root)?;
     if let Some(incoming) = &incoming {
         incoming.check(&prepared, env, args)?;
@@ -70,18 +82,23 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, env, clock.now());
         // From here on nobody else can go on with it, nor see it as left.
         let claim = claim::take(wanted, args.manner.queue, &files, &mut cancel, output).await?;
+        let mut scene = Scene { manner: &manner, env, output, face, prepared, redactor };
+        let mut decided = None;
         if let Some(incoming) = incoming {
-            incoming.settle(&prepared, env, args.accept_changes, output)?;
+            let definition = scene.prepared.definition(&root);
+            let rehearse = |files: &RunFiles| rehearse(args, &mut scene, files);
+            decided = incoming.settle(&definition, (env, output), args.accept_changes, rehearse)?;
         }
-        let scene = Scene { manner: &manner, env, output, face, prepared, redactor };
         let Open { mut scene, start, how, past, left, sinks, whole, told, decided } =
-            open(args, scene, &files)?;
+            open(args, scene, &files, decided)?;
         adjust(&mut scene.prepared.machine, &start.event);
-        let journal = files.make_scratch().and_then(|()| {
-            fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
-            Journal::go_on(&files, scene.redactor.clone(), whole)
-        });
-        let journal = journal.map_err(|error| claim::cannot_save(&error))?;
+        let after = (scene.manner, &scene.face);
+        let journal = run::begin_files(&files, after)
+            .and_then(|()| Journal::go_on(&files, scene.redactor.clone(), whole));
+        let journal = journal.map_err(|error| {
+            files.release();
+            claim::cannot_save(&error)
+        })?;
         say(files.instance(), &how, output);
         let rested = told.last.map(|last| clock.now().since(last)).unwrap_or_default();
         let agents = decided.agents;
@@ -91,15 +108,6 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         });
         Box::pin(driven).await
     })
-}
-
-/// Finds a run that was left on this machine, and how it began.
-fn left_here(name: &str, output: &Output) -> Result<(PathBuf, RunFiles, LoopStart), CliError> {
-    let (root, KnownRun { files, ends, .. }) = choose(name, output)?;
-    match ends.start {
-        Some((_, began)) => Ok((root, files, began)),
-        None => Err(never_began(files.instance(), name)),
-    }
 }
 
 /// A run that can go on, and everything that it goes on with.
@@ -115,27 +123,23 @@ struct Open<'l> {
     decided: Decided,
 }
 
+/// Folds the journal of a run that is not yet here, and finds out whether it can go on. Nothing is written.
+fn rehearse(args: &ResumeArgs, scene: &mut Scene<'_>, files: &RunFiles) -> Result<Decided, CliError> {
+    let (_, left, _) = fold(files, scene, args.accept_changes, &mut Sinks::default())?;
+    continued(args, scene, files, left, None).map(|continued| continued.decided)
+}
+
 /// Folds the journal, and finds out whether and how the run can go on. Nothing is written before that is known.
-fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result<Open<'l>, CliError> {
-    let Scene { manner, env, output, .. } = scene;
+fn open<'l>(
+    args: &ResumeArgs,
+    mut scene: Scene<'l>,
+    files: &RunFiles,
+    decided: Option<Decided>,
+) -> Result<Open<'l>, CliError> {
+    let Scene { manner, env, .. } = scene;
     let mut sinks = run::sinks(&scene, false, files);
-    let (whole, mut left, told) = fold(files, &mut scene, args.accept_changes, &mut sinks)?;
-    let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
-    let mut how = standing(files.instance(), level.standing())?;
-    for inner in left.iter() {
-        if let Standing::Lost(state) = inner.standing() {
-            return Err(lost(&state));
-        }
-    }
-    let Prepared { machine, library, .. } = &mut scene.prepared;
-    let mut event = level.past.start().clone();
-    let in_ci = matches!(scene.face, Face::Ci(_));
-    let asked = with_overrides(&args.manner.llm, &event.overrides);
-    let decided = agents::decide(&asked, machine, library, in_ci, env, output)?;
-    how.changes = changes(args, env, &scene.prepared, &event)?;
-    how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
-    event.change(&how);
-    in_time(&scene.prepared.machine, &event, level.past.elapsed())?;
+    let (whole, left, told) = fold(files, &mut scene, args.accept_changes, &mut sinks)?;
+    let Continued { level, left, how, event, decided } = continued(args, &mut scene, files, left, decided)?;
     let start = Start {
         context: event.context.clone(),
         event,
@@ -152,6 +156,46 @@ fn open<'l>(args: &ResumeArgs, mut scene: Scene<'l>, files: &RunFiles) -> Result
     Ok(Open { scene, start, how, past: level.past, left, sinks, whole, told, decided })
 }
 
+/// How a run goes on.
+struct Continued {
+    level: Level,
+    left: Left,
+    how: Box<LoopResume>,
+    event: LoopStart,
+    decided: Decided,
+}
+
+/// Finds out whether and how a run whose journal was folded can go on.
+fn continued(
+    args: &ResumeArgs,
+    scene: &mut Scene<'_>,
+    files: &RunFiles,
+    mut left: Left,
+    decided: Option<Decided>,
+) -> Result<Continued, CliError> {
+    let Scene { env, output, .. } = *scene;
+    let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
+    let mut how = standing(files.instance(), level.standing())?;
+    for inner in left.iter() {
+        if let Standing::Lost(state) = inner.standing() {
+            return Err(lost(&state));
+        }
+    }
+    let Prepared { machine, library, .. } = &mut scene.prepared;
+    let mut event = level.past.start().clone();
+    let in_ci = matches!(scene.face, Face::Ci(_));
+    let asked = with_overrides(&args.manner.llm, &event.overrides);
+    let decided = match decided {
+        Some(decided) => decided,
+        None => agents::decide(&asked, machine, library, in_ci, env, output)?,
+    };
+    how.changes = changes(args, env, &scene.prepared, &event)?;
+    how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
+    event.change(&how);
+    in_time(&scene.prepared.machine, &event, level.past.elapsed())?;
+    Ok(Continued { level, left, how, event, decided })
+}
+
 /// What the first command line said about models holds where this one says nothing.
 fn with_overrides(args: &LlmArgs, overrides: &Overrides) -> LlmArgs {
     LlmArgs {
@@ -163,8 +207,16 @@ fn with_overrides(args: &LlmArgs, overrides: &Overrides) -> LlmArgs {
     }
 }
 
+/// A run that was left, or one that only has to be finished.
+pub(super) enum Chosen {
+    /// It can go on; below this directory.
+    Left(PathBuf, Box<KnownRun>),
+    /// It ended, and not everything that follows was done.
+    Unfinished(Box<KnownRun>),
+}
+
 /// Finds the run that is meant: by its id, by its loop or the file of it, or by the beginning of its id.
-pub(super) fn choose(name: &str, output: &Output) -> Result<(PathBuf, KnownRun), CliError> {
+pub(super) fn choose(name: &str, output: &Output) -> Result<Chosen, CliError> {
     let cwd = cwd()?;
     let file = load::find(name, &cwd).ok().and_then(|located| located.path.canonicalize().ok());
     let unreadable = |error| CliError::failed("cannot look for runs", &error).before_the_run();
@@ -183,18 +235,28 @@ pub(super) fn choose(name: &str, output: &Output) -> Result<(PathBuf, KnownRun),
                     .help("write more of the id of the run"));
             }
         }
-        let can_go_on = |run: &&KnownRun| run.status.is_resumable() && run.ends.start.is_some();
-        let mut left: Vec<KnownRun> = meant.iter().filter(can_go_on).cloned().collect();
-        if let Some(newest) = left.pop() {
-            say_others(&newest, &left, output);
-            return Ok((root, newest));
+        let can_go_on = |run: &KnownRun| run.status.is_resumable() && run.ends.start.is_some();
+        let unfinished = |run: &KnownRun| !run.status.is_resumable() && finish::is_due(run);
+        let newest = meant.iter().rposition(|run| can_go_on(run) || unfinished(run));
+        if let Some(newest) = newest.map(|newest| meant.swap_remove(newest)) {
+            if unfinished(&newest) {
+                return Ok(Chosen::Unfinished(Box::new(newest)));
+            }
+            meant.retain(can_go_on);
+            let others = known::in_order(meant);
+            say_others(&newest, &others, output);
+            return Ok(Chosen::Left(root, Box::new(newest)));
         }
         let last = match meant.pop() {
             Some(last) => Some(last),
             None => known::archived(&loops).map_err(unreadable)?.into_iter().rfind(is_meant),
         };
         if let Some(last) = last {
-            return Err(cannot_go_on(&last, name));
+            return if unfinished(&last) {
+                Ok(Chosen::Unfinished(Box::new(last)))
+            } else {
+                Err(cannot_go_on(&last, name))
+            };
         }
         others.extend(open);
     }
@@ -228,6 +290,7 @@ fn fold(
     sinks: &mut Sinks,
 ) -> Result<(Whole, Left, Told), CliError> {
     let Prepared { machine, loaded, library, .. } = &mut scene.prepared;
+    let name = machine.name.clone();
     let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find = |name: &str| library.find(name);
     let mut replay = Replay::new(outermost, &mut find);
@@ -250,7 +313,7 @@ fn fold(
     let left = replay.finish(|stored, stream| streams.read(stored, stream));
     let left = left.map_err(|error| {
         CliError::failed("what a state printed, and a later one may ask for, cannot be read", &error)
-            .help("the run cannot go on without it; start a new one with `ll-loop run`")
+            .help(format!("put the file back as it was, or start a new run with `ll-loop run {name}`"))
             .before_the_run()
     })?;
     Ok((whole, left, told))
@@ -404,7 +467,7 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> CliError {
             ))
         }
         (Status::Ended(_), Some(end)) => over(instance, end),
-        (Status::Ended(_) | Status::Crashed, _) => never_began(instance, name),
+        (Status::Ended(_) | Status::Unsaved | Status::Crashed, _) => never_began(instance, name),
     }
 }
 
@@ -435,7 +498,7 @@ fn broken(error: &ReadError) -> CliError {
         ReadError::Newer { .. } => {
             refused.help("use the version of ll-loop that began the run, or a newer one")
         }
-        ReadError::Line { .. } | ReadError::Order { .. } => {
+        ReadError::Line { .. } | ReadError::Long { .. } | ReadError::Order { .. } => {
             refused.help("the journal was changed by hand or damaged; put it back, or start a new run")
         }
         ReadError::Io { .. } => refused,

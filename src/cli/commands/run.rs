@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use crate::base::name::LoopName;
 use crate::base::path::{DocPath, Segment};
 use crate::base::redact::Redactor;
 use crate::base::template::{Fallback, Namespace, walk};
@@ -25,6 +26,7 @@ use crate::engine::event::{LoopComplete, LoopStart, Overrides, SCHEMA, Source};
 use crate::engine::outcome::Outcome;
 use crate::engine::{Engine, Start};
 use crate::journal::claim::Claim;
+use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
@@ -41,17 +43,19 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::{World, drive};
+use crate::run::{Ended, Lost, World, conduct};
 
 use super::agents::{self, Decided};
 use super::background;
 use super::bundle::{self, Bundler};
 use super::changes;
 use super::claim;
+use super::finish;
 use super::go_on;
 use super::nights::{self, Before};
 use super::prepare::{Prepared, cwd, drawn, find, lines, prepare, unusable};
 use super::publish::{self, Publication};
+use super::query;
 use super::session;
 use super::trust;
 use super::worktree::Worktree;
@@ -73,7 +77,8 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         background::leave_session();
     }
     let face = face(&args.manner, env)?;
-    let mut prepared = prepare(find(&args.name)?, |definition| adjust(definition, args), output)?;
+    let mut prepared =
+        prepare(find(&args.name, &args.manner.reach)?, |definition| adjust(definition, args), output)?;
     let context = resolve(&prepared, args, env, output)?;
     if args.dry_run {
         output.data(&output.redactor.text(&plan(&prepared, &context)));
@@ -122,7 +127,7 @@ pub(in crate::cli) fn run(args: &RunArgs, env: &Env, output: &Output) -> Result<
         if let Some(worktree) = &worktree {
             worktree.create(output)?;
         }
-        let journal = open(&files, redactor.clone()).inspect_err(|_| {
+        let journal = open(&files, redactor.clone(), (&manner, &face)).inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, output);
             }
@@ -168,7 +173,8 @@ fn skip(
     if let Err(error) = files.make_directory() {
         output.warning(&format!("there will be no reports: {error}"));
     }
-    let mut publication = Publication::new(&manner, provider, prepared, &files, None, (env, output));
+    let of = (prepared.located.root.as_path(), name);
+    let mut publication = Publication::new(&manner, provider, of, &files, None, (env, output));
     publication.begin(&manner.report, env, name.as_str(), output);
     for warning in publication.publish_none(not_run) {
         output.warning(&warning);
@@ -177,7 +183,7 @@ fn skip(
 }
 
 /// Returns who is told about a run, if anybody is.
-fn publisher(face: &Face, manner: &Manner) -> Option<Provider> {
+pub(super) fn publisher(face: &Face, manner: &Manner) -> Option<Provider> {
     match face {
         Face::Ci(provider) => Some(provider.clone()),
         Face::Person => manner.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
@@ -226,7 +232,7 @@ pub(super) fn face(args: &Manner, env: &Env) -> Result<Face, CliError> {
 }
 
 /// Tells whether there will be reports.
-fn is_published(manner: &Manner, face: &Face) -> bool {
+pub(super) fn is_published(manner: &Manner, face: &Face) -> bool {
     matches!(face, Face::Ci(_)) || manner.report_dir.is_some()
 }
 
@@ -355,7 +361,8 @@ impl Launch<'_> {
         let Scene { manner, env, output, face, prepared, redactor } = scene;
         let mut publication = publisher(&face, manner).map(|provider| {
             let bundler = Bundler::new(env, &prepared, &territory, &redactor);
-            Publication::new(manner, provider, &prepared, &files, Some(bundler), (env, output))
+            let of = (prepared.located.root.as_path(), &prepared.machine.name);
+            Publication::new(manner, provider, of, &files, Some(bundler), (env, output))
         });
         if let Some(publication) = &mut publication {
             publication.announce(output);
@@ -376,8 +383,10 @@ impl Launch<'_> {
             root: prepared.located.root.clone(),
             redactor,
             surroundings: surroundings(&territory),
+            state_failure: None,
             files: files.clone(),
             path: vec![prepared.machine.name.clone()],
+            helper: query::helper(),
             sub_loops: {
                 let mut library = prepared.library;
                 Box::new(move |request, around| library.start(request, around))
@@ -387,31 +396,37 @@ impl Launch<'_> {
         for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
             output.warning(&warning);
         }
-        let ended = drive(&mut engine, &mut world).await;
+        let Ended { complete, lost } = conduct(&mut engine, &mut world).await;
         for failure in world.sinks.take_failures() {
             output.warning(&failure);
+        }
+        if let Some(error) = world.drop_stale_state() {
+            let instance = files.instance();
+            output.warning(&format!(
+                "`state.json` was removed, because it could not be kept up to date: {error}; `ll-loop status {instance}` shows how the run stands"
+            ));
         }
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
         files.release();
-        let files = match &ended {
-            Ok(complete) => archived(&files, complete, output),
-            Err(_) => files,
-        };
+        let files = archived(&files, &complete, output);
         // Also when the journal was lost: what is in it is reported, as far as the run got.
-        let published = publication.map(|publication| publication.publish(&files));
+        let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
+        let published = publication.map(|publication| publication.publish(&files, unwritten));
         for warning in published.iter().flat_map(|published| &published.warnings) {
             output.warning(warning);
         }
+        if published.as_ref().is_none_or(|published| published.is_whole) {
+            finish::end(&files);
+        }
         let uploaded = published.and_then(|published| published.uploaded);
         if let Some(worktree) = &worktree {
-            let is_over = ended.as_ref().is_ok_and(|complete| !complete.outcome.is_resumable());
-            worktree.close(is_over, output);
+            worktree.close(!complete.is_resumable(), output);
         }
         // Not before the last file is written: until then the run is not for others to continue.
         drop(claim);
-        if ended.as_ref().is_ok_and(|complete| complete.outcome == Outcome::Handoff) {
+        if complete.outcome == Outcome::Handoff {
             if let (Face::Ci(provider), GoOn::Dispatch) = (&face, manner.report.go_on) {
                 let wanted = publish::wanted(&manner.report.commit, env);
                 let subject = go_on::subject(prepared.machine.name.as_str(), files.instance());
@@ -421,7 +436,10 @@ impl Launch<'_> {
             }
             session::spawn(handoff.as_ref(), host, &files, env, output);
         }
-        ended.map(|complete| complete.exit_code).map_err(|error| journal_lost(&error, &files))
+        match lost {
+            None => Ok(complete.exit_code),
+            Some(lost) => Err(journal_lost(&lost, &files, &prepared.machine.name)),
+        }
     }
 }
 
@@ -454,23 +472,37 @@ fn env_of_actions(manner: &Manner, in_worktree: bool, env: &Env) -> BTreeMap<Str
     if in_worktree { Worktree::env(env) } else { env }
 }
 
-fn open(files: &RunFiles, redactor: Redactor) -> Result<Journal, CliError> {
-    let journal = files.make_scratch().and_then(|()| {
-        fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
-        Journal::create(files, redactor)
-    });
-    journal.map_err(|error| claim::cannot_save(&error))
+/// Makes the files of a new run, or none of them.
+fn open(files: &RunFiles, redactor: Redactor, after: (&Manner, &Face)) -> Result<Journal, CliError> {
+    let journal = begin_files(files, after).and_then(|()| Journal::create(files, redactor));
+    journal.map_err(|error| {
+        finish::end(files);
+        files.release();
+        claim::cannot_save(&error)
+    })
 }
 
-fn journal_lost(error: &crate::run::JournalError, files: &RunFiles) -> CliError {
+/// Makes what a run has beside its journal.
+pub(super) fn begin_files(files: &RunFiles, (manner, face): (&Manner, &Face)) -> io::Result<()> {
+    files.make_scratch()?;
+    fault::write(1)?;
+    fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
+    finish::begin(files, manner, face)
+}
+
+fn journal_lost(lost: &Lost, files: &RunFiles, name: &LoopName) -> CliError {
     let what = format!("run {}", files.instance());
-    CliError::failed(what, error)
-        .help(format!("free some space, and go on with `ll-loop resume {}`", files.instance()))
+    let help = if lost.has_begun {
+        format!("free some space, and go on with `ll-loop resume {}`", files.instance())
+    } else {
+        format!("free some space, and start it again with `ll-loop run {name}`")
+    };
+    CliError::failed(what, &lost.error).help(help)
 }
 
 /// Moves the files of a finished run to the history. A failure leaves them where they are.
 fn archived(files: &RunFiles, complete: &LoopComplete, output: &Output) -> RunFiles {
-    if complete.outcome.is_resumable() {
+    if complete.is_resumable() {
         return files.clone();
     }
     files.archive().unwrap_or_else(|error| {
@@ -567,7 +599,7 @@ fn start(
 
 /// Returns where a loop is written down, as a later run of ll-loop finds it.
 pub(super) fn source(prepared: &Prepared) -> Source {
-    let Located { path, root, shown } = &prepared.located;
+    let Located { path, root, shown, .. } = &prepared.located;
     let file = path.strip_prefix(root).map_or_else(|_| shown.clone(), |file| file.display().to_string());
     Source { file, lines: lines(&prepared.loaded) }
 }
@@ -578,7 +610,7 @@ pub(super) fn before_the_end(deadline: Duration) -> Duration {
     if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
 }
 
-fn surroundings(territory: &Territory) -> Surroundings {
+pub(super) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
 }
 

@@ -12,6 +12,7 @@ use crate::board::Board;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
+use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::execution;
 use crate::journal::claim::Standing;
@@ -21,6 +22,7 @@ use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::work::Work;
 
+use super::finish;
 use super::prepare::refused;
 
 /// How many tasks are listed.
@@ -102,6 +104,15 @@ impl Asked {
     }
 }
 
+/// Shows a run in one line, to people or to programs.
+pub(super) fn show(run: &KnownRun, as_json: bool, now: Timestamp, output: &Output) {
+    if as_json {
+        output.json(json(run));
+    } else {
+        output.data(&line(run, now));
+    }
+}
+
 /// Returns one line about a run.
 pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
     let mut out = format!("{}  {}", run.files.instance(), word(run));
@@ -129,6 +140,7 @@ fn word(run: &KnownRun) -> String {
         Status::Ended(outcome) if word == "failed" && outcome.word() != "failure" => {
             format!("{word} ({})", outcome.word())
         }
+        Status::Unsaved => format!("{word} (error)"),
         Status::Queued | Status::Running | Status::Crashed | Status::Ended(_) => word.to_owned(),
     }
 }
@@ -203,19 +215,24 @@ fn board(run: &KnownRun) -> Option<Value> {
 /// Says what can be done with a run.
 fn advice(run: &KnownRun) -> Option<String> {
     let instance = run.files.instance();
+    if !run.status.is_resumable() && finish::is_due(run) {
+        return Some(format!(
+            "its process was gone before everything was done; `ll-loop resume {instance}` makes up for it"
+        ));
+    }
     let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };
     (run.status.is_resumable() && run.unreadable.is_none())
         .then(|| format!("{gone}`ll-loop resume {instance}` continues it"))
 }
 
-/// Returns the same for programs, in one line.
-pub(super) fn json(run: &KnownRun) -> String {
+/// Returns the same for programs.
+pub(super) fn json(run: &KnownRun) -> Value {
     let start = run.ends.start.as_ref().map(|(_, start)| start);
     let place = run.ends.place.as_ref();
     let complete = run.ends.complete.as_ref();
     let record = run.claim.as_ref().and_then(|claim| claim.record.as_ref());
     let path = |path: PathBuf| path.exists().then(|| path.display().to_string());
-    let value: Value = json!({
+    json!({
         "instance": run.files.instance(),
         "loop": run.name,
         "file": start.map(|start| &start.source.file),
@@ -243,6 +260,5 @@ pub(super) fn json(run: &KnownRun) -> String {
         "state_problem": state_problem(run),
         "log": path(run.files.log()),
         "worktree": path(run.files.worktree()),
-    });
-    format!("{value}\n")
+    })
 }

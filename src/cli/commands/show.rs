@@ -11,7 +11,7 @@ use crate::machine::graph;
 use super::prepare::{Prepared, find, prepare};
 
 pub(in crate::cli) fn show(args: &ShowArgs, _env: &Env, output: &Output) -> Result<u8, CliError> {
-    let prepared = prepare(find(&args.name)?, |_| {}, output)?;
+    let prepared = prepare(find(&args.name, &args.reach)?, |_| {}, output)?;
     let text = match args.format {
         Graph::Text => text(&prepared),
         Graph::Mermaid => graph::mermaid(&prepared.machine),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::cli::args::StatusArgs;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
@@ -19,13 +21,23 @@ pub(in crate::cli) fn status(args: &StatusArgs, output: &Output) -> Result<u8, C
     let mut shown = String::new();
     loop {
         let runs = chosen(&places, args)?;
-        let text: String =
-            runs.iter().map(|run| if args.json { json(run) } else { details(run, clock.now()) }).collect();
+        let json: Vec<Value> = if args.json { runs.iter().map(json).collect() } else { Vec::new() };
+        let text: String = if args.json {
+            Value::from(json.clone()).to_string()
+        } else {
+            runs.iter().map(|run| details(run, clock.now())).collect()
+        };
         if text != shown {
             if args.watch && output.is_terminal && !shown.is_empty() {
                 let _closed = console::Term::stdout().clear_last_lines(shown.lines().count());
             }
-            output.data(&text);
+            if args.json {
+                for run in json {
+                    output.json(run);
+                }
+            } else {
+                output.data(&text);
+            }
             shown = text;
         }
         if !args.watch || runs.iter().all(|run| !run.status.is_live()) {

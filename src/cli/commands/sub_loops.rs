@@ -1,7 +1,7 @@
 //! The loops that a loop runs: found by name, compiled once, checked when the loop around them is loaded.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::base::name::VarName;
 use crate::base::path::DocPath;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
-use crate::definition::load;
+use crate::definition::load::{self, Located, Reach};
 use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Overrides, Source};
@@ -40,13 +40,14 @@ pub(super) fn texts(sources: &Sources) -> Vec<(String, String)> {
 /// The loops that can be run by name from one place.
 pub(super) struct Library {
     root: PathBuf,
+    reach: Reach,
     known: HashMap<String, Result<Rc<Known>, String>>,
 }
 
 impl Library {
-    /// Makes the library of a loop that is at home in `root`.
-    pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), known: HashMap::new() }
+    /// Makes the library of a loop. What it runs lies where its own files may lie.
+    pub(super) fn new(located: &Located) -> Self {
+        Self { root: located.root.clone(), reach: located.reach.clone(), known: HashMap::new() }
     }
 
     /// Finds and compiles a loop, or says why it cannot be run.
@@ -72,6 +73,7 @@ impl Library {
 
     fn load(&self, name: &str) -> Result<Known, String> {
         let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
+        let located = located.reaching(self.reach.clone());
         let loaded = load::load(&located).map_err(|error| error.to_string())?;
         let (machine, problems) = compile::compile(&loaded.definition);
         let source = Source { file: located.shown.clone(), lines: lines(&loaded) };

@@ -1,14 +1,19 @@
 //! Whether a loop may be run in this job at all. A loop file is code, and some events let strangers choose what is
 //! checked out in a job that has the secrets of the repository. In doubt it is not run.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
+use crate::base::object::ObjectId;
 use crate::ci::github::event::{Event, short};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::definition::load::{self, DIRECTORY};
+use crate::process::git::{Call, Git};
 
-use super::git::{self, changed};
+use super::claim::real;
+use super::git::{self, changed, is_ours};
 use super::prepare::Prepared;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
@@ -33,34 +38,174 @@ pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -
 fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
     let root = &prepared.located.root;
     let git = git::at(root, env);
-    let head = match git.line(&["rev-parse", "--verify", "HEAD^{commit}"]) {
-        Ok(head) => head,
+    let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);
+    let (head, top) = match git.id(&git::head()).and_then(|head| Ok((head, git.line(&top_level)?))) {
+        Ok(found) => found,
         Err(why) => return Some(format!("what is checked out in {} cannot be told: {why}", root.display())),
     };
-    if let Some(doubt) = event.doubt(&head) {
+    if let Some(doubt) = event.doubt(head.as_str()) {
         return Some(doubt);
     }
     // The commit is trusted; a later step may have put other files in the place of its own.
-    let of_loop = prepared.loaded.sources.iter().map(|source| cwd.join(source.name()));
-    let of_others = prepared.library.texts().map(|(file, _)| root.join(file));
-    let files: Vec<String> =
-        of_loop.chain(of_others).map(|file| file.to_string_lossy().into_owned()).collect();
-    let tracked = ["ls-files", "--error-unmatch", "--"].into_iter().chain(files.iter().map(String::as_str));
-    if let Err(why) = git.line(&tracked.collect::<Vec<_>>()) {
-        return Some(format!("the loop is not all of the commit {}: {why}", short(&head)));
+    let read = prepared.files(cwd);
+    let paths = read.iter().map(|(file, _)| file.to_string_lossy().into_owned());
+    let paths: Vec<String> = paths.collect();
+    let tracked = Call::new("ls-files").with(&["--error-unmatch"]).paths(&paths).literal();
+    if let Err(why) = git.line(&tracked) {
+        return Some(format!("the loop is not all of the commit {}: {why}", short(head.as_str())));
     }
     let directories = load::ancestors(root).into_iter().map(|above| above.join(DIRECTORY));
-    let directories: Vec<String> = directories
-        .filter(|directory| directory.is_dir())
-        .map(|directory| directory.to_string_lossy().into_owned())
-        .collect();
-    let status =
-        ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching", "--"];
-    let asked = status.into_iter().chain(directories.iter().chain(&files).map(String::as_str));
-    match git.line(&asked.collect::<Vec<_>>()) {
-        Err(why) => Some(format!("what is changed in {} cannot be told: {why}", root.display())),
-        Ok(changes) => changed(&changes)
-            .next()
-            .map(|file| format!("{file} is not what it is in the commit {}", short(&head))),
+    let directories: Vec<PathBuf> = directories.filter(|directory| directory.is_dir()).collect();
+    let trusted = Trusted { git: git.at(Path::new(&top)), head, top: PathBuf::from(top) };
+    trusted.doubt(&read, &directories).or_else(|| {
+        let status =
+            ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"].as_slice();
+        let directories = directories.iter().map(|directory| directory.to_string_lossy().into_owned());
+        let status = Call::new("status").with(status).paths(directories).paths(paths).literal();
+        match git.line(&status) {
+            Err(why) => Some(format!("what is changed in {} cannot be told: {why}", root.display())),
+            Ok(changes) => changed(&changes).next().map(|file| trusted.other(file)),
+        }
+    })
+}
+
+/// The commit whose loops may be run. What is read is compared with it by content: the index and the configuration of
+/// the checkout can make git look away.
+struct Trusted {
+    git: Git,
+    head: ObjectId,
+    top: PathBuf,
+}
+
+/// Links that are followed to one file.
+const MOST_LINKS: usize = 40;
+
+/// Files in the directories of loops that are compared.
+const MOST_FILES: usize = 10_000;
+
+impl Trusted {
+    /// Compares what was read, and everything in the directories of loops that could still be read.
+    fn doubt(&self, read: &[(PathBuf, String)], directories: &[PathBuf]) -> Option<String> {
+        let as_read = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+        let of_files = read.iter().find_map(|(file, text)| {
+            let found = self.follow(file).and_then(|path| self.content(&path, "100"));
+            match found {
+                Err(why) => Some(why),
+                Ok(found) => {
+                    let is_same =
+                        String::from_utf8(found).is_ok_and(|found| as_read(&found) == as_read(text));
+                    (!is_same).then(|| self.other(&self.below(file)))
+                }
+            }
+        });
+        of_files.or_else(|| directories.iter().find_map(|directory| self.other_below(directory).err()))
+    }
+
+    /// Says that a file is another one.
+    fn other(&self, file: &str) -> String {
+        format!("{file} is not what it is in the commit {}", short(self.head.as_str()))
+    }
+
+    /// Names a file as seen from the top.
+    fn below(&self, file: &Path) -> String {
+        let plain = real(file.parent().unwrap_or(file)).join(file.file_name().unwrap_or_default());
+        let below = plain.strip_prefix(real(&self.top)).unwrap_or(&plain);
+        below.to_string_lossy().into_owned()
+    }
+
+    /// Returns the path of the file that a path leads to. Every link on the way has to be one of the commit.
+    fn follow(&self, file: &Path) -> Result<String, String> {
+        let outside = || format!("{} is outside of the repository", file.display());
+        let start = file.strip_prefix(&self.top).map(Path::to_owned);
+        let start = start.or_else(|_| real(file).strip_prefix(real(&self.top)).map(Path::to_owned));
+        let parts = |path: &Path| -> Vec<String> {
+            path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).rev().collect()
+        };
+        let mut open = parts(&start.map_err(|_| outside())?);
+        let mut done: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = open.pop() {
+            if part == "." {
+                continue;
+            }
+            if part == ".." {
+                done.pop().ok_or_else(outside)?;
+                continue;
+            }
+            done.push(part);
+            let path = done.join("/");
+            if let Ok(target) = fs_err::read_link(self.top.join(&path)) {
+                links += 1;
+                let kept = self.content(&path, "120000")?;
+                if kept != target.as_os_str().as_bytes() || target.is_absolute() || links > MOST_LINKS {
+                    return Err(self.other(&path));
+                }
+                done.pop();
+                open.extend(parts(&target));
+            }
+        }
+        Ok(done.join("/"))
+    }
+
+    /// Returns what the commit has at a path, if the mode begins like this.
+    fn content(&self, path: &str, mode: &str) -> Result<Vec<u8>, String> {
+        let list = Call::new("ls-tree").with(&["--full-tree", "-z"]).id(&self.head).path(path).literal();
+        let listed = self.git.line(&list)?;
+        let entry =
+            listed.strip_prefix(mode).and_then(|entry| entry.split_once('\t')).map(|(entry, _)| entry);
+        let id = entry.and_then(|entry| ObjectId::parse(entry.rsplit(' ').next()?).ok());
+        let id = id.ok_or_else(|| self.other(path))?;
+        self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])
+    }
+
+    /// Compares every file below a directory with the commit, for a loop may name another one as it runs.
+    fn other_below(&self, directory: &Path) -> Result<(), String> {
+        let unknown = |why: String| format!("what is in {} cannot be told: {why}", directory.display());
+        let home = self.below(directory);
+        let mut paths = Vec::new();
+        let mut open = vec![directory.to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in fs_err::read_dir(&directory).map_err(|error| unknown(error.to_string()))? {
+                let entry = entry.map_err(|error| unknown(error.to_string()))?;
+                let kind = entry.file_type().map_err(|error| unknown(error.to_string()))?;
+                let path = self.below(&entry.path());
+                if is_ours(&path) || is_ours(&format!("{path}/")) {
+                    continue;
+                }
+                if kind.is_dir() {
+                    open.push(entry.path());
+                } else if kind.is_symlink() {
+                    self.follow(&entry.path()).map(drop)?;
+                } else if kind.is_file() && !path.contains('\n') {
+                    paths.push(path);
+                } else {
+                    return Err(self.other(&path));
+                }
+                if paths.len() > MOST_FILES {
+                    return Err(unknown(format!("there are more than {MOST_FILES} files")));
+                }
+            }
+        }
+        let list =
+            Call::new("ls-tree").with(&["--full-tree", "-r", "-z"]).id(&self.head).path(home).literal();
+        let listed = self.git.bytes(&list, &[]).map_err(unknown)?;
+        let listed = String::from_utf8_lossy(&listed);
+        let listed: HashMap<&str, &str> = listed
+            .split('\0')
+            .filter_map(|entry| {
+                let (entry, path) = entry.split_once('\t')?;
+                entry.starts_with("100").then_some((path, entry.rsplit(' ').next()?))
+            })
+            .collect();
+        let input: String = paths.iter().flat_map(|path| [path.as_str(), "\n"]).collect();
+        let hash = Call::new("hash-object").with(&["--no-filters", "--stdin-paths"]);
+        let hashes = self.git.bytes(&hash, input.as_bytes()).map_err(unknown)?;
+        let hashes = String::from_utf8_lossy(&hashes);
+        for (path, hash) in paths.iter().zip(hashes.lines().chain(std::iter::repeat(""))) {
+            if listed.get(path.as_str()) != Some(&hash) {
+                return Err(self.other(path));
+            }
+        }
+        Ok(())
     }
 }

@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::base::text::plural;
+use crate::base::object::ObjectId;
+use crate::base::text::{listed, plural};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use crate::files::replace;
 use crate::journal::files::RunFiles;
-use crate::process::git::Git;
+use crate::process::git::{Call, Git};
 
 use super::git::{self, without_repository};
+
+/// What the names of branches begin with.
+const BRANCHES: &str = "ll-loop/";
 
 /// A working tree that there will be, or is.
 #[derive(Debug)]
@@ -23,9 +28,10 @@ pub(super) struct Worktree {
     path: PathBuf,
     /// The same directory as `home`, in it.
     root: PathBuf,
-    branch: String,
+    /// The name of its branch, below [`BRANCHES`].
+    name: String,
     /// The commit that it begins with.
-    base: String,
+    base: ObjectId,
     git: Git,
 }
 
@@ -34,10 +40,10 @@ impl Worktree {
     pub(super) fn plan(home: &Path, files: &RunFiles, env: &Env) -> Result<Self, CliError> {
         let git = git::at(home, env);
         let advice = "make one with `git init` and a first commit, or run without `--worktree`";
-        let prefix = git.line(&["rev-parse", "--show-prefix"]).map_err(|why| {
+        let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"])).map_err(|why| {
             CliError::invalid(format!("`--worktree` needs a git repository: {why}")).help(advice)
         })?;
-        let base = git.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).map_err(|_| {
+        let base = git.id(&git::head()).map_err(|_| {
             CliError::invalid("`--worktree` begins with the last commit, and there is none yet")
                 .help("commit first")
         })?;
@@ -47,7 +53,7 @@ impl Worktree {
             root: path.join(prefix),
             path,
             // Two dots in a row have a meaning in names of branches.
-            branch: format!("ll-loop/{}", files.instance().replace("..", "-")),
+            name: files.instance().replace("..", "-"),
             base,
             git,
         })
@@ -66,12 +72,20 @@ impl Worktree {
         });
         if made.is_err() {
             // Git takes back what it began; the branch it leaves holds nothing.
-            let _gone = self.git.line(&["branch", "-d", &self.branch]);
+            let _gone = self.git.line(&self.delete());
         }
         made?;
-        output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch));
+        output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch()));
+        if let Ok((filters, files @ 1..)) = self.git.of(&self.path).filtered() {
+            output.warning(&format!(
+                "{} in it {} as git keeps them: ll-loop starts no filter ({}); a state of the loop may, as with `git lfs checkout`",
+                plural(files as u64, "file"),
+                if files == 1 { "is" } else { "are" },
+                listed(&filters, "and")
+            ));
+        }
         // The loop itself comes from the checkout, whether it is committed or not.
-        let all_but_loops = ["status", "--porcelain", "--", ":/", ":(exclude).loops"];
+        let all_but_loops = Call::new("status").with(&["--porcelain"]).paths([":/", ":(exclude).loops"]);
         let left_out = self.git.line(&all_but_loops).unwrap_or_default();
         if !left_out.is_empty() {
             let changes = plural(left_out.lines().count() as u64, "uncommitted change");
@@ -85,11 +99,14 @@ impl Worktree {
         let trees = self.path.parent().unwrap_or(&self.home);
         let quiet = || {
             fs_err::create_dir_all(trees)?;
-            fs_err::write(trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
+            replace::create(&trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
         };
         quiet().map_err(|error: io::Error| error.to_string())?;
-        let path = self.path.to_string_lossy();
-        self.git.line(&["worktree", "add", "--quiet", "-b", &self.branch, &path, &self.base])?;
+        // Filters and hooks may be others there, so that git is asked again before it writes files.
+        let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
+        let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
+        self.git.line(&add.path(self.base.as_str()))?;
+        self.git.of(&self.path).line(&Call::new("reset").with(&["--hard", "--quiet"]))?;
         let enter = || {
             fs_err::create_dir_all(&self.root)?;
             std::env::set_current_dir(&self.root)
@@ -112,7 +129,7 @@ impl Worktree {
         }
         let found = found.unwrap_or_else(|why| format!("what is in it cannot be told: {why}"));
         let found = if found.is_empty() { "nothing was changed yet" } else { &found };
-        let (path, branch) = (self.path.display(), &self.branch);
+        let (path, branch) = (self.path.display(), self.branch());
         output.talk(&format!(
             "the work is in {path} on the branch {branch}: {found}\n  take it    git merge {branch}, when it is committed there\n  remove it  git worktree remove {path} && git branch -D {branch}\n"
         ));
@@ -120,13 +137,12 @@ impl Worktree {
 
     /// Says what is in it that is not elsewhere; nothing, if there is nothing.
     fn found(&self) -> Result<String, String> {
-        let path = self.path.to_string_lossy();
+        let there = self.git.of(&self.path);
         let changes =
-            self.git.line(&["-C", &path, "status", "--porcelain", "--ignored", "--untracked-files=all"])?;
-        let commits =
-            self.git.line(&["-C", &path, "rev-list", "--count", &format!("{}..HEAD", self.base)])?;
-        let on_branch =
-            self.git.line(&["rev-list", "--count", &format!("{}..{}", self.base, self.branch)])?;
+            there.line(&Call::new("status").with(&["--porcelain", "--ignored", "--untracked-files=all"]))?;
+        let count = Call::new("rev-list").with(&["--count"]).ids("^", &self.base, "");
+        let commits = there.line(&count.clone().revision("HEAD"))?;
+        let on_branch = self.git.line(&count.named(&self.branch(), ""))?;
         let mut found = Vec::new();
         if commits != "0" || on_branch != "0" {
             let count: u64 = commits.parse::<u64>().unwrap_or(0).max(on_branch.parse().unwrap_or(0));
@@ -140,7 +156,16 @@ impl Worktree {
 
     /// Git refuses both when there is something to lose after all.
     fn remove(&self) -> Result<(), String> {
-        self.git.line(&["worktree", "remove", &self.path.to_string_lossy()])?;
-        self.git.line(&["branch", "-d", &self.branch]).map(drop)
+        let remove = Call::new("worktree").with(&["remove"]).path(self.path.to_string_lossy());
+        self.git.line(&remove)?;
+        self.git.line(&self.delete()).map(drop)
+    }
+
+    fn branch(&self) -> String {
+        format!("{BRANCHES}{}", self.name)
+    }
+
+    fn delete(&self) -> Call {
+        Call::new("branch").with(&["-d"]).path(self.branch())
     }
 }

@@ -1,6 +1,6 @@
 //! `paradigm: convergence`: a number, measured and driven towards a target.
 
-use super::{Work, done, to};
+use super::parts::{Work, done, to};
 use crate::base::decode::{Decode as _, record};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::name::StateName;

@@ -1,6 +1,6 @@
 //! `paradigm: criteria`: work that goes on until every criterion is met, or nothing moves any more.
 
-use super::{Work, empty, identifier, to};
+use super::parts::{Work, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, Node};
@@ -90,7 +90,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     states.push(entry("tripped", map(&written.span, tripped)));
     let failed = vec![entry("terminal", plain(&written.span, "true")), to("outcome", "failure", written)];
     states.push(entry("not_stopped", map(&written.span, failed)));
-    states.push(super::done("completed", written));
+    states.push(done("completed", written));
     Some(map(&own.span, vec![to("initial", "work", using), entry("states", map(&written.span, states))]))
 }
 

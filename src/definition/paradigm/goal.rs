@@ -1,6 +1,6 @@
 //! `paradigm: goal`: a check that has to hold, and what makes it hold.
 
-use super::{Work, done, empty, to};
+use super::parts::{Work, done, empty, to};
 use crate::base::decode::{Decode as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::Node;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Judge, Work, done, empty, to};
+use super::parts::{Judge, Work, done, empty, to};
 use crate::base::decode::{Decode as _, Definitions, Record as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Node, NodeValue};

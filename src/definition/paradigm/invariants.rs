@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Judge, Work, done, empty, identifier, to};
+use super::parts::{Judge, Work, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Node, NodeValue};

@@ -3,13 +3,13 @@
 //! A form is one file and one row of the table. It turns its own keys into states whose values keep the places of what
 //! they came from; every other key of the file stays as it is, and states of the file are laid over those of the form.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::schema::{Loop, Paradigm};
-use super::tree::{Level, entries, entry, map, merge, take};
-use crate::base::decode::{Decode, Definitions, Record, subject, wrong_type};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::base::node::{Entry, Node, NodeValue};
+use super::tree::{Level, entries, map, merge};
+use crate::base::decode::{Decode, Definitions, Record};
+use crate::base::diagnostic::{Diagnostics, Place};
+use crate::base::node::Node;
 use crate::base::path::DocPath;
 
 pub mod agents;
@@ -18,6 +18,8 @@ pub mod criteria;
 pub mod goal;
 pub mod imperative;
 pub mod invariants;
+
+mod parts;
 
 /// A form: what it is called, its own keys, and what they stand for.
 struct Row {
@@ -155,107 +157,4 @@ fn needed(row: &Row) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let names: Vec<_> = required.iter().filter_map(Value::as_str).map(|key| format!("`{key}`")).collect();
     names.join(" and ")
-}
-
-/// Something to do: the text of an action, or the keys of a state with the action under `action` or `tool`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Work(Vec<Entry>);
-
-impl Work {
-    /// Returns a state that does it and has these keys besides.
-    fn state(&self, name: &str, at: &Node, routes: Vec<Entry>) -> Entry {
-        let keys = self.0.iter().cloned().chain(routes).collect();
-        entry(name, map(&at.span, keys))
-    }
-
-    /// Takes the keys apart: whatever a state can have.
-    fn of(node: &Node) -> Vec<Entry> {
-        let mut node = node.clone();
-        if !matches!(node.value, NodeValue::Map(_)) {
-            return vec![entry("action", node)];
-        }
-        if let Some(tool) = take(&mut node, "tool") {
-            let action = Entry { key: "action".to_owned(), ..tool };
-            return std::iter::once(action).chain(entries(&node).iter().cloned()).collect();
-        }
-        entries(&node).to_vec()
-    }
-}
-
-impl Decode for Work {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        let is_action = match &node.value {
-            NodeValue::Scalar(_) => !node.is_null(),
-            NodeValue::Map(_) => node.get("tool").or_else(|| node.get("action")).is_some(),
-            NodeValue::List(_) => false,
-        };
-        if !is_action {
-            wrong_type(node, path, "a command, or a mapping with `action`", out);
-            return None;
-        }
-        Some(Self(Self::of(node)))
-    }
-
-    fn schema(definitions: &mut Definitions) -> Value {
-        let text = String::schema(definitions);
-        json!({"anyOf": [text, {"type": "object", "anyOf": [{"required": ["tool"]}, {"required": ["action"]}]}]})
-    }
-}
-
-/// An evaluator that is read with the state it comes to stand in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judge(Node);
-
-impl Decode for Judge {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        if !matches!(node.value, NodeValue::Map(_)) {
-            wrong_type(node, path, "a mapping with a `type`", out);
-            return None;
-        }
-        Some(Self(node.clone()))
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]})
-    }
-}
-
-impl Judge {
-    fn entry(&self, key: &str) -> Entry {
-        entry(key, self.0.clone())
-    }
-}
-
-/// Makes the state in which the form ends.
-fn done(name: &str, at: &Node) -> Entry {
-    entry(name, map(&at.span, vec![entry("terminal", super::tree::plain(&at.span, "true"))]))
-}
-
-/// Makes a route.
-fn to(key: &str, state: &str, at: &Node) -> Entry {
-    entry(key, super::tree::text(&at.span, state))
-}
-
-/// Reports an empty list.
-fn empty(path: &DocPath, of: &str, out: &mut Diagnostics) {
-    let message = format!("{} needs at least one {of}", subject(path));
-    out.push(Diagnostic::error("missing-value", Place::Value(path.clone()), message));
-}
-
-/// Makes a name that can stand in a template: letters, digits and `_`.
-fn identifier(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_becomes_an_identifier() {
-        for (name, expected) in [("tests-pass", "tests_pass"), ("  A b.c ", "A_b_c"), ("-", "")] {
-            assert_eq!(identifier(name), expected);
-        }
-    }
 }

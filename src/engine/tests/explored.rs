@@ -74,7 +74,12 @@ proptest! {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
                 Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
-                Next::Prompt(_) | Next::Call(_) | Next::Ask(_) | Next::ReadContinuation | Next::Read(_) => {
+                Next::Prompt(_)
+                | Next::Call(_)
+                | Next::Ask(_)
+                | Next::ReadContinuation
+                | Next::Read(_)
+                | Next::Query(_) => {
                     unreachable!("these loops run commands that print no signals")
                 }
                 Next::Survey(_) => Input::Surveyed(tree('a')),

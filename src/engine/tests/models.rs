@@ -67,7 +67,7 @@ fn without_a_model_the_ways_are_blocked_then_error_then_a_hand_off() {
     ");
     assert_snapshot!(off("route: {yes: done, _: other}"), @"
     1/1 fix handoff: `fix` needs an agent, and none may be asked here (llm_disabled), pause
-    = handoff (75) by Handoff in fix after 1 iterations, 1 steps: `fix` needs an agent, and none may be asked here (llm_disabled)
+    = handoff (75, unverified) by Handoff in fix after 1 iterations, 1 steps: `fix` needs an agent, and none may be asked here (llm_disabled)
     ");
 }
 
@@ -76,12 +76,12 @@ fn without_a_model_a_command_that_one_would_judge_is_not_run() {
     let text = "states:\n  look: {action: ls, evaluate: {type: llm_structured}, on_yes: done, on_no: done}\n  done: {terminal: true}\n";
     assert_snapshot!(trace_with(text, "", with_llm(Llm::Off)), @"
     1/1 look handoff: `look` needs an agent, and none may be asked here (llm_disabled), pause
-    = handoff (75) by Handoff in look after 1 iterations, 1 steps: `look` needs an agent, and none may be asked here (llm_disabled)
+    = handoff (75, unverified) by Handoff in look after 1 iterations, 1 steps: `look` needs an agent, and none may be asked here (llm_disabled)
     ");
     let forbidden = format!("llm: {{enabled: false}}\n{text}");
     assert_snapshot!(trace_with(&forbidden, "", with_llm(Llm::On)), @"
     1/1 look handoff: `look` needs an agent, and none may be asked here (llm_disabled), pause
-    = handoff (75) by Handoff in look after 1 iterations, 1 steps: `look` needs an agent, and none may be asked here (llm_disabled)
+    = handoff (75, unverified) by Handoff in look after 1 iterations, 1 steps: `look` needs an agent, and none may be asked here (llm_disabled)
     ");
 }
 
@@ -91,19 +91,19 @@ fn signals_go_before_routes() {
     let said = |line: &str| trace_with(text, &format!("work: 0 {line}"), start(false));
     assert_snapshot!(said("CONTEXT_HANDOFF: item 7"), @"
     1/1 work: work (0) signal handoff: item 7 handoff: `work` asked for a fresh session: item 7 (item 7), pause
-    = handoff (75) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
+    = handoff (75, unverified) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
     ");
     assert_snapshot!(said("CONTEXT_HANDOFF: Ready for fresh session"), @"
     1/1 work: work (0) signal handoff: Ready for fresh session handoff: `work` asked for a fresh session: what was written down (what was written down), pause
-    = handoff (75) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: what was written down
+    = handoff (75, unverified) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: what was written down
     ");
     assert_snapshot!(said("FATAL_ERROR: the disk burns"), @"
     1/1 work: work (0) signal error: the disk burns
-    = error (4) by FatalError in work after 1 iterations, 1 steps: the disk burns
+    = error (4, unverified) by FatalError in work after 1 iterations, 1 steps: the disk burns
     ");
     assert_snapshot!(said("LOOP_STOP: enough"), @"
     1/1 work: work (0) signal stop: enough
-    = stopped (3) by LoopStop in work after 1 iterations, 1 steps: enough
+    = stopped (3, unverified) by LoopStop in work after 1 iterations, 1 steps: enough
     ");
     let deaf = format!("signals: [stop]\n{text}");
     assert_snapshot!(trace_with(&deaf, "work: 0 FATAL_ERROR: x", start(false)), @"
@@ -119,12 +119,12 @@ fn the_loop_or_the_command_line_says_who_continues() {
     let script = "work: 0 CONTEXT_HANDOFF: item 7";
     assert_snapshot!(trace_with(text, script, start(false)), @"
     1/1 work: work (0) signal handoff: item 7 handoff: `work` asked for a fresh session: item 7 (item 7), terminate
-    = error (4) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
+    = error (4, unverified) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
     ");
     let spawn = Start { on_handoff: Some(OnHandoff::Spawn), ..start(false) };
     assert_snapshot!(trace_with(text, script, spawn), @"
     1/1 work: work (0) signal handoff: item 7 handoff: `work` asked for a fresh session: item 7 (item 7), spawn
-    = handoff (75) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
+    = handoff (75, unverified) by Handoff in work after 1 iterations, 1 steps: `work` asked for a fresh session: item 7
     ");
 }
 
@@ -145,7 +145,7 @@ fn a_budget_ends_the_run_before_the_call_that_would_not_fit() {
     let capped = Start { budget: Budget { tokens: Some(150), ..Budget::default() }, ..with_llm(Llm::On) };
     assert_snapshot!(trace_with(FIX, "judge: 0 no", capped), @"
     1/1 fix: /fix it (0)
-    = over_budget (6) by Budget in fix after 1 iterations, 1 steps: stopped at 100 of 150 tokens, because a call took up to 100 tokens
+    = over_budget (6, unverified) by Budget in fix after 1 iterations, 1 steps: stopped at 100 of 150 tokens, because a call took up to 100 tokens
     ");
 }
 
@@ -155,11 +155,11 @@ fn a_closing_prompt_is_left_out_without_a_model() {
     assert_snapshot!(trace_with(text, "", with_llm(Llm::Off)), @"
     1/1 a: x (0) → done [Next]
      warning: the closing action was not run: it needs an agent, and none may be asked here
-    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed
     ");
     assert_snapshot!(trace_with(text, "", with_llm(Llm::On)), @"
     1/1 a: x (0) → done [Next]
     closing done: /say bye (0)
-    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed
     ");
 }

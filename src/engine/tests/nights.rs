@@ -57,7 +57,7 @@ fn a_cycle_in_which_anything_failed_is_not_clean() {
 #[test]
 fn only_a_success_is_a_clean_end() {
     let text =
-        "maintain: true\nstates:\n  a: {action: x, next: END}\n  END: {terminal: true, outcome: OUTCOME}\n";
+        "maintain: true\nstates:\n  a: {action: x, on_yes: END}\n  END: {terminal: true, outcome: OUTCOME}\n";
     for (outcome, expected) in [
         ("success", "success (0) by Terminal in end after 1 iterations, 1 steps: cycle 1 needed no fix\n"),
         ("failure", "failure (1) by Terminal in end after 2 iterations, 2 steps: ended in `end`\n"),

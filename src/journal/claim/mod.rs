@@ -25,11 +25,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::files::read::{self, Unread};
+
 pub use record::{Pass, Record};
-pub use rule::Standing;
+pub use rule::{Live, Standing};
 
 /// The lock under which claims are compared and taken.
 const MUTEX: &str = ".mutex";
+
+/// The largest claim that is understood, in bytes.
+const MAX_RECORD: u64 = read::MIB;
 
 /// How long the others may take with it: they do so for milliseconds, unless somebody stopped one of them there.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,17 +49,6 @@ const UNBORN: &str = ".claim-";
 
 const HOLDS: &str = ".lock";
 const WAITS: &str = ".wait";
-
-/// A run that is alive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Live {
-    /// The run.
-    pub instance: String,
-    /// Whether it runs or waits.
-    pub standing: Standing,
-    /// What its claim says; none when it cannot be read, as one of a later version may be.
-    pub record: Option<Record>,
-}
 
 /// What a run wants.
 #[derive(Clone, Debug)]
@@ -172,6 +166,12 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     Ok(Taken::Queued(Ticket { directory: directory.to_owned(), record, file, pass }))
 }
 
+/// Says which claim it is that cannot be looked at. It is not passed over: it may be that of a run that is alive.
+fn unusable(path: &Path, unread: Unread) -> io::Error {
+    let error = io::Error::from(unread);
+    io::Error::new(error.kind(), format!("the claim {} cannot be read: {error}", path.display()))
+}
+
 /// Returns the runs that are alive, in the order in which they came.
 pub fn live(directory: &Path) -> io::Result<Vec<Live>> {
     Ok(alive(scan(directory)?))
@@ -191,7 +191,8 @@ pub fn dead(directory: &Path) -> io::Result<Vec<String>> {
 /// Waits until a run is gone. Blocks, and is woken by the kernel; returns early when the system cannot wait, or when
 /// the run changes from waiting to running in this moment, so the caller has to look again.
 pub fn watch(directory: &Path, run: &Live) {
-    let waited = File::open(file(directory, run)).and_then(|file| file.lock_shared());
+    let waited =
+        read::open(&file(directory, run)).map_err(io::Error::from).and_then(|file| file.lock_shared());
     if waited.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -286,10 +287,10 @@ fn scan(directory: &Path) -> io::Result<Vec<Found>> {
 
 /// Looks at one claim; there is none when it was released in this moment.
 fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<Found>> {
-    let mut file = match fs_err::File::open(path) {
-        Ok(file) => file.into_parts().0,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let file = match read::open(path) {
+        Ok(file) => file,
+        Err(Unread::Absent) => return Ok(None),
+        Err(unread) => return Err(unusable(path, unread)),
     };
     let is_live = match file.try_lock_shared() {
         Ok(()) => false,
@@ -297,7 +298,8 @@ fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<Fo
         Err(TryLockError::Error(error)) => return Err(error),
     };
     let mut text = String::new();
-    let record = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
+    let read = file.take(MAX_RECORD).read_to_string(&mut text);
+    let record = read.ok().and_then(|_| serde_json::from_str(&text).ok());
     let run = Live { instance: instance.to_owned(), standing, record };
     Ok(Some(Found { run, is_live, path: path.to_owned() }))
 }
@@ -317,7 +319,9 @@ fn alive(found: Vec<Found>) -> Vec<Live> {
 fn sweep(directory: &Path, found: &[Found]) {
     for dead in found.iter().filter(|found| !found.is_live) {
         let _gone = std::fs::remove_file(&dead.path);
-        let _gone = std::fs::remove_file(directory.join(format!("{}.pid", dead.run.instance)));
+        for left in ["pid", "reserve"] {
+            let _gone = std::fs::remove_file(directory.join(format!("{}.{left}", dead.run.instance)));
+        }
     }
     // Claims are made under the lock that is held here, so one that is still unborn never will be.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

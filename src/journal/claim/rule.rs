@@ -1,6 +1,5 @@
 //! Who stands in the way of whom: a function of the claims there are.
 
-use super::Live;
 use super::record::Record;
 
 /// How a live run stands to its claim.
@@ -10,6 +9,17 @@ pub enum Standing {
     Holds,
     /// It waits for its turn.
     Waits,
+}
+
+/// A run that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The run.
+    pub instance: String,
+    /// Whether it runs or waits.
+    pub standing: Standing,
+    /// What its claim says; none when it cannot be read, as one of a later version may be.
+    pub record: Option<Record>,
 }
 
 /// Returns the runs that have to end before this one may begin.

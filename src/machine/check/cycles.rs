@@ -5,7 +5,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::routing::Move;
 use crate::machine::{Machine, Routes, Step, StepId, Target, explore};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 pub(super) fn cycles(subject: &Subject<'_>, findings: &mut Diagnostics) {
     without_evaluation(subject, findings);

@@ -7,7 +7,7 @@ use crate::base::path::DocPath;
 use crate::machine::explore::{BOUND, Exploration, Node, explore};
 use crate::machine::{Meaning, Target, graph};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 /// Walks the machine and says every bad end of it.
 pub(super) fn walk(subject: &Subject<'_>, findings: &mut Diagnostics) {
@@ -90,7 +90,7 @@ fn dead_ends(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostic
     }
 }
 
-/// Successes that nothing verified: after a failing observation, none that passes comes before the end.
+/// Successes that nothing verified: no observation passes before the end, or none after a failing one.
 fn unverified(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics) {
     for (index, node) in all.nodes() {
         let Target::End(id) = node.at else { continue };

@@ -1,10 +1,11 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::evaluate::observes::Observes;
 use crate::machine::routing::Key;
 use crate::machine::{Meaning, Routes, Target};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 /// A success terminal that a failing verdict leads to: under `--strict` the run is a failure.
 pub(super) fn unverified_success(subject: &Subject<'_>, findings: &mut Diagnostics) {
@@ -14,7 +15,7 @@ pub(super) fn unverified_success(subject: &Subject<'_>, findings: &mut Diagnosti
             let Some(Target::End(end)) = one.to else { continue };
             let end = subject.machine.end(end);
             let by_next = one.way.as_ref().is_some_and(|way| way.key == Key::Next);
-            let is_failing = one.departure.speaks(step) && one.departure.is_failing(step);
+            let is_failing = one.departure.observes(step) == Observes::Failing;
             let place = subject.place_of(step, one);
             if end.meaning != Meaning::Success || by_next || !is_failing || said.contains(&place) {
                 continue;

@@ -6,7 +6,7 @@ use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace};
 use crate::machine::{Action, Step};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 pub(super) fn injection(subject: &Subject<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {

@@ -3,7 +3,7 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Machine, Step, routing};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 pub(super) fn needed(subject: &Subject<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps().filter(|(_, step)| step.needs_model()) {

@@ -3,7 +3,7 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Target, graph};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 pub(super) fn unreachable(subject: &Subject<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;

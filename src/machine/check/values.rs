@@ -11,7 +11,7 @@ use crate::board::FIELDS;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 /// A machine that needs more work than this to look for unset values is not looked at.
 const MAX_WORK: usize = 20_000_000;

@@ -6,7 +6,7 @@ use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{Action, Routes, routing};
 
-use super::{Subject, state};
+use super::subject::{Subject, state};
 
 /// A route for a verdict that the state cannot give, on the key of the route.
 pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {

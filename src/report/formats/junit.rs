@@ -10,6 +10,7 @@ use crate::base::name::StateName;
 use crate::base::text::{one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
+use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::step::{Standing, Step};
 use crate::report::work::Work;
@@ -85,8 +86,10 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
         let case = |task: &Task| task_case(digest, work, task, unreachable.get(&task.id).copied(), most);
         return leaves.into_iter().map(case).collect();
     }
-    let only_begun =
-        digest.unfinished().map(|step| &step.state).filter(|state| !digest.states().contains_key(*state));
+    // What nobody counts, because it did not come to its end: of terminals, only that.
+    let cut = || digest.steps().last().filter(|step| step.cut.is_some());
+    let only_begun = digest.unfinished().or_else(cut).map(|step| &step.state);
+    let only_begun = only_begun.filter(|state| !digest.states().contains_key(*state));
     let never = StateCount::default();
     let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
     states.map(|(state, count)| state_case(digest, state, count)).collect()
@@ -111,6 +114,9 @@ fn task_case(
         }
         Status::Failed => task_failure(why, most, &mut budget),
         Status::InProgress if !is_over => not_finished(),
+        Status::InProgress if digest.end().is_some_and(|end| is_cut_off_by(end.outcome)) => {
+            cut_off(digest, &mut budget)
+        }
         Status::InProgress | Status::Blocked => skipped("not finished", &mut budget),
         Status::Pending => match awaited {
             Some(awaited) => skipped(&format!("unreachable: waits for task {awaited}"), &mut budget),
@@ -149,15 +155,17 @@ fn skipped(message: &str, budget: &mut Budget) -> TestCaseStatus {
 
 /// Returns the case of a state and an upper bound of its size.
 fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
-    let visits: Vec<&Step> = digest.steps().filter(|step| !step.closing && step.state == *state).collect();
+    let visits: Vec<&Step> = digest.steps().filter(|step| step.state == *state).collect();
     let failed: Vec<&Step> =
         visits.iter().copied().filter(|step| step.standing() == Standing::Failing).collect();
     let mut budget = Budget { left: MAX_CASE - 8 * MARKUP };
     let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
-    let cut_off = digest.unfinished().filter(|step| step.state == *state);
-    let last = cut_off.map(Step::standing).or(count.last);
+    let unfinished = digest.unfinished().filter(|step| step.state == *state);
+    let last = unfinished.map(Step::standing).or(count.last);
+    let is_cut_off = visits.last().is_some_and(|step| step.cut.is_some());
     let (status, reruns) = match (last, failed.split_last()) {
-        (Some(Standing::Open), _) if cut_off.is_some() => (not_finished(), &failed[..]),
+        _ if is_cut_off => (cut_off(digest, &mut budget), &failed[..]),
+        (Some(Standing::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
         (Some(Standing::Failing), _) if digest.is_success() => {
             (passed_over(visits.last().copied()), &failed[..0])
         }
@@ -187,6 +195,36 @@ fn passed_over(step: Option<&Step>) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_message(attribute(&format!("{said}; the run went on and succeeded")));
     status
+}
+
+/// A run that ends in the middle of something says why. What is saved for later, or stopped on purpose, is not done;
+/// what was ended from outside is broken off.
+fn cut_off(digest: &Digest, budget: &mut Budget) -> TestCaseStatus {
+    let is_skipped =
+        digest.end().is_some_and(|end| matches!(end.outcome, Outcome::Handoff | Outcome::Stopped));
+    let mut status = if is_skipped {
+        TestCaseStatus::skipped()
+    } else {
+        TestCaseStatus::non_success(NonSuccessKind::Error)
+    };
+    let message = attribute(&digest.sentence());
+    budget.spend(&message);
+    status.set_message(message).set_type(digest.outcome_word());
+    status
+}
+
+/// Tells whether a run with this outcome may have ended in the middle of what it was about.
+fn is_cut_off_by(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Handoff
+        | Outcome::Interrupted
+        | Outcome::Timeout
+        | Outcome::OverBudget
+        | Outcome::Unavailable
+        | Outcome::Stopped
+        | Outcome::Error => true,
+        Outcome::Success | Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => false,
+    }
 }
 
 /// The journal of a killed run stops in the middle of a step.
@@ -325,7 +363,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::outcome::Outcome;
     use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, failing, plan, planned, succeeding, working};
 
@@ -451,7 +488,140 @@ mod tests {
         assert_eq!((report.tests, report.errors, report.skipped), (3, 2, 1));
         journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "implement", false);
         let report = read(&render(&journal.digest()));
-        assert_eq!((report.tests, report.errors, report.skipped), (3, 1, 2));
+        assert_eq!((report.tests, report.errors, report.skipped), (3, 2, 1));
+        let mut journal = planned(&[("a", &[]), ("b", &[0])]);
+        journal.operate("next", "next", &json!({})).begin("implement", "coder");
+        journal.end(Outcome::Handoff, TerminatedBy::Handoff, "implement", false);
+        let report = read(&render(&journal.digest()));
+        assert_eq!((report.tests, report.errors, report.skipped), (3, 0, 3));
+    }
+
+    /// Ends a run that checked once well and has begun something else, and says what became of that.
+    #[track_caller]
+    fn cut_off(begin: &dyn Fn(&mut Journal), end: (Outcome, TerminatedBy), name: &str, expected: &str) {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "make", (0, ""), "yes", "fix");
+        begin(&mut journal);
+        journal.end(end.0, end.1, name, true);
+        let report = read(&render(&journal.digest()));
+        let told: Vec<String> = report.test_suites[0]
+            .test_cases
+            .iter()
+            .map(|case| {
+                let status = match &case.status {
+                    TestCaseStatus::Success { .. } => "passed",
+                    TestCaseStatus::Skipped { .. } => "skipped",
+                    TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, .. } => "failed",
+                    TestCaseStatus::NonSuccess { kind: NonSuccessKind::Error, .. } => "error",
+                };
+                format!("{} {status}", case.name.as_str())
+            })
+            .collect();
+        assert_eq!(told.join(", "), expected);
+    }
+
+    #[test]
+    fn what_the_end_of_the_run_cut_off_is_no_passed_case() {
+        use crate::evaluate::observation::{Observation, Stop};
+        let stopped = |stop| Observation { stop: Some(stop), ..Observation::exited(143, "half") };
+        let never = |journal: &mut Journal| {
+            journal.enter("fix", 1);
+        };
+        let cancelled = |journal: &mut Journal| {
+            journal.enter("fix", 1).act("x").seen(stopped(Stop::Cancelled));
+        };
+        let late = |journal: &mut Journal| {
+            journal.enter("fix", 1).act("x").seen(stopped(Stop::LoopTimeout));
+        };
+        let ended = |journal: &mut Journal| {
+            journal.enter("fix", 1).act("x").done(0, "LOOP_STOP: enough", "");
+        };
+        let again = |journal: &mut Journal| {
+            journal.enter("check", 2).act("x").seen(stopped(Stop::Cancelled));
+        };
+        let left = |journal: &mut Journal| {
+            journal.next(("fix", 1), "x", 0, "check");
+        };
+        let (handoff, interrupted) =
+            ((Outcome::Handoff, TerminatedBy::Handoff), (Outcome::Interrupted, TerminatedBy::Interrupted));
+        cut_off(&never, handoff, "fix", "check passed, fix skipped, loop outcome skipped");
+        cut_off(&ended, handoff, "fix", "check passed, fix skipped, loop outcome skipped");
+        cut_off(&never, interrupted, "fix", "check passed, fix error, loop outcome error");
+        cut_off(&cancelled, interrupted, "fix", "check passed, fix error, loop outcome error");
+        cut_off(&again, interrupted, "check", "check error, loop outcome error");
+        cut_off(
+            &late,
+            (Outcome::Timeout, TerminatedBy::Timeout),
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        cut_off(
+            &never,
+            (Outcome::OverBudget, TerminatedBy::Budget),
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        cut_off(
+            &never,
+            (Outcome::Unavailable, TerminatedBy::Unavailable),
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        cut_off(
+            &ended,
+            (Outcome::Stopped, TerminatedBy::LoopStop),
+            "fix",
+            "check passed, fix skipped, loop outcome failed",
+        );
+        cut_off(
+            &ended,
+            (Outcome::Error, TerminatedBy::FatalError),
+            "fix",
+            "check passed, fix error, loop outcome error",
+        );
+        // What was finished before is what it was.
+        cut_off(&left, interrupted, "check", "check passed, fix passed, loop outcome error");
+    }
+
+    #[test]
+    fn a_terminal_has_a_case_only_where_its_action_was_cut_off() {
+        use crate::engine::event::{ActionKind, Event, LoopResume, ResumeReason};
+        use crate::evaluate::observation::{Observation, Stop};
+        use crate::report::testing::state;
+        let mut journal = Journal::start();
+        let closing = || Event::ActionStart {
+            state: state("done"),
+            action: "notify".into(),
+            kind: ActionKind::Shell,
+            role: None,
+            session: None,
+        };
+        journal.step(("check", 1), "make", (0, ""), "yes", "done").push(closing());
+        journal.seen(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "") });
+        journal.end(Outcome::Interrupted, TerminatedBy::Interrupted, "done", true);
+        let digest = journal.digest();
+        let report = read(&render(&digest));
+        assert_eq!((report.tests, report.errors, report.skipped), (3, 2, 0));
+        let case = &report.test_suites[0].test_cases[1];
+        let TestCaseStatus::NonSuccess { message, .. } = &case.status else { panic!("{case:?}") };
+        assert_eq!(
+            (case.name.as_str(), message.as_deref()),
+            ("done", Some("interrupted: SIGTERM in `done`"))
+        );
+        journal.push(Event::LoopResume(LoopResume {
+            from_state: state("done"),
+            iteration: 1,
+            step: 1,
+            reason: ResumeReason::Interrupted,
+            continuation: None,
+            changes: crate::engine::event::Changes::default(),
+        }));
+        journal.push(closing()).done(0, "", "");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        let digest = journal.digest();
+        assert_eq!(digest.steps().count(), 2, "{:?}", digest.steps().collect::<Vec<_>>());
+        let report = read(&render(&digest));
+        assert_eq!((report.tests, report.errors, report.skipped), (2, 0, 0));
     }
 
     #[test]

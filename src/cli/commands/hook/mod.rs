@@ -10,12 +10,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::cli::args::{HookArgs, HookFormat, HookQuery};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use crate::criteria::hook::Answer;
 use crate::criteria::{Decision, State, resume_message};
 use crate::run::shared_file::{self, Content, STATE};
 
@@ -34,19 +34,19 @@ pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> Resul
                 Content::Bytes(bytes) => Decision::about(Some(&bytes)),
                 Content::Unreadable(_) => Decision::invalid(),
             };
-            stop_answer(&decision, query.format)
+            query.format.answer().to_stop(&decision)
         }
         HookArgs::SessionResume(query) => {
             let state = match found(query, env) {
                 Content::Bytes(bytes) => State::read(&bytes).ok(),
                 Content::Absent | Content::Unreadable(_) => None,
             };
-            resume_answer(state.as_ref().and_then(resume_message), query.format)
+            query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
         HookArgs::Install(args) => return settings::change(settings::Change::Install, args, output),
         HookArgs::Uninstall(args) => return settings::change(settings::Change::Uninstall, args, output),
     };
-    output.data(&format!("{text}\n"));
+    output.json_text(&text);
     Ok(0)
 }
 
@@ -55,39 +55,23 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let at = words.iter().position(|word| word == "hook")?;
     let is_claude = words.iter().any(|word| word.ends_with("claude"));
-    let format = if is_claude { HookFormat::Claude } else { HookFormat::Seed };
+    let answer = if is_claude { Answer::Claude } else { Answer::Seed };
     match words.get(at + 1)?.as_ref() {
         "stop-check" => {
             let reason = Some("the hook is called with wrong arguments".to_owned());
-            Some(stop_answer(&Decision { reason, ..Decision::about(None) }, format))
+            Some(answer.to_stop(&Decision { reason, ..Decision::about(None) }))
         }
-        "session-resume" => Some(resume_answer(None, format)),
+        "session-resume" => Some(answer.to_resume(None)),
         _ => None,
     }
 }
 
-fn stop_answer(decision: &Decision, format: HookFormat) -> String {
-    let reason = decision.reason.as_deref().map(|reason| Value::from(reason).to_string());
-    match (format, reason) {
-        (HookFormat::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
-        (HookFormat::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
-        (HookFormat::Claude, Some(reason)) if !decision.stop => {
-            format!(r#"{{"decision": "block", "reason": {reason}}}"#)
+impl HookFormat {
+    fn answer(self) -> Answer {
+        match self {
+            Self::Seed => Answer::Seed,
+            Self::Claude => Answer::Claude,
         }
-        (HookFormat::Claude, _) => "{}".to_owned(),
-    }
-}
-
-fn resume_answer(message: Option<String>, format: HookFormat) -> String {
-    match (format, message) {
-        (HookFormat::Seed, message) => {
-            format!(r#"{{"ok": true, "message": {}}}"#, Value::from(message.unwrap_or_default()))
-        }
-        (HookFormat::Claude, None) => "{}".to_owned(),
-        (HookFormat::Claude, Some(message)) => json!({
-            "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": message}
-        })
-        .to_string(),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Re
     }
     let text = format!("{:#}\n", Value::Object(after.clone()));
     if args.print {
-        output.data(&text);
+        output.json_text(text.trim_end());
     } else if after == before {
         output.talk(&format!(
             "{PLACE} has {} already\n",

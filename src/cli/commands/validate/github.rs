@@ -7,7 +7,7 @@ use crate::report::dialect::Dialect as _;
 
 use super::{Report, Reports, word};
 
-pub(super) fn write(reports: &Reports, _: &Output) -> String {
+pub(super) fn write(reports: &Reports, output: &Output) {
     let found = reports.files.iter().flat_map(Report::objects).map(|object| annotation(&object));
     let unread = reports.unread.iter().map(|error| Annotation {
         level: Level::Error,
@@ -16,7 +16,8 @@ pub(super) fn write(reports: &Reports, _: &Output) -> String {
         location: None,
     });
     let commands = Commands::default();
-    found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n").collect()
+    let lines = found.chain(unread).map(|annotation| commands.annotation(&annotation) + "\n");
+    output.data(&lines.collect::<String>());
 }
 
 fn annotation(object: &serde_json::Value) -> Annotation {

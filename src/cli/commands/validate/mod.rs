@@ -12,7 +12,7 @@ use crate::definition::render;
 use crate::definition::source::Sources;
 use crate::machine::{check, compile};
 
-use super::prepare::{all_findings, find, refused};
+use super::prepare::{all_findings, find, reaching, refused};
 use super::sub_loops::Library;
 
 mod github;
@@ -35,7 +35,7 @@ struct Reports {
 }
 
 /// Writes all that was found.
-type Write = fn(&Reports, &Output) -> String;
+type Write = fn(&Reports, &Output);
 
 /// How findings are written, one line a format.
 const FORMATS: [(Findings, Write); 4] = [
@@ -47,14 +47,14 @@ const FORMATS: [(Findings, Write); 4] = [
 
 pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output) -> Result<u8, CliError> {
     let mut reports = Reports { files: Vec::new(), unread: Vec::new() };
-    for located in located(&args.loops)? {
+    for located in located(args)? {
         match located.and_then(|located| report(&located, args.deep)) {
             Ok(report) => reports.files.push(report),
             Err(error) => reports.unread.push(error),
         }
     }
     if let Some((_, write)) = FORMATS.iter().find(|(format, _)| *format == args.format) {
-        output.data(&write(&reports, output));
+        write(&reports, output);
     }
     for error in &reports.unread {
         error.print(output);
@@ -65,12 +65,13 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output)
     Ok(if failed { exit::INVALID } else { 0 })
 }
 
-fn located(names: &[String]) -> Result<Vec<Result<Located, CliError>>, CliError> {
-    if !names.is_empty() {
-        return Ok(names.iter().map(|name| find(name)).collect());
+fn located(args: &ValidateArgs) -> Result<Vec<Result<Located, CliError>>, CliError> {
+    if !args.loops.is_empty() {
+        return Ok(args.loops.iter().map(|name| find(name, &args.reach)).collect());
     }
     let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
-    let all: Vec<_> = load::list(&cwd).into_iter().map(|listed| Ok(listed.located)).collect();
+    let all: Vec<_> =
+        load::list(&cwd).into_iter().map(|listed| Ok(reaching(listed.located, &args.reach))).collect();
     if all.is_empty() {
         let help = "name a loop file, or make `.loops/NAME.yaml`";
         return Err(CliError::invalid("there are no loops here").help(help));
@@ -95,7 +96,7 @@ fn report(located: &Located, deep: bool) -> Result<Report, CliError> {
     if let Some(machine) = machine {
         let check = if deep { check::check_deeply } else { check::check };
         findings.extend(check(&machine, &loaded.definition));
-        findings.extend(Library::new(&located.root).check(&machine));
+        findings.extend(Library::new(located).check(&machine));
     }
     Ok(Report { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
 }

@@ -14,7 +14,7 @@ const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const HOME: &str = "https://github.com/little-loops/ll-loop";
 
-pub(super) fn write(reports: &Reports, _: &Output) -> String {
+pub(super) fn write(reports: &Reports, output: &Output) {
     let objects: Vec<Value> = reports.files.iter().flat_map(Report::objects).collect();
     let mut ids: Vec<&str> = objects.iter().filter_map(|object| word(object, "code")).collect();
     ids.sort_unstable();
@@ -44,7 +44,7 @@ pub(super) fn write(reports: &Reports, _: &Output) -> String {
             "results": results,
         }],
     });
-    format!("{log:#}\n")
+    output.pretty_json(log);
 }
 
 fn rule(id: &str) -> Value {

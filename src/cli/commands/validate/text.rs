@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::base::text::plural;
+use crate::base::text::{plural, screen};
 use crate::cli::output::Output;
 use crate::definition::render;
 
 use super::Reports;
 
-pub(super) fn write(reports: &Reports, output: &Output) -> String {
+pub(super) fn write(reports: &Reports, output: &Output) {
     let mut out = String::new();
     for report in &reports.files {
         let text = render::to_text(&report.findings, &report.sources, report.tree.as_ref(), output.color);
@@ -16,7 +16,7 @@ pub(super) fn write(reports: &Reports, output: &Output) -> String {
         if !text.is_empty() {
             out.push_str("\n\n");
         }
-        let shown = &report.shown;
+        let shown = screen(&report.shown);
         let _ = match report.counts() {
             (0, 0) => writeln!(out, "✓ {shown}"),
             (0, warnings) => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
@@ -25,5 +25,5 @@ pub(super) fn write(reports: &Reports, output: &Output) -> String {
             }
         };
     }
-    out
+    output.drawn(&out);
 }

@@ -5,17 +5,16 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{empty, to};
+use super::parts::empty;
 use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
-use crate::definition::schema::{AtMost, BoardLimits, Delay};
-use crate::definition::tree::{entry, list, map, plain, text, value};
-
-use call::{Call, Role};
+use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
+use crate::definition::tree::{Level, entries_mut, entry, map, merge, plain, put, take, text, value};
+use crate::definition::yaml;
 
 mod call;
 
@@ -192,33 +191,18 @@ fn standard<T: Record>() -> T {
     read.expect("every key of these records may be absent")
 }
 
-/// The variable by which a state says, to its children and to us, which call of an agent it makes.
-pub const PHASE: &str = "LL_AGENT_PHASE";
+/// The loop with everything in it.
+const LOOP: &str = include_str!("loop.yaml");
 
-/// Returns what stands in that variable, for each call.
-pub fn phases() -> impl Iterator<Item = &'static str> {
-    Call::ALL.into_iter().map(Call::phase)
-}
+/// What is laid over it where a loop says otherwise.
+const VARIANTS: &str = include_str!("variants.yaml");
 
-/// The name of what was tested last, by a command or by an agent.
-const TESTS: &str = "tests";
-
-/// The longest time for the whole run, when the loop sets none.
-const TIMEOUT: &str = "2h";
-
-/// The board bounds the work; this is beyond everything that its limits allow.
-const PASSES: &str = "1000000";
+/// The line that stands for [`LOOK`] in the actions of the loop.
+const LOOK_LINE: &str = "{{look}}\n";
 
 /// Writes the working tree, with files that git does not know yet, to objects of the run's own, and prints its name.
 /// Fails outside of git.
-const LOOK: &str = r#"look() {
-  git rev-parse --git-dir > /dev/null 2>&1 && mkdir -p "$LL_RUN_DIR/objects" || return 1
-  cp "$(git rev-parse --git-path index)" "$LL_RUN_DIR/index" 2> /dev/null
-  GIT_ALTERNATE_OBJECT_DIRECTORIES=$(cd "$(git rev-parse --git-path objects)" && pwd)
-  export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY="$LL_RUN_DIR/objects" GIT_INDEX_FILE="$LL_RUN_DIR/index"
-  git add -A -- . ${LL_RECORDING:+":(exclude)$LL_RECORDING"} > /dev/null 2>&1 && git write-tree
-}
-"#;
+const LOOK: &str = include_str!("look.sh");
 
 pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let read = Agents::decode(own, &DocPath::root(), out)?;
@@ -254,6 +238,15 @@ struct Form<'n> {
 impl Form<'_> {
     fn written(&self, goal: &str, constraints: &[String]) -> Node {
         let at = &self.at;
+        let variants = self.read(VARIANTS);
+        let variants = self.variants().into_iter().filter_map(|name| variants.get(name).cloned());
+        let mut written = variants.fold(self.read(LOOP), |below, over| merge(below, over, Level::Loop));
+        if let Some(mut states) = take(&mut written, "states") {
+            for state in entries_mut(&mut states.value) {
+                self.fill_in(&mut state.value);
+            }
+            put(&mut written, states);
+        }
         let constraints: Vec<_> = constraints.iter().map(|one| format!("- {one}")).collect();
         let constraints = if constraints.is_empty() { "- none".to_owned() } else { constraints.join("\n") };
         let goal = self.own.get("goal").cloned().unwrap_or_else(|| text(at, goal));
@@ -264,22 +257,103 @@ impl Form<'_> {
             entry("approve", plain(at, approve.to_string())),
             entry("revise", plain(at, revise.to_string())),
         ];
-        let mut keys = vec![
-            to("initial", "begin", self.node()),
-            to("on_resume", "recover", self.node()),
-            to("input_key", "goal", self.node()),
-            entry("required_inputs", list(at, vec![text(at, "goal")])),
-            entry("timeout", plain(at, TIMEOUT)),
-            entry("max_iterations", plain(at, PASSES)),
-            entry("context", map(at, context)),
-            entry("board", self.board()),
-        ];
-        keys.push(entry("states", map(at, self.states())));
-        map(at, keys)
+        put(&mut written, entry("context", map(at, context)));
+        put(&mut written, entry("board", self.board()));
+        written
     }
 
-    fn node(&self) -> &Node {
-        self.own.get("goal").unwrap_or(self.own)
+    /// Reads a part of this program; everything in it stands for the goal.
+    fn read(&self, part: &str) -> Node {
+        let mut tree = yaml::parse(part, self.at.file, &mut Diagnostics::default())
+            .expect("the parts of this form are valid, as its tests load them");
+        place(&mut tree, &self.at);
+        tree
+    }
+
+    /// Returns what is laid over the loop, in this order.
+    fn variants(&self) -> Vec<&'static str> {
+        let Review { plan, steps, on_plan_rejected, .. } = self.review;
+        let mut names = match (plan, on_plan_rejected) {
+            (false, _) => vec!["plan_not_reviewed"],
+            (true, OnPlanRejected::SkipAndContinue) => Vec::new(),
+            (true, OnPlanRejected::LowerThreshold) => vec!["plan_lowered"],
+            (true, OnPlanRejected::Abort) => vec!["plan_rejected"],
+        };
+        if !steps {
+            names.push("steps_not_verified");
+        }
+        match (&self.roles.tester.check, self.roles.tester.check_is) {
+            (None, _) => {}
+            (Some(_), CheckIs::Instead) => names.push("tested_by_command"),
+            (Some(_), CheckIs::InFront) => {
+                names.extend(["tested_by_command", "tested_by_command_first"]);
+                if !steps {
+                    names.push("second_test_not_verified");
+                }
+            }
+        }
+        names
+    }
+
+    /// Gives a state what its role and the limits say.
+    fn fill_in(&self, state: &mut Node) {
+        if let Some(action) = word(state, "action").filter(|action| action.contains(LOOK_LINE)) {
+            put(state, entry("action", text(&self.at, action.replace(LOOK_LINE, LOOK))));
+        }
+        let Some(role) = word(state, "role") else { return };
+        let phase = state
+            .get("phase")
+            .and_then(|phase| Phase::decode(phase, &DocPath::root(), &mut Diagnostics::default()));
+        match phase {
+            Some(phase) if word(state, "action_type").as_deref() == Some("prompt") => {
+                self.ask(state, &role, phase);
+            }
+            Some(_) | None => {
+                if let Some(check) = self.said(&role, "check") {
+                    put(state, entry("action", check));
+                }
+            }
+        }
+        put(state, entry("timeout", self.timeout(&role)));
+    }
+
+    /// Makes a state ask an agent. A call that came to nothing is made again, up to the limit.
+    fn ask(&self, state: &mut Node, role: &str, phase: Phase) {
+        let at = &self.at;
+        let replaced = self.own.get("prompts").and_then(|prompts| prompts.get(phase.word()));
+        let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
+        put(state, entry("action", prompt.unwrap_or_else(|| text(at, call::prompt(phase).trim_end()))));
+        put(state, entry("answer", value(at, &call::form(phase))));
+        for key in ["model", "fallback_model"] {
+            if let Some(said) = self.said(role, key) {
+                put(state, entry(key, said));
+            }
+        }
+        match self.conversation(role) {
+            Conversation::Task => {}
+            Conversation::Run => put(state, entry("session", text(at, role))),
+            Conversation::Call => drop(take(state, "session")),
+        }
+        self.retry(state);
+    }
+
+    fn retry(&self, state: &mut Node) {
+        let (at, limits) = (&self.at, &self.limits.calls);
+        let retries = limits.call_retries.0;
+        let Some(mut route) = take(state, "route") else { return };
+        if retries > 0 {
+            // No other route for errors, so that a run that may ask nobody is handed off here, and does not fail.
+            put(&mut route.value, entry("error", text(at, "$current")));
+            put(state, entry("max_retries", plain(at, retries.to_string())));
+            let delay =
+                self.limit("retry_base_delay").unwrap_or_else(|| seconds(at, limits.retry_base_delay.0));
+            put(state, entry("retry_delay", delay));
+        } else if let Some(exhausted) = take(state, "on_retry_exhausted")
+            && route.value.get("_").is_none()
+        {
+            put(&mut route.value, entry("_", exhausted.value));
+        }
+        put(state, route);
     }
 
     /// The limits of the board, at the places where they are written down.
@@ -303,354 +377,47 @@ impl Form<'_> {
         self.own.get("limits")?.get(key).filter(|node| !node.is_null()).cloned()
     }
 
-    fn states(&self) -> Vec<Entry> {
-        let Review { plan: is_reviewed, steps: is_verified, on_plan_rejected, .. } = self.review;
-        let judged = if is_reviewed { "review" } else { "approve_plan" };
-        let mut states = vec![
-            self.shell("begin", &mark(), &[("next", "plan")]),
-            self.operation(
-                "recover",
-                "recover",
-                &[],
-                &[("plan", "begin"), ("review", judged), ("next", "next")],
-            ),
-            self.call(Call::Plan, "failed", &[("yes", "load")]),
-            self.operation("load", "load", &[("answer", "${captured.plan.json}")], &[("loaded", judged)]),
-        ];
-        if is_reviewed {
-            states.push(self.call(
-                Call::VerifyPlan,
-                "failed",
-                &[("yes", "approve_plan"), ("partial", "review_round"), ("no", "review_round")],
-            ));
-            let rejected = match on_plan_rejected {
-                OnPlanRejected::SkipAndContinue => "skip_review",
-                OnPlanRejected::LowerThreshold => "lower_threshold",
-                OnPlanRejected::Abort => "reject_plan",
-            };
-            states.push(self.operation(
-                "review_round",
-                "tick",
-                &[REPORT_ANSWER, REPORT_FEEDBACK, REPORT_LEVEL],
-                &[("again", "plan"), ("enough", rejected), ("abort", "aborted")],
-            ));
-            states.push(self.approval("approve_plan", "approved by the supervisor"));
-            match on_plan_rejected {
-                OnPlanRejected::SkipAndContinue => {
-                    states.push(self.approval("skip_review", "not approved; the loop goes on all the same"));
-                }
-                OnPlanRejected::LowerThreshold => {
-                    states.push(self.lowered());
-                    states.push(self.approval("approve_lowered", "approved at the lower threshold"));
-                }
-                OnPlanRejected::Abort => {}
-            }
-            if on_plan_rejected != OnPlanRejected::SkipAndContinue {
-                states.push(self.operation(
-                    "reject_plan",
-                    "give_up",
-                    &[],
-                    &[("given_up", "aborted"), ("abort", "aborted")],
-                ));
-            }
-        } else {
-            states.push(self.approval("approve_plan", "not reviewed"));
-        }
-        let tested = if is_verified { "facts" } else { "pass" };
-        states.push(self.operation(
-            "next",
-            "next",
-            &[],
-            &[("task", "mark"), ("done", "goal_facts"), ("stuck", "failed")],
-        ));
-        states.push(self.shell("mark", &mark(), &[("next", "implement")]));
-        states.push(self.call(Call::Implement, "fail", &[("yes", "test"), ("_", "fail")]));
-        states.extend(self.tests(tested));
-        states.push(self.operation(
-            "fix_round",
-            "tick",
-            &[REPORT_ANSWER, REPORT_OUTPUT, ("fix", "${captured.fix.json.summary?}")],
-            &[("again", "fix"), ("enough", "fail"), ("abort", "aborted")],
-        ));
-        states.push(self.call(
-            Call::Fix,
-            "fail",
-            &[("yes", "test"), ("still_failing", "test"), ("_", "fail")],
-        ));
-        if is_verified {
-            states.push(self.shell("facts", &facts("mark"), &[("next", "verify")]));
-            states.push(self.call(
-                Call::VerifyStep,
-                "fail",
-                &[("yes", "pass"), ("partial", "fail"), ("no", "fail")],
-            ));
-        }
-        let summary = ("summary", "${captured.implement.json.summary?}");
-        states.push(self.operation("pass", "pass", &[summary], &[("passed", "next")]));
-        states.push(self.operation(
-            "fail",
-            "fail",
-            &[
-                REPORT_ANSWER,
-                REPORT_OUTPUT,
-                REPORT_FEEDBACK,
-                REPORT_LEVEL,
-                ("error", "${result.details.error?}"),
-            ],
-            &[
-                ("retry", "next"),
-                ("replan", "replan"),
-                ("give_up", "give_up"),
-                ("stuck", "failed"),
-                ("abort", "aborted"),
-            ],
-        ));
-        states.push(self.call(Call::Replan, "give_up", &[("yes", "split")]));
-        states.push(self.operation(
-            "split",
-            "split",
-            &[("answer", "${captured.replan.json}")],
-            &[("split", "next"), ("error", "give_up")],
-        ));
-        states.push(self.operation("give_up", "give_up", &[], &[("given_up", "next"), ("abort", "aborted")]));
-        states.push(self.shell("goal_facts", &facts("begin"), &[("next", "verify_goal")]));
-        states.push(self.call(
-            Call::VerifyGoal,
-            "failed",
-            &[("yes", "completed"), ("partial", "reject_goal"), ("no", "reject_goal")],
-        ));
-        let ends = [("retry", "failed"), ("replan", "failed"), ("give_up", "failed")];
-        let ends: Vec<_> = ends.into_iter().chain([("stuck", "failed"), ("abort", "aborted")]).collect();
-        states.push(self.operation(
-            "reject_goal",
-            "fail",
-            &[REPORT_ANSWER, REPORT_FEEDBACK, REPORT_LEVEL],
-            &ends,
-        ));
-        states.push(super::done("completed", self.node()));
-        states.push(self.failure("failed", "the goal is not reached: work is left, or it did not verify"));
-        states.push(
-            self.failure(
-                "aborted",
-                "the work was given up: too much of it failed, or the supervisor said so",
-            ),
-        );
-        states
-    }
-
-    /// The states that test a task.
-    fn tests(&self, passed: &str) -> Vec<Entry> {
-        let tester = &self.roles.tester;
-        let by_agent = |this: &Self| {
-            this.call(Call::Test, "fail", &[("yes", passed), ("no", "fix_round"), ("_", "fail")])
-        };
-        let Some(check) = &tester.check else { return vec![by_agent(self)] };
-        match tester.check_is {
-            CheckIs::Instead => vec![self.check(check, passed)],
-            // Everything leads to `test`, so the command has that name and the agent the other one.
-            CheckIs::InFront => {
-                let asked = Entry { key: "test_by_agent".to_owned(), ..by_agent(self) };
-                vec![self.check(check, "test_by_agent"), asked]
-            }
-        }
-    }
-
-    /// The command that tests.
-    fn check(&self, check: &str, passed: &str) -> Entry {
-        let at = &self.at;
-        let written = self.own.get("roles").and_then(|roles| roles.get("tester")?.get("check"));
-        let mut keys = vec![
-            entry("role", text(at, Role::Tester.word())),
-            entry("action", written.cloned().unwrap_or_else(|| text(at, check))),
-            entry("action_type", text(at, "shell")),
-            entry("capture", text(at, TESTS)),
-            entry("timeout", self.timeout(Role::Tester)),
-            entry("env", self.environment(Call::Test)),
-        ];
-        let routes = [("on_yes", passed), ("on_no", "fix_round"), ("on_error", "fail")];
-        keys.extend(routes.map(|(key, state)| entry(key, text(at, state))));
-        entry("test", map(at, keys))
-    }
-
-    /// A state that asks an agent. A call that came to nothing is made again, and then leads to `failed`.
-    fn call(&self, call: Call, failed: &str, routes: &[(&str, &str)]) -> Entry {
-        let at = &self.at;
-        let role = call.role();
-        let replaced = self.own.get("prompts").and_then(|prompts| prompts.get(call.phase()));
-        let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
-        let mut keys = vec![
-            entry("role", text(at, role.word())),
-            entry("action", prompt.unwrap_or_else(|| text(at, call.prompt().trim_end()))),
-            entry("action_type", text(at, "prompt")),
-        ];
-        if call == Call::Test {
-            keys.push(entry("capture", text(at, TESTS)));
-        }
-        for key in ["model", "fallback_model"] {
-            keys.extend(self.said(role, key).map(|node| entry(key, node)));
-        }
-        let session = match self.conversation(role) {
-            Conversation::Task if call.is_of_task() => Some(format!("{}/${{board.id}}", role.word())),
-            Conversation::Task => Some(format!("{}/{}", role.word(), call.phase())),
-            Conversation::Run => Some(role.word().to_owned()),
-            Conversation::Call => None,
-        };
-        keys.extend(session.map(|session| entry("session", text(at, session))));
-        keys.push(entry("timeout", self.timeout(role)));
-        keys.push(entry("env", self.environment(call)));
-        keys.push(entry("answer", value(at, &call.form())));
-        keys.push(entry("evaluate", self.evaluator(call)));
-        let limits = &self.limits.calls;
-        let retries = limits.call_retries.0;
-        // Without a route for errors, so that a run that may ask nobody is handed off here, and does not fail.
-        let has_rest = routes.iter().any(|(word, _)| *word == "_");
-        let error = if retries > 0 { Some(("error", "$current")) } else { None };
-        let error = error.or((!has_rest).then_some(("_", failed)));
-        let routes = routes.iter().copied().chain(error);
-        let routes = routes.map(|(word, state)| entry(word, text(at, state)));
-        keys.push(entry("route", map(at, routes.collect())));
-        if retries > 0 {
-            keys.push(entry("max_retries", plain(at, retries.to_string())));
-            let delay =
-                self.limit("retry_base_delay").unwrap_or_else(|| seconds(at, limits.retry_base_delay.0));
-            keys.push(entry("retry_delay", delay));
-            keys.push(entry("on_retry_exhausted", text(at, failed)));
-        }
-        entry(call.state(), map(at, keys))
-    }
-
-    fn evaluator(&self, call: Call) -> Node {
-        value(
-            &self.at,
-            &match call {
-                Call::Plan | Call::Replan => json!({"type": "answer"}),
-                Call::Implement => {
-                    json!({"type": "answer", "field": "status", "yes": ["complete"], "no": ["blocked", "needs_clarification"]})
-                }
-                Call::Fix => {
-                    json!({"type": "answer", "field": "status", "yes": ["fixed"], "no": ["blocked"]})
-                }
-                Call::Test => {
-                    json!({"type": "answer", "field": "status", "yes": ["passed"], "no": ["failed"], "zero": ["testsFailed", "failures"]})
-                }
-                Call::VerifyPlan | Call::VerifyStep | Call::VerifyGoal => {
-                    json!({"type": "score", "approve": APPROVE, "revise": REVISE})
-                }
-            },
-        )
-    }
-
-    /// The last review judged once more, by what else would have led to a revision.
-    fn lowered(&self) -> Entry {
-        let at = &self.at;
-        let evaluate = json!({
-            "type": "score", "source": "${captured.review.output}", "approve": REVISE, "revise": REVISE
-        });
-        let routes = [
-            ("on_yes", "approve_lowered"),
-            ("on_partial", "reject_plan"),
-            ("on_no", "reject_plan"),
-            ("on_error", "reject_plan"),
-        ];
-        let keys = std::iter::once(entry("evaluate", value(at, &evaluate)));
-        let keys = keys.chain(routes.map(|(key, state)| entry(key, text(at, state))));
-        entry("lower_threshold", map(at, keys.collect()))
-    }
-
-    fn approval(&self, name: &str, because: &str) -> Entry {
-        self.operation(name, "approve", &[("because", because)], &[("approved", "next")])
-    }
-
-    /// A state that works on the board. What cannot be done there fails the run, unless a route says otherwise.
-    fn operation(&self, name: &str, word: &str, params: &[(&str, &str)], routes: &[(&str, &str)]) -> Entry {
-        let at = &self.at;
-        let texts = |pairs: &[(&str, &str)], prefix: &str| -> Vec<Entry> {
-            pairs.iter().map(|(key, value)| entry(format!("{prefix}{key}"), text(at, *value))).collect()
-        };
-        let mut keys = texts(&[("action", word), ("action_type", "board")], "");
-        if !params.is_empty() {
-            keys.push(entry("params", map(at, texts(params, ""))));
-        }
-        keys.extend(texts(routes, "on_"));
-        if !routes.iter().any(|(word, _)| *word == "error") {
-            keys.extend(texts(&[("error", "failed")], "on_"));
-        }
-        entry(name, map(at, keys))
-    }
-
-    fn shell(&self, name: &str, action: &str, routes: &[(&str, &str)]) -> Entry {
-        let at = &self.at;
-        // Whatever shell the loop has for its own commands.
-        let keys = [("action", action), ("action_type", "shell"), ("shell", "bash")];
-        let keys = keys.iter().chain(routes).map(|(key, value)| entry(*key, text(at, *value)));
-        entry(name, map(at, keys.collect()))
-    }
-
-    fn failure(&self, name: &str, description: &str) -> Entry {
-        let at = &self.at;
-        let keys = vec![
-            entry("terminal", plain(at, "true")),
-            entry("outcome", text(at, "failure")),
-            entry("description", text(at, description)),
-        ];
-        entry(name, map(at, keys))
-    }
-
-    fn environment(&self, call: Call) -> Node {
-        let mut variables = vec![entry(PHASE, text(&self.at, call.phase()))];
-        if call.is_of_task() {
-            variables.push(entry("LL_AGENT_TASK", text(&self.at, "${board.task}")));
-        }
-        map(&self.at, variables)
-    }
-
     /// Returns what the loop says about a role, at its place.
-    fn said(&self, role: Role, key: &str) -> Option<Node> {
-        let said = self.own.get("roles")?.get(role.word())?.get(key)?;
+    fn said(&self, role: &str, key: &str) -> Option<Node> {
+        let said = self.own.get("roles")?.get(role)?.get(key)?;
         (!said.is_null()).then(|| said.clone())
     }
 
-    fn timeout(&self, role: Role) -> Node {
+    fn timeout(&self, role: &str) -> Node {
         let said = self.said(role, "timeout").or_else(|| self.limit("call_timeout"));
         said.unwrap_or_else(|| seconds(&self.at, self.limits.calls.call_timeout))
     }
 
-    fn conversation(&self, role: Role) -> Conversation {
+    fn conversation(&self, role: &str) -> Conversation {
         let Roles { planner, coder, tester, supervisor } = &self.roles;
         match role {
-            Role::Planner => planner.session,
-            Role::Coder => coder.session,
-            Role::Tester => tester.session,
-            Role::Supervisor => supervisor.session,
+            "planner" => planner.session,
+            "coder" => coder.session,
+            "tester" => tester.session,
+            _ => supervisor.session,
         }
+    }
+}
+
+/// Returns the text of a key.
+fn word(node: &Node, key: &str) -> Option<String> {
+    node.get(key).and_then(Node::as_scalar).map(|scalar| scalar.text.clone())
+}
+
+/// Moves a tree to a place.
+fn place(tree: &mut Node, at: &Span) {
+    tree.span = at.clone();
+    match &mut tree.value {
+        NodeValue::Scalar(_) => {}
+        NodeValue::List(items) => items.iter_mut().for_each(|item| place(item, at)),
+        NodeValue::Map(entries) => entries.iter_mut().for_each(|entry| {
+            entry.key_span = at.clone();
+            place(&mut entry.value, at);
+        }),
     }
 }
 
 /// Writes a duration as a loop file has it.
 fn seconds(at: &Span, duration: Duration) -> Node {
     plain(at, format!("{}s", duration.as_secs_f64()))
-}
-
-/// The thresholds, which prompts are told as well.
-const APPROVE: &str = "${context.approve}";
-const REVISE: &str = "${context.revise}";
-
-/// What the board is told about work that was not good enough.
-const REPORT_ANSWER: (&str, &str) = ("answer", "${prev.json?}");
-const REPORT_OUTPUT: (&str, &str) = ("output", "${prev.output?}\n${prev.stderr?}");
-const REPORT_FEEDBACK: (&str, &str) = ("feedback", "${result.details.feedback?}");
-const REPORT_LEVEL: (&str, &str) = ("level", "${result.details.level?}");
-
-/// The command that prints what changes are compared with; nothing outside of git.
-fn mark() -> String {
-    format!("{LOOK}look || true")
-}
-
-/// The command that prints which files changed since the state of this name.
-fn facts(since: &str) -> String {
-    format!(
-        "{LOOK}since=${{captured.{since}.output?:shell}}\n\
-         look > \"$LL_RUN_DIR/tree\" && [ -n \"$since\" ] || {{ echo 'not known: this is no git repository'; exit 0; }}\n\
-         git diff --stat=100 \"$since\" \"$(cat \"$LL_RUN_DIR/tree\")\" | tail -n 60"
-    )
 }

@@ -1,0 +1,152 @@
+//! The objects of a working tree on their way into a repository: the file is read by ourselves as far as it is not a
+//! pack, the pack is first put where nobody looks, and what it holds has to be what the manifest says.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use fs_err as fs;
+use tempfile::TempDir;
+
+use crate::base::object::ObjectId;
+use crate::process::git::{Call, Git};
+
+use super::brought::{Protected, unfit};
+use super::manifest::SavedTree;
+
+/// What stands before the objects is a few lines.
+const MOST_HEADER: u64 = 4096;
+
+/// The refs in the file.
+pub(super) const TREE: &str = "refs/ll-loop/tree";
+pub(super) const INDEX: &str = "refs/ll-loop/index";
+
+/// Writes what stands before the objects.
+pub(super) fn header(base: &ObjectId, commit: &ObjectId, index: Option<&ObjectId>) -> String {
+    let version = match base.as_str().len() {
+        40 => "# v2 git bundle\n",
+        _ => "# v3 git bundle\n@object-format=sha256\n",
+    };
+    let index = index.map(|index| format!("{index} {INDEX}\n")).unwrap_or_default();
+    format!("{version}-{base} where the run began\n{commit} {TREE}\n{index}\n")
+}
+
+/// Opens the file at its pack. Nothing else may stand before it than what the manifest says: no other commit, no ref,
+/// and no capability.
+fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
+    let io = |error: std::io::Error| error.to_string();
+    let mut file = fs::File::open(path).map_err(io)?.into_parts().0;
+    let mut start = Vec::new();
+    (&mut file).take(MOST_HEADER).read_to_end(&mut start).map_err(io)?;
+    let expected = header(&saved.base, &saved.commit, saved.index.as_ref());
+    let rest = start.strip_prefix(expected.as_bytes()).ok_or("its objects are not those that it names")?;
+    if !rest.starts_with(b"PACK") {
+        return Err("its objects are no pack".to_owned());
+    }
+    file.seek(SeekFrom::Start(expected.len() as u64)).map_err(io)?;
+    Ok(file)
+}
+
+/// Why objects are not taken.
+pub(super) enum Refused {
+    /// They are not what the manifest says, or cannot be read.
+    Damaged(String),
+    /// They would bring what no bundle may bring.
+    Unfit(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Damaged(why)
+    }
+}
+
+/// Looks at all objects without putting one into the repository.
+pub(super) fn check(
+    (git, top): (&Git, &Path),
+    saved: &SavedTree,
+    path: &Path,
+    protected: &Protected,
+) -> Result<(), Refused> {
+    let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
+    let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
+    let apart =
+        git.with("GIT_OBJECT_DIRECTORY", place.path()).with("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+    unpack(&apart, saved, path, true)?;
+    if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
+        != saved.tree
+    {
+        return Err(Refused::Damaged("its tree is not the one that it names".to_owned()));
+    }
+    let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(&saved.base).id(&saved.head);
+    if saved.base != saved.head && apart.line(&ancestor).is_err() {
+        return Err(Refused::Damaged("it does not go on from the commit where the run began".to_owned()));
+    }
+    for commit in std::iter::once(&saved.commit).chain(&saved.index) {
+        let parents = Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit);
+        if apart.line(&parents)? != format!("{commit} {}", saved.head) {
+            return Err(Refused::Damaged(
+                "it does not go on from the commit where the run was left".to_owned(),
+            ));
+        }
+    }
+    for tree in
+        [&saved.commit, &saved.head].into_iter().chain(&saved.index).filter(|tree| **tree != saved.base)
+    {
+        if let Some(found) = unfit(&apart, &saved.base, tree, protected)?.first() {
+            return Err(Refused::Unfit(format!("`{}`: {}", found.change.shown(), found.why)));
+        }
+    }
+    Ok(())
+}
+
+/// Puts all objects into the repository.
+pub(super) fn unpack(git: &Git, saved: &SavedTree, path: &Path, strictly: bool) -> Result<(), String> {
+    let index = Call::new("index-pack").with(&["--stdin", "--fix-thin"]);
+    let index = if strictly { index.with(&["--strict"]) } else { index };
+    git.from_file(&index, pack(path, saved)?).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved() -> SavedTree {
+        let id = |digit: &str| ObjectId::parse(&digit.repeat(40)).unwrap();
+        SavedTree {
+            base: id("1"),
+            head: id("1"),
+            commit: id("2"),
+            tree: id("3"),
+            index: Some(id("4")),
+            changed: true,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn nothing_stands_before_the_pack_but_what_the_manifest_says() {
+        let good = header(&saved().base, &saved().commit, saved().index.as_ref());
+        let opens = |text: String| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            pack(file.path(), &saved())
+        };
+        let mut rest = String::new();
+        opens(format!("{good}PACK and more")).unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "PACK and more");
+        for spoilt in [
+            String::new(),
+            good.clone(),
+            format!("{good}no pack"),
+            format!("{}PACK", good.replace("v2", "v3")),
+            format!("{}PACK", good.replace("# v2 git bundle\n", "# v3 git bundle\n@filter=blob:none\n")),
+            format!("{}PACK", good.replace(&"2".repeat(40), &"5".repeat(40))),
+            format!("{}PACK", good.replace(&"1".repeat(40), "--output=x")),
+            format!("{}PACK", good.replace("refs/ll-loop/tree", "refs/heads/main")),
+            format!("{}PACK", good.replace("\n\n", &format!("\n{} refs/heads/main\n\n", "2".repeat(40)))),
+        ] {
+            assert!(opens(spoilt.clone()).is_err(), "{spoilt}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `ll-loop answer-query`: what a run starts for each jq expression, so that no expression can harm the run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cli::error::CliError;
+use crate::run::{Helper, serve};
+
+/// The name of the command.
+const COMMAND: &str = "answer-query";
+
+/// The program that is running, also when its file was replaced or removed in the meantime.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// Answers a query from standard input.
+pub(in crate::cli) fn answer() -> Result<u8, CliError> {
+    serve(io::stdin().lock(), io::stdout().lock())
+        .map(|()| 0)
+        .map_err(|error| CliError::failed("cannot answer the query", &error))
+}
+
+/// Returns how this program is started to answer a query.
+pub(in crate::cli) fn helper() -> Helper {
+    let ourselves = Path::new(OURSELVES);
+    let program = if ourselves.exists() { Ok(ourselves.to_owned()) } else { std::env::current_exe() };
+    Helper::of(&program.unwrap_or_else(|_| PathBuf::from("ll-loop")), COMMAND)
+}

@@ -1,0 +1,236 @@
+//! Which values of the environment are secrets: by the names of their variables, and by what they hold.
+
+/// Words in the names of variables whose values are secrets.
+const WORDS: &[&str] = &[
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "API_KEY",
+    "APIKEY",
+    "PRIVATE_KEY",
+    "ACCESS_KEY",
+    "CREDENTIAL",
+    "JWT",
+];
+
+/// Such words, where the name does not end with what is about the secret and not the secret.
+const WORDS_OF_THINGS: &[&str] =
+    &["SSH_KEY", "SIGNING_KEY", "ENCRYPTION_KEY", "CONNECTION_STRING", "CONNECTIONSTRING", "CONN_STR"];
+
+/// Last words of names of what is about a secret.
+const ABOUT: &[&str] = &[
+    "AUDIENCE", "BACKEND", "CLASS", "DIR", "DOMAIN", "EMAIL", "ENABLED", "ENDPOINT", "FILE", "HOST", "ID",
+    "ISSUER", "METHOD", "MODE", "NAME", "PATH", "PORT", "PROVIDER", "REALM", "SCOPE", "SCOPES", "SERVER",
+    "SERVICE", "SOCK", "SOCKET", "TYPE", "URI", "URL", "USER", "USERNAME",
+];
+
+/// What `AUTH` is the beginning of in words about something else.
+const OTHER_AUTHS: &[&str] = &["OR", "ENTICATOR", "ENTICATED", "ENTICODE"];
+
+/// Words that end with `PASS` and are about something else.
+const OTHER_PASSES: &[&str] = &["BYPASS", "COMPASS", "ENCOMPASS"];
+
+/// Keys of connection strings and of queries whose values are secrets.
+const KEYS: &[&str] = &[
+    "access_token",
+    "accountkey",
+    "api_key",
+    "apikey",
+    "auth_token",
+    "client_secret",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "sharedaccesskey",
+    "sharedaccesssignature",
+    "sig",
+    "sslpassword",
+    "token",
+];
+
+/// A user of a URL that is as long and has no password is a token.
+const TOKEN: usize = 20;
+
+/// A value of so many small letters is a word about how to do it, and no credential.
+const WORD: usize = 12;
+
+/// Returns the secrets that a variable holds; its value is one by its name, or because somebody `named` it.
+pub(super) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
+    let upper = name.to_ascii_uppercase();
+    let mut all = within(value);
+    let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_place = matches!(last, "URL" | "URI" | "URLS") && !all.is_empty();
+    if named || is_place || is_secret(&upper, last, value) {
+        all.push(value.to_owned());
+    }
+    all
+}
+
+fn is_secret(name: &str, last: &str, value: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_about = ABOUT.contains(&last);
+    let is_pass = last.ends_with("PASS") && !OTHER_PASSES.contains(&last);
+    let is_pwd = name.ends_with("_PWD");
+    has(WORDS)
+        || is_pass
+        || is_pwd
+        || last == "DSN"
+        || !is_about && (has(WORDS_OF_THINGS) || is_auth(name) && !is_setting(value))
+}
+
+/// Tells whether a name has `AUTH` in it, and not as the beginning of `AUTHOR`.
+fn is_auth(name: &str) -> bool {
+    name.match_indices("AUTH").any(|(at, word)| {
+        let rest = &name[at + word.len()..];
+        rest.starts_with("ORIZATION") || !OTHER_AUTHS.iter().any(|other| rest.starts_with(other))
+    })
+}
+
+fn is_setting(value: &str) -> bool {
+    value.len() <= WORD && value.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Returns the passwords in the URLs and connection strings of a value, as they stand and without their codes.
+fn within(value: &str) -> Vec<String> {
+    let in_urls = value.match_indices("://").filter_map(|(at, sign)| {
+        let rest = &value[at + sign.len()..];
+        let end = rest.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\'') || c.is_whitespace());
+        let (user, _) = rest[..end.unwrap_or(rest.len())].rsplit_once('@')?;
+        match user.split_once(':') {
+            Some((_, password)) => Some(password),
+            None => Some(user).filter(|user| user.len() >= TOKEN),
+        }
+    });
+    let pairs = value.split(|c: char| matches!(c, '?' | '&' | ';') || c.is_whitespace());
+    let in_pairs = pairs.filter_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        KEYS.contains(&key.trim().to_ascii_lowercase().as_str()).then_some(value.trim_matches(['"', '\'']))
+    });
+    let found = in_urls.chain(in_pairs).filter(|found| !found.is_empty());
+    let mut all: Vec<String> = found.flat_map(|found| [found.to_owned(), percent_decoded(found)]).collect();
+    all.dedup();
+    all
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let code = match behind {
+            [high, low, ..] if *first == b'%' => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        let code = code.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUE: &str = "Zr9-Bw2Xv7q";
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        for name in [
+            "NPM_TOKEN",
+            "db_password",
+            "SSH_KEY",
+            "DEPLOY_SSH_KEY",
+            "SIGNING_KEY",
+            "SENTRY_DSN",
+            "MYSQL_PWD",
+            "PGPASSWORD",
+            "SMTP_PASS",
+            "SSHPASS",
+            "GPG_PASSPHRASE",
+            "NPM_CONFIG_//registry.npmjs.org/:_authToken",
+            "npm_config__auth",
+            "GOOGLE_CREDENTIALS",
+            "PROXY_AUTH",
+            "AUTH",
+            "AUTHORIZATION",
+            "HTTP_AUTHORIZATION",
+            "OAUTH",
+            "BASIC_AUTH",
+            "DOCKER_AUTH_CONFIG",
+            "STORAGE_CONNECTION_STRING",
+            "AUTH_KEY",
+        ] {
+            assert_eq!(of(name, VALUE, false), [VALUE], "{name}");
+        }
+    }
+
+    #[test]
+    fn false_friends_are_none() {
+        for name in [
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "AUTHOR",
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_AUTHOR_DATE",
+            "XAUTHORITY",
+            "CERT_AUTHORITY",
+            "SSH_AUTH_SOCK",
+            "AUTH_TYPE",
+            "OAUTH_CLIENT_ID",
+            "AUTHORIZED_KEYS",
+            "BYPASS",
+            "COMPASS",
+            "SSH_KEY_PATH",
+            "SNOWFLAKE_AUTHENTICATOR",
+            "AUTH_URL",
+            "DATABASE_URL",
+            "KEYBOARD",
+            "CACHE_KEY",
+            "MONKEY",
+        ] {
+            assert_eq!(of(name, VALUE, false), [""; 0], "{name}");
+        }
+        assert_eq!(of("SMTP_AUTH", "required", false), [""; 0]);
+        assert_eq!(of("X", VALUE, true), [VALUE]);
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_a_secret() {
+        let url = "postgres://app:pa%2Fss%40w0rd@db.example.com:5432/app?sslmode=require";
+        assert_eq!(of("DATABASE_URL", url, false), ["pa%2Fss%40w0rd", "pa/ss@w0rd", url]);
+        assert_eq!(of("HTTPS_PROXY", "http://me:Zr9-Bw2Xv7q@proxy:3128", false), [VALUE]);
+        assert_eq!(
+            of("REDIS_URL", "redis://:Zr9-Bw2Xv7q@cache", false),
+            [VALUE, "redis://:Zr9-Bw2Xv7q@cache"]
+        );
+        let token = "ghp_0123456789abcdefghijKLMN";
+        assert_eq!(of("REMOTE", &format!("https://{token}@github.com/o/r"), false), [token]);
+        for url in [
+            "https://example.com/a@b",
+            "https://git@example.com/",
+            "postgres://app@db/app",
+            "://",
+            "https://:@x",
+        ] {
+            assert_eq!(of("DATABASE_URL", url, false), [""; 0], "{url}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_a_connection_string_is_a_secret() {
+        for text in [
+            "Server=db;User Id=sa;Password=Zr9-Bw2Xv7q;",
+            "AccountName=a;AccountKey=Zr9-Bw2Xv7q;EndpointSuffix=x",
+            "host=db user=me password='Zr9-Bw2Xv7q' dbname=x",
+            "jdbc:postgresql://db/app?user=me&password=Zr9-Bw2Xv7q",
+        ] {
+            assert_eq!(of("DB", text, false), [VALUE], "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the hooks of an agent's session are told: one JSON object on one line, whatever the state file says.
+
+use serde_json::{Value, json};
+
+use super::Decision;
+
+/// In whose words a hook is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// `{"ok": …}`
+    Seed,
+    /// Those of Claude Code.
+    Claude,
+}
+
+impl Answer {
+    /// Answers whether the session may stop.
+    pub fn to_stop(self, decision: &Decision) -> String {
+        let reason = decision.reason.as_deref().map(|reason| Value::from(reason).to_string());
+        match (self, reason) {
+            (Self::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
+            (Self::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
+            (Self::Claude, Some(reason)) if !decision.stop => {
+                format!(r#"{{"decision": "block", "reason": {reason}}}"#)
+            }
+            (Self::Claude, _) => "{}".to_owned(),
+        }
+    }
+
+    /// Answers what a session that begins has to know.
+    pub fn to_resume(self, message: Option<String>) -> String {
+        match (self, message) {
+            (Self::Seed, message) => {
+                format!(r#"{{"ok": true, "message": {}}}"#, Value::from(message.unwrap_or_default()))
+            }
+            (Self::Claude, None) => "{}".to_owned(),
+            (Self::Claude, Some(message)) => json!({
+                "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": message}
+            })
+            .to_string(),
+        }
+    }
+}

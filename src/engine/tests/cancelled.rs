@@ -1,0 +1,286 @@
+//! A run that was asked to end before its last event is interrupted, wherever the request comes, and goes on as if
+//! nobody had asked: loops with every kind of work, answers and requests at random.
+
+use super::resumed::folded;
+use super::*;
+use crate::engine::event::LoopComplete;
+use crate::engine::past::Standing;
+
+/// A loop of a few states with every kind of work, of route and of end.
+fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
+    let state = prop::sample::select(vec![
+        "action: x, next: @",
+        "action: x, next: @, on_error: @, timeout: 9, on_timeout: @",
+        "next: @",
+        "action: x, on_yes: @, on_no: @, on_error: @, timeout: 9",
+        "action: x, on_yes: @",
+        "action: x, on_yes: @, on_no: $current, on_error: $current, max_retries: 2, retry_delay: 1s, on_retry_exhausted: @",
+        "action: x, evaluate: {type: classify}, route: {go: @, back: @, blocked: @, _error: @}",
+        "action: x, evaluate: {type: diff_stall}, on_yes: @, on_no: @, on_error: @",
+        "evaluate: {type: criteria}, route: {done: @, continue: @, inactive: @, _: @}",
+        "loop: kid, on_success: @, on_failure: @",
+        "loop: kid, on_success: @",
+        "action_type: prompt, action: ask, on_yes: @, on_no: @, on_error: @",
+        "action_type: prompt, action: ask, next: @",
+        "action_type: mcp_tool, action: server/tool, on_success: @, on_tool_error: @, on_error: @",
+        "action_type: board, action: next, on_done: @, on_task: @, on_stuck: @, on_error: @",
+    ]);
+    let state = (state, prop::collection::vec(0..8usize, 6));
+    let top = (any::<[bool; 7]>(), 0..8usize);
+    (prop::collection::vec(state, 1..6), top).prop_map(|(states, (switches, at))| {
+        let count = states.len();
+        let name = |index: usize| match index % (count + 2) {
+            index if index < count => format!("s{index}"),
+            index if index == count => "done".to_owned(),
+            _ => "failed".to_owned(),
+        };
+        let mut text = String::from("max_iterations: 4\nmax_steps: 15\n");
+        let target = name(at);
+        for (is_on, line) in switches.iter().zip([
+            format!("on_error: {target}"),
+            format!("on_max_iterations: {target}"),
+            "backoff: 1".to_owned(),
+            "maintain: true\nmaintain_delay: 1h".to_owned(),
+            format!("stall: {{window: 2, action: {target}}}"),
+            "stall: {window: 2}".to_owned(),
+            "timeout: 7".to_owned(),
+        ]) {
+            if *is_on && !(line.starts_with("stall") && text.contains("stall")) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        text.push_str("states:\n");
+        for (index, (shape, targets)) in states.iter().enumerate() {
+            let mut shape = (*shape).to_owned();
+            for target in targets {
+                shape = shape.replacen('@', &name(*target), 1);
+            }
+            let _ = writeln!(text, "  s{index}: {{{shape}}}");
+        }
+        text + "  done: {terminal: true, action: bye}\n  failed: {terminal: true}\n"
+    })
+}
+
+fn any_answer() -> impl Strategy<Value = Observation> {
+    prop_oneof![
+        8 => answer(),
+        1 => prop_oneof![Just("FATAL_ERROR: all is lost"), Just("LOOP_STOP: enough"), Just("CONTEXT_HANDOFF: b")]
+            .prop_map(|line| Observation::exited(0, format!("{line}\n"))),
+    ]
+}
+
+/// How the work ends that runs when the request comes.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// It is stopped.
+    Stopped,
+    /// It comes to its own end all the same.
+    Ends,
+}
+
+/// The facts of a world in which everything depends on the step alone, so that a step that is done again comes to the
+/// same.
+struct ByStep<'a>(&'a [Observation]);
+
+impl ByStep<'_> {
+    fn fact(&self, engine: &Engine<'_>) -> Option<Input> {
+        let step = engine.run().step() as usize;
+        let closing = matches!(engine.run().phase(), Phase::Waiting(Waiting::Closing(_)));
+        let seen = &self.0[(step + usize::from(closing)) % self.0.len()];
+        Some(match engine.next() {
+            Next::Done(_) => return None,
+            Next::Begin => Input::Begin,
+            Next::Wait(_) => Input::WaitDone,
+            Next::Run(_) | Next::Call(_) => Input::ActionDone(seen.clone()),
+            Next::Prompt(_) => Input::PromptDone(seen.clone(), call()),
+            Next::Ask(request) => {
+                Input::Answered(answered(&Observation::exited(0, ["yes", "no"][step % 2]), request))
+            }
+            Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
+            Next::SubLoop(request) => Input::SubLoopDone(sub_loop_end(request, seen)),
+            Next::Survey(_) => Input::Surveyed(tree('a')),
+            Next::Read(_) => {
+                let file = step
+                    .is_multiple_of(2)
+                    .then(|| br#"{"active": true, "criteria": {"a": {"met": false}}}"#.to_vec());
+                Input::FileRead(Ok(file))
+            }
+            Next::Query(_) => {
+                Input::Queried(Queried { result: Ok(serde_json::json!(step % 2)), stop: seen.stop })
+            }
+        })
+    }
+
+    /// Drives a run for so many turns; every fact comes at a time that the step decides.
+    fn drive(&self, engine: &mut Engine<'_>, turns: usize) -> Vec<Event> {
+        let mut all = Vec::new();
+        for _ in 0..turns {
+            let Some(fact) = self.fact(engine) else { break };
+            let now = Duration::from_secs(u64::from(engine.run().step()));
+            all.extend(engine.handle(fact, now));
+        }
+        all
+    }
+
+    /// Asks a run to end, and lets it.
+    fn end(&self, engine: &mut Engine<'_>, work: Work) -> Vec<Event> {
+        let now = engine.elapsed();
+        let mut all = engine.handle(Input::Cancel(Signal::Term), now);
+        for _ in 0..10 {
+            let Some(fact) = self.fact(engine) else { break };
+            let fact = match (work, fact) {
+                (Work::Stopped, Input::ActionDone(_)) => Input::ActionDone(stopped()),
+                (Work::Stopped, Input::PromptDone(..)) => Input::PromptDone(stopped(), call()),
+                (Work::Stopped, Input::SubLoopDone(Ok(end))) => {
+                    let complete = LoopComplete {
+                        outcome: Outcome::Interrupted,
+                        terminated_by: TerminatedBy::Interrupted,
+                        ..end.complete
+                    };
+                    Input::SubLoopDone(Ok(request::SubLoopEnd { complete, ..end }))
+                }
+                (_, fact) => fact,
+            };
+            all.extend(engine.handle(fact, now));
+        }
+        all
+    }
+}
+
+fn stopped() -> Observation {
+    Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "half") }
+}
+
+fn with_models() -> Start {
+    let start = start(true);
+    Start { event: LoopStart { llm: Llm::On, ..start.event }, ..start }
+}
+
+/// What of an end does not depend on when it came.
+fn told(end: &LoopComplete) -> LoopComplete {
+    LoopComplete { duration_ms: 0, reason: String::new(), ..end.clone() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_run_that_is_asked_to_end_before_its_last_event_is_interrupted_and_goes_on_to_the_same_end(
+        text in any_loop_of_every_kind(),
+        answers in prop::collection::vec(any_answer(), 1..12),
+    ) {
+        const TURNS: usize = 120;
+        let machine = machine(&text);
+        let world = ByStep(&answers);
+        let mut whole = Engine::new(&machine, with_models());
+        world.drive(&mut whole, TURNS);
+        let Next::Done(expected) = whole.next() else { panic!("no end after {TURNS} turns of\n{text}") };
+        for at in 0.. {
+            let mut engine = Engine::new(&machine, with_models());
+            world.drive(&mut engine, at);
+            if matches!(engine.next(), Next::Done(_)) {
+                break;
+            }
+            for work in [Work::Stopped, Work::Ends] {
+                let mut engine = Engine::new(&machine, with_models());
+                let mut events = world.drive(&mut engine, at);
+                let before = events.len();
+                events.extend(world.end(&mut engine, work));
+                let after = &events[before..];
+                let begins = |event: &Event| matches!(event, Event::StateEnter { .. } | Event::ActionStart { .. } | Event::SubLoopStart { .. });
+                prop_assert!(!after.iter().any(begins), "{work:?} at {at}: {after:?} of\n{text}");
+                let Some((Event::LoopComplete(end), others)) = events.split_last() else {
+                    panic!("no end after {after:?} at {at} of\n{text}")
+                };
+                prop_assert!(!others.iter().any(|event| matches!(event, Event::LoopComplete(_))));
+                prop_assert_eq!(
+                    (end.outcome, end.terminated_by, end.exit_code, end.signal),
+                    (Outcome::Interrupted, TerminatedBy::Interrupted, 143, Some(Signal::Term)),
+                    "{:?} at {}: {:?} of\n{}", work, at, after, text
+                );
+                let timed: Vec<_> = events.iter().map(|event| (event.clone(), engine.elapsed())).collect();
+                let past = folded(&machine, &timed);
+                let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
+                let mut again = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
+                world.drive(&mut again, TURNS);
+                let Next::Done(end) = again.next() else { panic!("no end when resumed at {at} of\n{text}") };
+                // Whose time is over when it goes on does not begin anything once more.
+                let is_same = told(end) == told(expected) || machine.limits.timeout.is_some();
+                prop_assert!(is_same, "{end:?}, not {expected:?}: {work:?} at {at} of\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_goes_on_and_is_asked_to_end_at_once_says_that_it_went_on_and_ends(
+        text in any_loop_of_every_kind(),
+        answers in prop::collection::vec(any_answer(), 1..12),
+        at in 1..30_usize,
+    ) {
+        let machine = machine(&text);
+        let world = ByStep(&answers);
+        let mut engine = Engine::new(&machine, with_models());
+        let events = world.drive(&mut engine, at);
+        for cut in 1..events.len() {
+            let timed: Vec<_> = events[..cut].iter().map(|event| (event.clone(), Duration::ZERO)).collect();
+            let past = folded(&machine, &timed);
+            // An end that is written down is one, also when its last line is missing.
+            let is_decided = matches!(past.run().phase(), Phase::Deciding(Deciding::End(_)));
+            let Standing::Open(how) = past.standing(&machine) else { continue };
+            let mut engine = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
+            let mut after = engine.handle(Input::Cancel(Signal::Hup), Duration::ZERO);
+            prop_assert!(after.is_empty(), "{after:?}");
+            after.extend(world.end(&mut engine, Work::Stopped));
+            prop_assert!(matches!(after.first(), Some(Event::LoopResume(_))), "{after:?} after {cut} of\n{text}");
+            let Some(Event::LoopComplete(end)) = after.last() else { panic!("no end: {after:?} after {cut} of\n{text}") };
+            prop_assert!(is_decided || end.outcome == Outcome::Interrupted, "{after:?} after {cut} of\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_terminal_whose_action_was_stopped_is_finished_by_the_next_part_of_the_run() {
+    let text =
+        "maintain: true\nstates:\n  a: {action: x, on_yes: done}\n  done: {terminal: true, action: bye}\n";
+    let mut machine = machine(text);
+    machine.limits.cycles = Some(1);
+    let mut engine = Engine::new(&machine, start(true));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
+    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
+    all.extend(engine.handle(Input::ActionDone(stopped()), Duration::ZERO));
+    assert_snapshot!(traced(&all), @"
+    1/1 a: x (0) → yes → done [Verdict for yes]
+    closing done: bye (Cancelled)
+    = interrupted (143) by Interrupted in done after 1 iterations, 1 steps: interrupted by SIGTERM in `done`
+    ");
+    let timed: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();
+    let past = folded(&machine, &timed);
+    let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
+    assert_eq!(how.from_state.as_str(), "done");
+    let mut engine = Engine::resume(&machine, start(true), past, Some(how), Duration::ZERO);
+    let mut again = engine.handle(Input::Begin, Duration::ZERO);
+    again.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
+    assert_snapshot!(traced(&again), @"
+    closing done: bye (0)
+    = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
+    ");
+}
+
+#[test]
+fn what_a_hand_off_says_is_kept_when_the_run_is_asked_to_end_meanwhile() {
+    let text = "states:\n  a: {action: 'x ${loop.continuation}', next: done}\n  done: {terminal: true}\n";
+    let machine = machine(text);
+    let said = Observation::exited(0, "CONTEXT_HANDOFF: item 7\n");
+    let mut engine = Engine::new(&machine, start(false));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    all.extend(engine.handle(Input::ActionDone(said), Duration::ZERO));
+    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
+    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO));
+    let Next::Done(end) = engine.next() else { panic!("{all:?}") };
+    assert_eq!(end.outcome, Outcome::Interrupted);
+    let timed: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();
+    let past = folded(&machine, &timed);
+    let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
+    assert_eq!(how.continuation.as_deref(), Some("item 7"));
+}

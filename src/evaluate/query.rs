@@ -1,0 +1,30 @@
+//! A question about printed JSON that takes more than a path: a jq expression. Expressions can run for ever and take any
+//! memory, so whoever performs a run answers them elsewhere than in its own process.
+
+use serde_json::Value;
+
+use super::observation::Stop;
+
+/// A jq expression and the text that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The expression.
+    pub filter: String,
+    /// The JSON document.
+    pub text: String,
+}
+
+/// What came of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queried {
+    /// The one value that the expression yields, or why there is none.
+    pub result: Result<Value, String>,
+    /// Why it did not come to its own end, if it did not.
+    pub stop: Option<Stop>,
+}
+
+/// The longest value that an expression may yield, in bytes of JSON: it stands in an event of the run.
+pub const LONGEST_VALUE: usize = 256 * 1024;
+
+/// The longest expression, in bytes.
+pub(super) const LONGEST_FILTER: usize = 4 * 1024;

@@ -1,0 +1,113 @@
+//! Writes files whole: half a file is never seen, and a link that somebody put in the place is replaced and not
+//! written through.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Puts a file with this content in the place of whatever stands there.
+pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(content.as_ref()))
+}
+
+/// The same for a content that is written piece by piece. What stands there stays until all of it is written.
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display()))
+    };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".ll-loop-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(named)?;
+    write(file.as_file_mut()).map_err(named)?;
+    // Who may read a file stays the same; what a link leads to says nothing about its place.
+    if let Some(before) = fs_err::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file) {
+        file.as_file().set_permissions(before.permissions()).map_err(named)?;
+    }
+    file.persist(path).map_err(|error| named(error.error))?;
+    Ok(())
+}
+
+/// Makes a file, unless there is something already: also a link that leads nowhere.
+pub fn create(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(content.as_ref()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes what a person named a place for: into a pipe or a device, such as `/dev/stdout`, and else a whole file.
+pub fn deliver(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let is_stream = fs_err::symlink_metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        let is_of_the_system = path.starts_with("/dev") || path.starts_with("/proc");
+        kind.is_fifo() || kind.is_char_device() || (kind.is_symlink() && is_of_the_system)
+    });
+    if is_stream {
+        return fs_err::OpenOptions::new().write(true).open(path)?.write_all(content.as_ref());
+    }
+    replace(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_planted_link_is_replaced_and_not_written_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs_err::write(at("victim"), "mine").unwrap();
+        symlink("victim", at("link")).unwrap();
+        symlink("absent", at("dangling")).unwrap();
+        for name in ["link", "dangling", "new"] {
+            replace(&at(name), "report").unwrap();
+            assert!(fs_err::symlink_metadata(at(name)).unwrap().is_file());
+            assert_eq!(fs_err::read_to_string(at(name)).unwrap(), "report");
+        }
+        assert_eq!(fs_err::read_to_string(at("victim")).unwrap(), "mine");
+        assert!(!at("absent").exists());
+        assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_whole_stays_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        replace(&path, "before").unwrap();
+        fs_err::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let failed = replace_with(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "before");
+        replace(&path, "after").unwrap();
+        assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_there_is_kept_by_who_only_makes_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        symlink("absent", at("dangling")).unwrap();
+        for name in ["dangling", "new", "new"] {
+            create(&at(name), "made").unwrap();
+        }
+        assert!(!at("absent").exists());
+        assert_eq!(fs_err::read_to_string(at("new")).unwrap(), "made");
+    }
+
+    #[test]
+    fn a_device_that_is_named_is_written_to() {
+        deliver(Path::new("/dev/null"), "text").unwrap();
+        assert!(fs_err::symlink_metadata("/dev/null").unwrap().file_type().is_char_device());
+    }
+}

@@ -1,0 +1,80 @@
+//! What the rules look at: a machine with the definition it was made from, and the places of what they find.
+
+use crate::base::diagnostic::Place;
+use crate::base::name::StateName;
+use crate::base::path::DocPath;
+use crate::definition::schema::Loop;
+use crate::evaluate::verdict::Verdict;
+use crate::machine::routing::{Key, Move, moves};
+use crate::machine::{Machine, Step, StepId, Target};
+
+use super::flow::Flow;
+
+/// A machine, the definition it was made from, and what can follow what in it.
+pub(super) struct Subject<'m> {
+    pub(super) machine: &'m Machine,
+    pub(super) definition: &'m Loop,
+    moves: Vec<Vec<Move>>,
+    pub(super) flow: Flow,
+}
+
+impl<'m> Subject<'m> {
+    pub(super) fn new(machine: &'m Machine, definition: &'m Loop) -> Self {
+        let moves: Vec<_> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
+        let flow = Flow::new(machine, &moves);
+        Self { machine, definition, moves, flow }
+    }
+
+    /// Returns what can come after a step.
+    pub(super) fn moves(&self, id: StepId) -> &[Move] {
+        &self.moves[id.0]
+    }
+
+    /// Returns every step with what can come after it.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (StepId, &'m Step, &[Move])> {
+        self.machine.steps().map(|(id, step)| (id, step, self.moves(id)))
+    }
+
+    pub(super) fn name(&self, target: Target) -> &'m StateName {
+        self.machine.name_of(target)
+    }
+
+    /// Returns the place of the key that holds the route of a verdict: `route` comes before `on_…`.
+    pub(super) fn route(&self, step: &Step, verdict: &Verdict) -> DocPath {
+        let path = state(&step.name);
+        let Some(written) = self.definition.states.get(&step.name) else { return path };
+        let is_meant = |word: &&String| Verdict::canonical(word) == *verdict;
+        if let Some(word) = written.route.keys().find(is_meant) {
+            return path.key("route").key(word);
+        }
+        match written.on.keys().find(is_meant) {
+            Some(word) => path.key(format!("on_{word}")),
+            None => path,
+        }
+    }
+
+    /// Returns the place of the key of a way.
+    pub(super) fn way(&self, step: &Step, key: &Key) -> DocPath {
+        let path = state(&step.name);
+        match key {
+            Key::Next => path.key("next"),
+            Key::On(verdict) => self.route(step, verdict),
+            Key::AnyError => path.key("route").key("_error"),
+            Key::AnyOther => path.key("route").key("_"),
+            Key::Loop(key) => DocPath::root().key(*key),
+        }
+    }
+
+    /// Returns the place of the key by which a move leads where it does.
+    pub(super) fn place_of(&self, step: &Step, one: &Move) -> Place {
+        Place::Key(match &one.way {
+            _ if one.is_exhausted => state(&step.name).key("on_retry_exhausted"),
+            Some(way) => self.way(step, &way.key),
+            None => state(&step.name),
+        })
+    }
+}
+
+pub(super) fn state(name: &StateName) -> DocPath {
+    DocPath::root().key("states").key(name.as_str())
+}
