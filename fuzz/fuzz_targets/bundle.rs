@@ -1,0 +1,4 @@
+//! `bundle`, with libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| (ll_loop_fuzz::targets::bundle::TARGET.run)(data));

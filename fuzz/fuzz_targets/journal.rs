@@ -1,0 +1,4 @@
+//! `journal`, with libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| (ll_loop_fuzz::targets::journal::TARGET.run)(data));

@@ -1,0 +1,4 @@
+//! `templates`, with libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| (ll_loop_fuzz::targets::templates::TARGET.run)(data));
