@@ -4,12 +4,15 @@
 //! [`machine`], the [`engine`] walks it and says what happened as events, and sinks in [`report`] show them.
 //!
 //! ```text
-//!   cli            composition root; nobody imports it
-//!    ├── run       the driver: performs what the engine asks
-//!    │    ├── host      the CLIs of agents
-//!    │    ├── process   children and signals
-//!    │    ├── journal   durable events ◀── bundle   a run in one file
-//!    │    └── report    sinks, digest, formats ◀── ci   providers
+//!   cli            the command line; nobody imports it
+//!    └── session   a run from the name of its loop to its reports
+//!         ├── bundle    a run in one file
+//!         ├── ci        providers
+//!         └── run       the driver: performs what the engine asks
+//!              ├── host      the CLIs of agents
+//!              ├── process   children and signals
+//!              ├── journal   durable events
+//!              └── report    sinks, digest, formats
 //!    ├────▶ engine      the pure run
 //!    ├────▶ machine     compiled and checked
 //!    └────▶ definition  the file as written
@@ -39,3 +42,4 @@ pub mod machine;
 pub mod process;
 pub mod report;
 pub mod run;
+pub mod session;

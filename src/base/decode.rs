@@ -861,6 +861,14 @@ macro_rules! choice {
                     $(Self::$variant => $word,)*
                 }
             }
+
+            /// Returns what a word stands for.
+            $visibility fn by_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
         }
 
         impl serde::Serialize for $name {
@@ -872,10 +880,7 @@ macro_rules! choice {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                match word.as_ref() {
-                    $($word => Ok(Self::$variant),)*
-                    other => Err(serde::de::Error::unknown_variant(other, Self::WORDS)),
-                }
+                Self::by_word(&word).ok_or_else(|| serde::de::Error::unknown_variant(&word, Self::WORDS))
             }
         }
 

@@ -149,7 +149,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Tells whether something was asked for in words.
-    fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.status == Some(true) || self.check || self.comment
     }
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::session::error::{Error, Kind};
+
 /// Usage, an unreadable or invalid loop file, a refusal: nothing was run.
 pub(super) const INVALID: u8 = 2;
 
@@ -32,5 +34,17 @@ pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
     match message.exit_code() {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(INVALID),
+    }
+}
+
+/// Returns the exit code of an error.
+pub(super) fn of(error: &Error) -> u8 {
+    match error.kind() {
+        Kind::Refused => INVALID,
+        Kind::Locked => LOCKED,
+        Kind::Unavailable => UNAVAILABLE,
+        Kind::Absent => ABSENT,
+        Kind::Interrupted(signal) => signal.exit_code(),
+        Kind::Failed => ERROR,
     }
 }

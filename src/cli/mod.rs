@@ -2,25 +2,27 @@
 
 mod args;
 mod commands;
-mod env;
-mod error;
 mod exit;
+mod flags;
 mod output;
-mod secrets;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use args::{Args, Command};
-use env::Env;
-use error::CliError;
 use output::Output;
+
+use crate::session::context::Session;
+use crate::session::environment::Environment;
+use crate::session::error::Error;
+use crate::session::interrupts::StopBy;
 
 /// Runs the program: arguments without the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let env = Env::read();
+    let env = environment();
     // Where the system refuses, the process is as open as any other.
     let _open = crate::process::private::keep();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -34,7 +36,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 let code = exit::of_clap(&message);
                 let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
                 return answer.map_or(code, |answer| {
-                    Output::new(args::Color::Auto, &env).json_text(&answer);
+                    Output::new(flags::Color::Auto, &env).json_text(&answer);
                     ExitCode::SUCCESS
                 });
             }
@@ -44,34 +46,51 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(&parsed.command, &env, &output) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            error.print(&output);
-            ExitCode::from(error.exit_code())
+            output.failure(&error);
+            ExitCode::from(exit::of(&error))
         }
     }
 }
 
-fn execute(command: &Command, env: &Env, output: &Output) -> Result<u8, CliError> {
+/// Reads the environment of the process; what is not UTF-8 is replaced.
+#[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
+fn environment() -> Environment {
+    let text = |os: OsString| os.to_string_lossy().into_owned();
+    Environment::of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+}
+
+fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, Error> {
+    let cwd = std::env::current_dir();
+    let session = || {
+        let cwd =
+            cwd.as_deref().map_err(|error| Error::failed("cannot tell the working directory", error))?;
+        let session = Session::new(env, cwd, output)
+            .map_err(|error| Error::failed("cannot tell the working directory", &error))?;
+        Ok(session.with_helper(commands::query::helper()).stopped_by(StopBy::Signals))
+    };
     match command {
-        Command::Run(args) => commands::run::run(args, env, output),
-        Command::Resume(args) => commands::resume::resume(args, env, output),
-        Command::Bundle(args) => commands::bundle::bundle(args, env, output),
-        Command::Validate(args) => commands::validate::validate(args, env, output),
+        Command::Run(args) => commands::run::run(args, &session()?, output),
+        Command::Resume(args) => commands::resume::resume(args, &session()?, output),
+        Command::Bundle(args) => commands::bundle::bundle(args, &session()?, output),
+        Command::Validate(args) => commands::validate::validate(args, &session()?, output),
         Command::Explain(args) => commands::explain::explain(args, output),
-        Command::Show(args) => commands::show::show(args, env, output),
-        Command::Compile(args) => commands::compile::compile(args, output),
-        Command::List(args) => commands::list::list(args, output),
-        Command::Status(args) => commands::status::status(args, output),
-        Command::Stop(args) => commands::stop::stop(args, output),
-        Command::History(args) => commands::history::history(args, output),
-        Command::Logs(args) => commands::logs::logs(args, output),
-        Command::Report(args) => commands::report::report(args, env, output),
-        Command::Artifact(args) => commands::artifact::artifact(args, env, output),
-        Command::Criteria(args) => commands::criteria::criteria(args, env, output),
-        Command::Hook(args) => commands::hook::hook(args, env, output),
+        Command::Show(args) => commands::show::show(args, &session()?, output),
+        Command::Compile(args) => commands::compile::compile(args, &session()?, output),
+        Command::List(args) => commands::list::list(args, &session()?, output),
+        Command::Status(args) => commands::status::status(args, &session()?, output),
+        Command::Stop(args) => commands::stop::stop(args, &session()?, output),
+        Command::History(args) => commands::history::history(args, &session()?, output),
+        Command::Logs(args) => commands::logs::logs(args, &session()?, output),
+        Command::Report(args) => commands::report::report(args, &session()?, output),
+        Command::Artifact(args) => commands::artifact::artifact(args, &session()?, output),
+        Command::Criteria(args) => commands::criteria::criteria(args, &session()?, output),
+        Command::Hook(args) => {
+            commands::hook::hook(args, env, cwd.as_deref().unwrap_or(Path::new("")), output)
+        }
         Command::Schema => Ok(commands::schema::schema(output)),
         Command::Version => Ok(commands::version::version(output)),
-        Command::Continue(args) => commands::go_on::go_on(args, env, output),
-        Command::Action(args) => commands::action::action(args.step, env, output),
+        Command::Continue(args) => commands::go_on::go_on(args, &session()?),
+        Command::Action(args) => commands::action::action(args, &session()?, output),
         Command::AnswerQuery => commands::query::answer(),
     }
 }

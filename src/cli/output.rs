@@ -3,13 +3,20 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::args::Color;
-use super::env::Env;
+use super::flags::Color;
 use serde_json::Value;
 
 use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
+use crate::definition::render;
+use crate::report::Sink;
+use crate::report::ci_log::CiLog;
+use crate::report::console::{Console, Look, Verbosity};
+use crate::session::audience::Audience;
+use crate::session::environment::Environment;
+use crate::session::error::Error;
+use crate::session::talk::{Findings, Talk, Watched};
 
 /// The terminal, or what stands in its place.
 #[derive(Debug)]
@@ -31,7 +38,7 @@ const LOG_WIDTH: usize = 120;
 
 impl Output {
     /// Looks at the terminal and at what the environment says about colour.
-    pub(super) fn new(choice: Color, env: &Env) -> Self {
+    pub(super) fn new(choice: Color, env: &Environment) -> Self {
         let dumb = env.get("TERM") == Some("dumb");
         let allowed = |is_terminal: bool| match choice {
             Color::Always => true,
@@ -81,20 +88,9 @@ impl Output {
         let _closed = write(&format!("{}\n", screen_json(&self.redactor.text(text))));
     }
 
-    /// Writes a command for the CI system, which may name a secret to hide.
-    #[expect(clippy::unused_self, reason = "who writes has an output")]
-    pub(super) fn command(&self, line: &str) {
-        let _closed = write(&format!("{line}\n"));
-    }
-
     fn clean(&self, mut value: Value) -> Value {
         self.redactor.json(&mut value);
         value
-    }
-
-    /// Tells whether findings on standard error may use colour.
-    pub(super) fn color_findings(&self) -> bool {
-        self.color_errors
     }
 
     /// Writes talk to standard error, without secrets: a message quotes what it is about.
@@ -106,6 +102,14 @@ impl Output {
     /// Says what went wrong.
     pub(super) fn error(&self, message: &str) {
         self.labelled("error", console::Style::new().red().bold(), message);
+    }
+
+    /// Says what went wrong and what to do.
+    pub(super) fn failure(&self, error: &Error) {
+        self.error(error.message());
+        if let Some(hint) = error.hint() {
+            self.help(hint);
+        }
     }
 
     /// Says what is odd.
@@ -121,6 +125,43 @@ impl Output {
     fn labelled(&self, label: &str, style: console::Style, message: &str) {
         let label = style.force_styling(self.color_errors).apply_to(label);
         self.talk(&format!("{label}: {}\n", screen(message)));
+    }
+}
+
+impl Talk for Output {
+    fn note(&self, text: &str) {
+        self.talk(&format!("{text}\n"));
+    }
+
+    fn warning(&self, text: &str) {
+        Self::warning(self, text);
+    }
+
+    fn findings(&self, findings: &Findings<'_>) {
+        let Findings { findings, sources, tree } = findings;
+        self.talk(&format!("{}\n\n", render::to_text(findings, sources, *tree, self.color_errors)));
+    }
+
+    fn ci_line(&self, line: &str) {
+        let _closed = write(&format!("{line}\n"));
+    }
+
+    fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
+        Some(self.shown(run.audience, Verbosity::Normal))
+    }
+}
+
+impl Output {
+    /// Returns what shows a run on standard output.
+    pub(super) fn shown(&self, audience: &Audience, verbosity: Verbosity) -> Box<dyn Sink> {
+        let stdout = Box::new(io::stdout());
+        match audience {
+            Audience::Ci(provider) => Box::new(CiLog::new(stdout, provider.dialect(), self.color)),
+            Audience::Person => {
+                let (colour, width, interactive) = (self.color, self.width, self.is_terminal);
+                Box::new(Console::new(stdout, Look { verbosity, colour, width, interactive }))
+            }
+        }
     }
 }
 

@@ -71,6 +71,25 @@ pub struct Start {
     pub captured: IndexMap<String, StateResult>,
 }
 
+impl Start {
+    /// Makes the start of a run without an environment, limits or files of its own.
+    pub fn of(event: LoopStart, at: Timestamp, key: &str) -> Self {
+        Self {
+            context: event.context.clone(),
+            event,
+            at,
+            env: BTreeMap::new(),
+            key: key.to_owned(),
+            run_dir: String::new(),
+            deadline: None,
+            timeout: None,
+            budget: Budget::default(),
+            on_handoff: None,
+            captured: IndexMap::new(),
+        }
+    }
+}
+
 /// A run of a machine.
 pub struct Engine<'m> {
     machine: &'m Machine,

@@ -70,6 +70,11 @@ impl Sinks {
         self.active.push(Box::new(sink));
     }
 
+    /// Adds a sink of any kind.
+    pub fn add_boxed(&mut self, sink: Box<dyn Sink>) {
+        self.active.push(sink);
+    }
+
     /// Shows an event everywhere.
     pub fn event(&mut self, event: &Stamped) {
         self.each(|sink| sink.event(event));

@@ -90,6 +90,7 @@ impl World {
         setting: &Setting,
     ) -> Result<Program, String> {
         let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
+        let cwd = cwd.or_else(|| self.starts_in.clone());
         Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None })
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -71,8 +71,10 @@ pub struct World {
     pub left: Left,
     /// The environment that actions inherit.
     pub env: BTreeMap<String, String>,
-    /// The directory in which actions run, which is the working directory of this process.
+    /// The directory in which actions run.
     pub root: PathBuf,
+    /// The same, where this process is in another one; see [`directory_of_actions`].
+    pub starts_in: Option<PathBuf>,
     /// Hides secrets in what actions print.
     pub redactor: crate::base::redact::Redactor,
     /// Saves the run elsewhere from time to time.
@@ -87,6 +89,13 @@ pub struct World {
     pub helper: Helper,
     /// Finds and prepares sub-loops: loop files are not the business of this layer.
     pub sub_loops: SubLoops,
+}
+
+/// Returns the directory that a process has to be started in to be in `root`; nothing where this process is there
+/// already, for to be started in another directory takes a process longer.
+pub fn directory_of_actions(root: &Path) -> Option<PathBuf> {
+    let is_there = std::env::current_dir().is_ok_and(|here| here == root);
+    (!is_there).then(|| root.to_owned())
 }
 
 /// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.

@@ -34,6 +34,13 @@ pub struct Helper {
     pub argv: Vec<String>,
 }
 
+impl Default for Helper {
+    /// The program of this crate, wherever PATH finds it.
+    fn default() -> Self {
+        Self::of(Path::new("ll-loop"), "answer-query")
+    }
+}
+
 impl Helper {
     /// Makes a helper of a program that calls [`serve`] when its first argument is this.
     pub fn of(program: &Path, argument: &str) -> Self {

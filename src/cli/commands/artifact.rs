@@ -4,59 +4,101 @@ use crate::base::text::plural;
 use crate::ci::archive::{ArchiveError, Limits, pack, unpack};
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::github::results::{Results, absent, check_name, expiry};
-use crate::cli::args::{ArtifactArgs, DownloadArgs, UploadArgs};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::run::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
-use super::fetch::{Asked, fault, mask};
+use crate::session::fetch::{Asked, fault, mask};
 
 const LIMITS: Limits = Limits { entries: 100_000, bytes: 16 << 30 };
 
-pub(in crate::cli) fn artifact(args: &ArtifactArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+/// What is done with artifacts.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ArtifactArgs {
+    /// Store files and directories with the run that is going on
+    Upload(UploadArgs),
+    /// Fetch what this run or another one stored
+    Download(DownloadArgs),
+}
+
+/// What is stored.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct UploadArgs {
+    /// The name of the artifact, unlike any other of this run
+    pub(super) name: String,
+    /// Files and directories
+    #[arg(value_name = "PATH", required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Keep it so many days, or as long as the repository keeps artifacts where that is less
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=400))]
+    pub(super) retention_days: Option<u32>,
+}
+
+/// What is fetched.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct DownloadArgs {
+    /// The name of an artifact, or a run: of the artifacts that begin with `ll-loop-`, the one of its last attempt
+    #[arg(value_name = "NAME|run:ID|run:latest")]
+    pub(super) what: String,
+    /// The directory it is unpacked into
+    #[arg(long, value_name = "DIR")]
+    pub(super) to: PathBuf,
+    /// Look in this repository, and not in that of `GITHUB_REPOSITORY`
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub(super) repo: Option<String>,
+    /// Look for the name in this run alone
+    #[arg(long, value_name = "ID")]
+    pub(super) run: Option<u64>,
+}
+
+pub(in crate::cli) fn artifact(
+    args: &ArtifactArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
     match args {
-        ArtifactArgs::Upload(args) => upload(args, env, output),
-        ArtifactArgs::Download(args) => download(args, env, output),
+        ArtifactArgs::Upload(args) => upload(args, session, output),
+        ArtifactArgs::Download(args) => download(args, session, output),
     }
 }
 
-fn upload(args: &UploadArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let name = &args.name;
     let failed = |error| fault(format!("`{name}` is not stored"), &error);
     check_name(name).map_err(|error| fault("nothing is stored".to_owned(), &error))?;
-    let results = Results::from_env(&env.lookup()).map_err(failed)?.ok_or_else(|| {
+    let results = Results::from_env(&session.env.lookup()).map_err(failed)?.ok_or_else(|| {
         let message = format!("`{name}` is not stored: there is no artifact service here");
-        CliError::invalid(message).help(absent(&env.lookup())).code(exit::UNAVAILABLE)
+        Error::refused(message).with_hint(absent(&session.env.lookup())).of_kind(Kind::Unavailable)
     })?;
     let mut zip = tempfile::NamedTempFile::new()
-        .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
+        .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
     let packed = pack(&args.paths, zip.as_file_mut())
-        .map_err(|error| archive(format!("`{name}` is not stored"), &error).before_the_run())?;
+        .map_err(|error| archive(format!("`{name}` is not stored"), &error).of_kind(Kind::Refused))?;
     for path in &packed.left_out {
         output.warning(&format!("`{}` is left out: it is a link or a special file", path.display()));
     }
-    let expires = args.retention_days.map(|days| expiry(days, &env.lookup(), Clock::start().now()));
+    let expires = args.retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now()));
     let uploaded = results.upload(name, zip.path(), expires).map_err(failed)?;
-    mask(&uploaded.secrets, env, output);
+    mask(&uploaded.secrets, session);
     let count = plural(packed.names.len() as u64, "file");
     let (id, size, digest) = (uploaded.id, uploaded.size, uploaded.digest);
     output.data(&format!("stored `{name}`: {count}, {size} bytes, {digest}, id {id}\n"));
     Ok(0)
 }
 
-fn download(args: &DownloadArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let mut zip = tempfile::tempfile()
-        .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
+        .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
     let asked = Asked {
         what: &args.what,
         run: args.run,
         repository: args.repo.as_deref(),
         prefix: PREFIX,
         allow_untrusted: false,
-        env,
-        output,
+        session,
     };
     let (name, fetched) = asked.fetch(&mut zip)?;
     let files = unpack(&mut zip, &args.to, LIMITS)
@@ -67,7 +109,7 @@ fn download(args: &DownloadArgs, env: &Env, output: &Output) -> Result<u8, CliEr
     Ok(0)
 }
 
-fn archive(what: String, error: &ArchiveError) -> CliError {
+fn archive(what: String, error: &ArchiveError) -> Error {
     let help = match error {
         ArchiveError::Empty(_) => "hidden files count, links and empty directories do not",
         ArchiveError::Name { .. } => "rename it, or pack it yourself",
@@ -75,8 +117,8 @@ fn archive(what: String, error: &ArchiveError) -> CliError {
         ArchiveError::Entry { .. } => "do not use it: no honest tool packs this",
         ArchiveError::Exists(_) => "unpack into an empty directory",
         ArchiveError::TooMuch(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {
-            return CliError::failed(what, error);
+            return Error::failed(what, error);
         }
     };
-    CliError::failed(what, error).help(help)
+    Error::failed(what, error).with_hint(help)
 }

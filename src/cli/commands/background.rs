@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::cli::env::{DETACHED, Env};
-use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::event::Stamped;
-use crate::journal::files::RunFiles;
-use crate::process::signal::{self, EndSignal, Request};
+use crate::process::signal::{Cancel, EndSignal, Request};
 use crate::report::Sink;
+use crate::session::context::Session;
+use crate::session::environment::{DETACHED, Environment};
+use crate::session::error::{Error, Kind};
+use crate::session::interrupts::Interrupts;
+use crate::session::talk::Watched;
 
 /// What the process in the background says when its first event is written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,10 +30,14 @@ struct Begun {
 }
 
 /// Starts the run in the background, and returns when it has begun or failed to.
-pub(super) async fn start(output: &Output) -> Result<u8, CliError> {
+pub(super) fn start(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let interrupts = Interrupts::listen(&session.stop_by)?;
+    interrupts.block_on(follow(interrupts.cancel(), output))
+}
+
+async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
     let failed =
-        |error: io::Error| CliError::failed("cannot start in the background", &error).before_the_run();
-    let mut cancel = signal::listen().map_err(failed)?;
+        |error: io::Error| Error::failed("cannot start in the background", &error).of_kind(Kind::Refused);
     let mut child = spawn().map_err(failed)?;
     let Some(stdout) = child.stdout.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
     let mut lines = BufReader::new(stdout).lines();
@@ -104,7 +110,7 @@ pub(super) fn leave_session() {
 }
 
 /// Tells whether this process is the one in the background.
-pub(super) fn is_here(env: &Env) -> bool {
+pub(super) fn is_here(env: &Environment) -> bool {
     env.get(DETACHED).is_some()
 }
 
@@ -116,9 +122,9 @@ pub(super) struct Announcement {
 }
 
 impl Announcement {
-    pub(super) fn new(files: &RunFiles) -> Self {
-        let begun = Begun { begun: files.instance().to_owned(), pid: std::process::id() };
-        Self { line: serde_json::to_string(&begun).ok(), log: files.log() }
+    pub(super) fn new(run: &Watched<'_>) -> Self {
+        let begun = Begun { begun: run.instance.to_owned(), pid: std::process::id() };
+        Self { line: serde_json::to_string(&begun).ok(), log: run.log.to_owned() }
     }
 }
 

@@ -1,19 +1,37 @@
 //! `ll-loop compile`: a loop as a plain state machine that runs identically.
 
+use crate::cli::flags::ReachFlags;
+use clap::Args;
 use std::path::Path;
+use std::path::PathBuf;
 
-use crate::cli::args::CompileArgs;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::definition::emit;
 use crate::files::replace::deliver;
+use crate::session::context::Session;
+use crate::session::error::Error;
 
-use super::prepare::{drawn, find, prepare};
+/// What is compiled, and where to.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CompileArgs {
+    /// The name of a loop in `.loops/`, or the path of a loop file
+    #[arg(value_name = "LOOP")]
+    pub(super) name: String,
+    /// Write the loop here instead of printing it
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) reach: ReachFlags,
+}
 
-pub(in crate::cli) fn compile(args: &CompileArgs, output: &Output) -> Result<u8, CliError> {
-    let prepared = prepare(find(&args.name, &args.reach)?, |_| {}, output)?;
+pub(in crate::cli) fn compile(
+    args: &CompileArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
+    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?, |_| {})?;
     if !prepared.findings.is_empty() {
-        output.talk(&drawn(&prepared.findings, &prepared.loaded, output));
+        session.show(&prepared.findings, &prepared.loaded);
     }
     let text = emit::to_yaml(&prepared.loaded.tree);
     let Some(target) = &args.output else {
@@ -25,9 +43,9 @@ pub(in crate::cli) fn compile(args: &CompileArgs, output: &Output) -> Result<u8,
     };
     if is_same(target, &prepared.located.path) {
         let message = format!("`{}` is the loop itself; it would be overwritten", target.display());
-        return Err(CliError::invalid(message).help("name another file"));
+        return Err(Error::refused(message).with_hint("name another file"));
     }
-    let failed = |error| CliError::failed("cannot write the loop", &error);
+    let failed = |error| Error::failed("cannot write the loop", &error);
     deliver(target, text).map_err(failed)?;
     Ok(0)
 }

@@ -1,14 +1,14 @@
 //! `ll-loop criteria`: keeps `.loop/state.json`, so that no model edits JSON or counts by hand.
 
+use crate::base::time::parse_duration;
+use crate::criteria::edit::Criterion;
+use clap::{ArgAction, Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
 use crate::base::time::human;
-use crate::cli::args::{CriteriaArgs, CriteriaCommand, CriteriaStart};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::criteria::decision::STUCK_AFTER;
@@ -18,6 +18,8 @@ use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, Limits, Program};
 use crate::run::named;
 use crate::run::shared_file::{self, Content, STATE};
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
 
 /// How much of a line is shown.
 const LINE: usize = 100;
@@ -28,19 +30,89 @@ const LAST_LINES: usize = 10;
 /// The end of an output in which these lines are looked for.
 const LAST_BYTES: usize = 16 * 1024;
 
-pub(in crate::cli) fn criteria(args: &CriteriaArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+/// What is done to a piece of work, and where its state is.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CriteriaArgs {
+    /// The state file; `.loop/state.json` when absent
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(super) state: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(super) command: CriteriaCommand,
+}
+
+/// What is done to a piece of work.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum CriteriaCommand {
+    /// Begin, with nothing met
+    Start(CriteriaStart),
+    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all; 3: nothing moves
+    Check {
+        /// The longest time for each command
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10m")]
+        timeout: Duration,
+    },
+    /// Say whether a criterion is met
+    Set {
+        /// The criterion
+        name: String,
+        /// Whether it is met
+        #[arg(value_name = "true|false", action = ArgAction::Set)]
+        is_met: bool,
+    },
+    /// Say that the work is done, as far as whoever works can tell
+    Signal,
+    /// End the work, when all criteria are met; with a step, end that
+    Done {
+        /// The step
+        step: Option<String>,
+    },
+    /// End the work as it is
+    Cancel,
+    /// Show how the work stands
+    Status,
+}
+
+/// The work that begins.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CriteriaStart {
+    /// What is to be done
+    pub(super) spec: String,
+    /// A criterion, and the command that tells whether it is met; without one, `set` says it
+    #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required = true, value_parser = criterion)]
+    pub(super) criteria: Vec<Criterion>,
+    /// A step of the work
+    #[arg(long = "step", value_name = "STEP")]
+    pub(super) steps: Vec<String>,
+}
+
+fn criterion(text: &str) -> Result<Criterion, String> {
+    let (name, check) = match text.split_once('=') {
+        Some((name, check)) => (name.trim(), Some(check.trim().to_owned())),
+        None => (text.trim(), None),
+    };
+    if name.is_empty() || check.as_deref() == Some("") {
+        return Err("write NAME or NAME=COMMAND".to_owned());
+    }
+    Ok(Criterion { name: name.to_owned(), check })
+}
+
+pub(in crate::cli) fn criteria(
+    args: &CriteriaArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
     let file = StateFile { path: args.state.clone().unwrap_or_else(|| STATE.into()) };
     match &args.command {
         CriteriaCommand::Start(start) => begin(&file, start, output),
-        CriteriaCommand::Check { timeout } => check(&file, *timeout, env, output),
+        CriteriaCommand::Check { timeout } => check(&file, *timeout, session, output),
         CriteriaCommand::Set { name, is_met } => {
             file.change(|state| {
                 if state.set(name, *is_met) {
                     return Ok(());
                 }
                 let message = format!("there is no criterion `{}`", one_line(name, LINE));
-                Err(CliError::invalid(message)
-                    .help(format!("there are {}", names(state.criteria().map(|(name, _)| name)))))
+                Err(Error::refused(message)
+                    .with_hint(format!("there are {}", names(state.criteria().map(|(name, _)| name)))))
             })?;
             Ok(0)
         }
@@ -58,7 +130,7 @@ pub(in crate::cli) fn criteria(args: &CriteriaArgs, env: &Env, output: &Output) 
                 }
                 let message = format!("the step `{}` is not left to do", one_line(step, LINE));
                 let left = state.list("remainingSteps").iter().filter_map(|step| step.as_str());
-                Err(CliError::invalid(message).help(format!("there are {}", names(left))))
+                Err(Error::refused(message).with_hint(format!("there are {}", names(left))))
             })?;
             Ok(0)
         }
@@ -81,16 +153,16 @@ struct StateFile {
 
 impl StateFile {
     /// Reads the state there has to be.
-    fn read(&self) -> Result<State, CliError> {
+    fn read(&self) -> Result<State, Error> {
         self.find()?.ok_or_else(|| {
             let message = format!("there is no state file {}", self.path.display());
             let help = "`ll-loop criteria start SPEC --criterion NAME=COMMAND` begins";
-            CliError::invalid(message).help(help).code(exit::ABSENT)
+            Error::refused(message).with_hint(help).of_kind(Kind::Absent)
         })
     }
 
     /// Reads the state, if there is one. What is no state is never replaced.
-    fn find(&self) -> Result<Option<State>, CliError> {
+    fn find(&self) -> Result<Option<State>, Error> {
         let why = match shared_file::read(&self.path) {
             Content::Absent => return Ok(None),
             Content::Bytes(bytes) => match State::read(&bytes) {
@@ -100,15 +172,15 @@ impl StateFile {
             Content::Unreadable(error) => error.to_string(),
         };
         let message = format!("{} is no state file: {why}", self.path.display());
-        Err(CliError::invalid(message).help("mend it, or remove it and begin again"))
+        Err(Error::refused(message).with_hint("mend it, or remove it and begin again"))
     }
 
-    fn write(&self, state: &State) -> Result<(), CliError> {
+    fn write(&self, state: &State) -> Result<(), Error> {
         let written = shared_file::replace(Path::new(&self.path), &state.text());
-        written.map_err(|error| CliError::failed(format!("{} is not written", self.path.display()), &error))
+        written.map_err(|error| Error::failed(format!("{} is not written", self.path.display()), &error))
     }
 
-    fn change(&self, edit: impl FnOnce(&mut State) -> Result<(), CliError>) -> Result<State, CliError> {
+    fn change(&self, edit: impl FnOnce(&mut State) -> Result<(), Error>) -> Result<State, Error> {
         let mut state = self.read()?;
         edit(&mut state)?;
         self.write(&state)?;
@@ -121,19 +193,19 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
-fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, CliError> {
+fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, Error> {
     if let Some(state) = file.find()?
         && decide(&state, STUCK_AFTER).standing != Standing::Inactive
     {
         let message =
             format!("{} is about work that goes on: {}", file.path.display(), one_line(state.spec(), LINE));
         let help = "`ll-loop criteria cancel` or `ll-loop criteria done` ends it";
-        return Err(CliError::invalid(message).help(help));
+        return Err(Error::refused(message).with_hint(help));
     }
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = start.criteria.iter().find(|criterion| !seen.insert(&criterion.name)) {
         let message = format!("the criterion `{}` is given twice", one_line(&twice.name, LINE));
-        return Err(CliError::invalid(message).help("give each criterion a name of its own"));
+        return Err(Error::refused(message).with_hint("give each criterion a name of its own"));
     }
     let state = State::begin(&start.spec, &start.criteria, &start.steps);
     file.write(&state)?;
@@ -142,12 +214,12 @@ fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8,
 }
 
 /// Runs the commands, and writes what they found. Only a check that came to its end counts.
-fn check(file: &StateFile, timeout: Duration, env: &Env, output: &Output) -> Result<u8, CliError> {
+fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let before = file.read()?;
-    let redactor = Redactor::new(env.secrets());
+    let redactor = Redactor::new(session.env.secrets());
     let checks: Vec<_> = before.checks().map(|(name, check)| (name.to_owned(), check.to_owned())).collect();
-    let seen = perform(&checks, timeout, env)
-        .map_err(|error| CliError::failed("the checks cannot be started", &error))?;
+    let seen = perform(&checks, timeout, session)
+        .map_err(|error| Error::failed("the checks cannot be started", &error))?;
     if let Some(signal) = seen.cancelled {
         return Ok(named(signal).exit_code());
     }
@@ -174,8 +246,8 @@ struct Seen {
     cancelled: Option<EndSignal>,
 }
 
-fn perform(checks: &[(String, String)], timeout: Duration, env: &Env) -> std::io::Result<Seen> {
-    let env: Vec<_> = env.for_actions(false).into_iter().collect();
+fn perform(checks: &[(String, String)], timeout: Duration, session: &Session<'_>) -> std::io::Result<Seen> {
+    let env: Vec<_> = session.env.for_actions(false).into_iter().collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut cancel = signal::listen()?;
@@ -216,10 +288,10 @@ fn result(name: &str, seen: &Observation, redactor: &Redactor) -> String {
 }
 
 /// Ends the work when nothing is left.
-fn done(file: &StateFile, output: &Output) -> Result<u8, CliError> {
+fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
     let mut state = file.read()?;
     if state.status() != "in_progress" {
-        return Err(CliError::invalid(format!(
+        return Err(Error::refused(format!(
             "the work is not in progress, but `{}`",
             one_line(state.status(), LINE)
         )));
@@ -236,7 +308,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn status(file: &StateFile, output: &Output) -> Result<u8, CliError> {
+fn status(file: &StateFile, output: &Output) -> Result<u8, Error> {
     let state = file.read()?;
     output.data(&shown(&state));
     Ok(0)

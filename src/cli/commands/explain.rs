@@ -1,15 +1,22 @@
 //! `ll-loop explain`: what a code means, from the page that explains them all.
 
+use clap::Args;
 use std::fmt::Write as _;
 
 use crate::base::diagnostic::nearest;
-use crate::cli::args::ExplainArgs;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
+use crate::session::error::Error;
 
 const PAGE: &str = include_str!("../../../docs/diagnostics.md");
 
-pub(in crate::cli) fn explain(args: &ExplainArgs, output: &Output) -> Result<u8, CliError> {
+/// What is explained.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExplainArgs {
+    /// The code of a finding, such as `unknown-key`; all codes are listed when there is none
+    pub(super) code: Option<String>,
+}
+
+pub(in crate::cli) fn explain(args: &ExplainArgs, output: &Output) -> Result<u8, Error> {
     let Some(code) = &args.code else {
         output.data(&list());
         return Ok(0);
@@ -23,12 +30,12 @@ pub(in crate::cli) fn explain(args: &ExplainArgs, output: &Output) -> Result<u8,
     }
 }
 
-fn unknown(code: &str) -> CliError {
+fn unknown(code: &str) -> Error {
     let help = match nearest(code, sections().map(|(code, _)| code)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ll-loop explain` lists every code".to_owned(),
     };
-    CliError::invalid(format!("no finding has the code `{code}`")).help(help)
+    Error::refused(format!("no finding has the code `{code}`")).with_hint(help)
 }
 
 /// Returns every code with the first sentence about it.

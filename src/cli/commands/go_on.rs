@@ -1,77 +1,54 @@
-//! `ll-loop continue`, and the same at the end of a run: another run of the workflow goes on with a run that was handed
-//! off. It is a command of its own because in an action the files of the run are uploaded by a later step, after the
-//! run; the next run must not begin before that.
+//! `ll-loop continue`: another run of the workflow goes on with a run that was handed off. It is a command of its own
+//! because in an action the files of the run are uploaded by a later step, after the run; the next run must not begin
+//! before that.
 
-use std::io::{self, Write as _};
-
-use crate::ci::github::dispatch::{Link, Next};
-use crate::ci::{Provider, Subject, Telling, Wanted};
-use crate::cli::args::{ChainArgs, ContinueArgs};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
+use crate::ci::Provider;
+use crate::ci::github::dispatch::Next;
 use crate::cli::exit;
-use crate::cli::output::Output;
+use crate::cli::flags::{self, ChainFlags, CommitFlags};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::{KnownRun, Status};
-use crate::report::annotations::{Annotation, Level};
-
-use super::publish::wanted;
-use super::runs::Places;
+use crate::session::context::Session;
+use crate::session::dispatch::{dispatch, subject};
+use crate::session::error::Error;
+use crate::session::publish::wanted;
+use crate::session::runs::Places;
+use clap::Args;
 
 /// What the runner calls the outcome of a step that did its work.
 const UPLOADED: &str = "success";
 
-pub(in crate::cli) fn go_on(args: &ContinueArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
-    let run = handed_off(&args.name)?;
-    let provider = Provider::detect(&env.lookup());
-    let link = (args.upload == UPLOADED).then(|| link(&args.chain));
-    let wanted = wanted(&args.commit, env);
+/// Which run goes on elsewhere.
+#[derive(Clone, Debug, Default, Args)]
+pub(in crate::cli) struct ContinueArgs {
+    /// A loop, whose last run is taken, or a run
+    #[arg(value_name = "LOOP|RUN")]
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) commit: CommitFlags,
+    #[command(flatten)]
+    pub(super) chain: ChainFlags,
+    /// How the step ended that uploaded the files of the run
+    #[arg(long, value_name = "OUTCOME", default_value = "success")]
+    pub(super) upload: String,
+}
+
+pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Result<u8, Error> {
+    let run = handed_off(&args.name, session)?;
+    let provider = Provider::detect(&session.env.lookup());
+    let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
+    let wanted = wanted(&flags::commit(&args.commit), session);
     let subject = subject(&run.name, run.files.instance());
-    Ok(match start(&provider, env, &wanted, &subject, link, output) {
+    Ok(match dispatch(&provider, &wanted, &subject, link, session) {
         Next::Run { .. } => 0,
         Next::End { .. } => exit::NOT_CONTINUED,
         Next::Not(_) => exit::ERROR,
     })
 }
 
-pub(super) fn link(args: &ChainArgs) -> Link {
-    Link { depth: args.chain_depth, max: args.max_chain }
-}
-
-pub(super) fn subject(loop_name: &str, instance: &str) -> Subject {
-    Subject { loop_name: loop_name.to_owned(), instance: instance.to_owned(), ..Subject::default() }
-}
-
-/// Starts the next run, and says what became of it.
-pub(super) fn start(
-    provider: &Provider,
-    env: &Env,
-    wanted: &Wanted,
-    subject: &Subject,
-    link: Option<Link>,
-    output: &Output,
-) -> Next {
-    let telling = Telling { env: &env.lookup(), token: env.token(), wanted, subject };
-    let (next, warning) = provider.go_on(telling, link);
-    if let Some(warning) = warning {
-        output.warning(&warning);
-    }
-    let mut message = next.sentence();
-    let level = match &next {
-        Next::Run { page, .. } => {
-            message.extend(page.iter().flat_map(|page| [": ", page.as_str()]));
-            Level::Notice
-        }
-        Next::End { .. } | Next::Not(_) => Level::Error,
-    };
-    let said = Annotation { level, title: subject.loop_name.clone(), message, location: None };
-    let _closed = writeln!(io::stdout(), "{}", provider.dialect().annotation(&said));
-    next
-}
-
 /// Finds the run, which has to be one that was handed off.
-fn handed_off(name: &str) -> Result<KnownRun, CliError> {
-    let places = Places::here()?;
+fn handed_off(name: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
+    let places = Places::of(session);
     let asked = places.asked(name);
     let run =
         places.all()?.into_iter().rfind(|run| asked.is(run)).ok_or_else(|| {
@@ -81,6 +58,6 @@ fn handed_off(name: &str) -> Result<KnownRun, CliError> {
         return Ok(run);
     }
     let (instance, status) = (run.files.instance(), run.status.word());
-    Err(CliError::invalid(format!("the run {instance} was not handed off, it is {status}"))
-        .help("only a run with the exit code 75 goes on in another run of the workflow"))
+    Err(Error::refused(format!("the run {instance} was not handed off, it is {status}"))
+        .with_hint("only a run with the exit code 75 goes on in another run of the workflow"))
 }

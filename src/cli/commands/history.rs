@@ -1,10 +1,8 @@
 //! `ll-loop history`: the runs there were, one of them whole, and what is forgotten.
 
 use crate::base::text::plural;
+use crate::base::time::parse_duration;
 use crate::base::time::{Timestamp, human};
-use crate::cli::args::HistoryArgs;
-use crate::cli::error::CliError;
-use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
@@ -12,11 +10,47 @@ use crate::journal::retention::{self, Limits};
 use crate::report::digest::Digest;
 use crate::report::formats::text;
 use crate::run::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use clap::Args;
+use std::time::Duration;
 
-use super::runs::{self, Places, json};
+use crate::session::runs::Places;
 
-pub(in crate::cli) fn history(args: &HistoryArgs, output: &Output) -> Result<u8, CliError> {
-    let places = Places::here()?;
+use super::runs::{self, json};
+
+/// Which runs are shown, or forgotten.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct HistoryArgs {
+    /// A loop or a run
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// A run of that loop
+    #[arg(value_name = "RUN")]
+    pub(super) run: Option<String>,
+    /// Write one JSON object per line: a run each, or for one run an event each
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Forget old runs. Those that are alive or can be continued stay
+    #[arg(long)]
+    pub(super) prune: bool,
+    /// With `--prune`: forget what ended longer ago; 90 days by default
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "prune")]
+    pub(super) older_than: Option<Duration>,
+    /// With `--prune`: keep so many runs of each loop; 500 by default
+    #[arg(long, value_name = "N", requires = "prune")]
+    pub(super) keep: Option<usize>,
+    /// With `--prune`: say what would be forgotten, and forget nothing
+    #[arg(long, requires = "prune")]
+    pub(super) dry_run: bool,
+}
+
+pub(in crate::cli) fn history(
+    args: &HistoryArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
+    let places = Places::of(session);
     if args.prune {
         return prune(&places, args, output);
     }
@@ -33,9 +67,9 @@ pub(in crate::cli) fn history(args: &HistoryArgs, output: &Output) -> Result<u8,
         return whole(run, args, output).map(|()| 0);
     }
     match &args.run {
-        Some(run) => Err(CliError::invalid(format!("`{name}` had no run `{run}`"))
-            .code(exit::ABSENT)
-            .help(format!("`ll-loop history {name}` lists its runs"))),
+        Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
+            .of_kind(Kind::Absent)
+            .with_hint(format!("`ll-loop history {name}` lists its runs"))),
         None if runs.is_empty() => {
             Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"))
         }
@@ -57,7 +91,7 @@ fn show(runs: &[KnownRun], args: &HistoryArgs, output: &Output) {
 }
 
 /// Shows one run from its journal, as its report did.
-fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), CliError> {
+fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Error> {
     let mut digest = Digest::default();
     let read = reader::read(&run.files.journal(), |event| {
         if args.json {
@@ -69,10 +103,10 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), CliE
     if !args.json {
         output.data(&text::render(&digest));
     }
-    read.map_err(|error| CliError::failed(format!("run {}", run.files.instance()), &error))
+    read.map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
 }
 
-fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, CliError> {
+fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Error> {
     let default = Limits::default();
     let limits =
         Limits { age: args.older_than.unwrap_or(default.age), count: args.keep.unwrap_or(default.count) };
@@ -91,7 +125,7 @@ fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Cli
     for run in &plan {
         if !args.dry_run {
             retention::forget(run).map_err(|error| {
-                CliError::failed(format!("cannot forget run {}", run.files.instance()), &error)
+                Error::failed(format!("cannot forget run {}", run.files.instance()), &error)
             })?;
         }
         if args.json {

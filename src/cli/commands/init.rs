@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::cli::env::{Env, SUPERVISED};
 use crate::cli::exit;
 use crate::process::init;
+use crate::session::environment::{Environment, SUPERVISED};
 
 /// Never returns before the supervised process has ended.
-pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Env) -> ExitCode {
-    let workspace = Env::cwd().unwrap_or_else(|_| "/".into());
+pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Environment) -> ExitCode {
+    let workspace = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let mut extra = vec![(SUPERVISED, "1".to_owned())];
     let git = trust_in_git(env, &workspace.to_string_lossy());
     extra.extend(git.iter().map(|(name, value)| (name.as_str(), value.clone())));
@@ -20,7 +20,7 @@ pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Env) -> ExitCode {
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            crate::cli::output::Output::new(crate::cli::args::Color::Auto, env)
+            crate::cli::output::Output::new(crate::cli::flags::Color::Auto, env)
                 .error(&format!("cannot start as process 1 of a container: {error}"));
             ExitCode::from(exit::ERROR)
         }
@@ -28,7 +28,7 @@ pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Env) -> ExitCode {
 }
 
 /// Lets git work in the workspace whoever owns it, for this process tree and without touching any file.
-fn trust_in_git(env: &Env, workspace: &str) -> [(String, String); 3] {
+fn trust_in_git(env: &Environment, workspace: &str) -> [(String, String); 3] {
     let count: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
     [
         ("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string()),

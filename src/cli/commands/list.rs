@@ -1,24 +1,42 @@
 //! `ll-loop list`: the loops of this repository, or its runs.
 
+use crate::cli::flags::ReachFlags;
+use clap::{ArgAction, Args};
 use serde_json::{Value, json};
 
 use crate::base::text::plural;
-use crate::cli::args::ListArgs;
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::definition::load::{self, Listed, Loaded};
 use crate::run::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::Error;
 
-use super::prepare::reaching;
-use super::runs::{Places, show};
+use crate::session::prepared::reaching;
+use crate::session::runs::Places;
 
-pub(in crate::cli) fn list(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
+use super::runs::show;
+
+/// What is listed.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    /// List the runs that are alive instead of the loops
+    #[arg(long, conflicts_with = "label")]
+    pub(super) running: bool,
+    /// List the loops that have this label; given several times, all of them
+    #[arg(long, short, value_name = "LABEL", action = ArgAction::Append)]
+    pub(super) label: Vec<String>,
+    #[command(flatten)]
+    pub(super) reach: ReachFlags,
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     if args.running {
-        return running(args, output);
+        return running(args, session, output);
     }
-    let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
-    let loops = load::list(&cwd);
+    let loops = load::list(&session.cwd);
     if loops.is_empty() {
         output.talk("no loops here; a loop is a file `.loops/NAME.yaml`\n");
     }
@@ -28,7 +46,7 @@ pub(in crate::cli) fn list(args: &ListArgs, output: &Output) -> Result<u8, CliEr
             output.data(&format!("{}\n", listed.name));
             continue;
         }
-        let loaded = load::load(&reaching(listed.located.clone(), &args.reach));
+        let loaded = load::load(&reaching(listed.located.clone(), args.reach.allow_outside));
         if let Err(error) = &loaded {
             output.warning(&format!("{} cannot be read: {error}", listed.located.shown));
         }
@@ -57,9 +75,9 @@ fn shown(listed: &Listed, loaded: Option<&Loaded>) -> Value {
     })
 }
 
-fn running(args: &ListArgs, output: &Output) -> Result<u8, CliError> {
+fn running(args: &ListArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let (live, left): (Vec<_>, Vec<_>) =
-        Places::here()?.open()?.into_iter().partition(|run| run.status.is_live());
+        Places::of(session).open()?.into_iter().partition(|run| run.status.is_live());
     let now = Clock::start().now();
     for run in &live {
         show(run, args.json, now, output);

@@ -1,18 +1,18 @@
 //! `ll-loop logs`: what the actions of a run printed.
 
+use clap::Args;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::time::Duration;
 
-use crate::cli::args::LogsArgs;
-use crate::cli::error::CliError;
-use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::files::read::{self, Unread};
 use crate::journal::claim;
 use crate::journal::known::KnownRun;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
 
-use super::runs::Places;
+use crate::session::runs::Places;
 
 /// The most that is shown: a run writes a little more than half of it.
 const MAX_LOG: u64 = 128 * read::MIB;
@@ -23,10 +23,21 @@ const MAX_LINE: usize = 1024 * 1024;
 /// How often `--follow` looks for more.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(in crate::cli) fn logs(args: &LogsArgs, output: &Output) -> Result<u8, CliError> {
-    let places = Places::here()?;
+/// Whose log is shown.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LogsArgs {
+    /// A loop or a run; of a loop, the run that is alive, or the last one
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// Show what comes until the run ends
+    #[arg(long, short)]
+    pub(super) follow: bool,
+}
+
+pub(in crate::cli) fn logs(args: &LogsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let places = Places::of(session);
     let mut runs = places.all()?;
-    let none = || CliError::invalid("there was no run here").code(exit::ABSENT);
+    let none = || Error::refused("there was no run here").of_kind(Kind::Absent);
     let run = match &args.name {
         Some(name) => {
             let asked = places.asked(name);
@@ -42,7 +53,7 @@ pub(in crate::cli) fn logs(args: &LogsArgs, output: &Output) -> Result<u8, CliEr
         // Somebody has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => {
-            Err(CliError::failed(format!("cannot show the log of run {}", run.files.instance()), &error))
+            Err(Error::failed(format!("cannot show the log of run {}", run.files.instance()), &error))
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One file a command: what it is asked, and what it does.
 
 pub(super) mod action;
-mod agents;
 pub(super) mod artifact;
 pub(super) mod bundle;
 pub(super) mod compile;
@@ -25,18 +24,4 @@ pub(super) mod validate;
 pub(super) mod version;
 
 mod background;
-mod changes;
-mod claim;
-mod fetch;
-mod finish;
-mod git;
-mod incoming;
-mod nights;
-mod prepare;
-mod publish;
 mod runs;
-mod session;
-mod sub_loops;
-mod trust;
-mod upload;
-mod worktree;

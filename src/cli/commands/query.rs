@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cli::error::CliError;
 use crate::run::{Helper, serve};
+use crate::session::error::Error;
 
 /// The name of the command.
 const COMMAND: &str = "answer-query";
@@ -13,10 +13,10 @@ const COMMAND: &str = "answer-query";
 const OURSELVES: &str = "/proc/self/exe";
 
 /// Answers a query from standard input.
-pub(in crate::cli) fn answer() -> Result<u8, CliError> {
+pub(in crate::cli) fn answer() -> Result<u8, Error> {
     serve(io::stdin().lock(), io::stdout().lock())
         .map(|()| 0)
-        .map_err(|error| CliError::failed("cannot answer the query", &error))
+        .map_err(|error| Error::failed("cannot answer the query", &error))
 }
 
 /// Returns how this program is started to answer a query.

@@ -1,5 +1,6 @@
 //! `ll-loop report`: what a run looked like, made again from its journal or from its bundle.
 
+use clap::Args;
 use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
@@ -7,33 +8,43 @@ use clap::builder::PossibleValuesParser;
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::ci::Provider;
-use crate::cli::args::RenderArgs;
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::reader;
 use crate::report::annotations::{Tree, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
+use crate::session::context::Session;
+use crate::session::error::Error;
 
-use super::finish;
-use super::incoming;
-use super::runs::Places;
+use crate::session::finish;
+use crate::session::incoming;
+use crate::session::runs::Places;
 
 /// The format that is no file of the report directory: annotations for the log of GitHub Actions.
 const GITHUB: &str = "github";
+
+/// Whose report is shown, and how.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReportArgs {
+    /// A run, a loop, whose last run is taken, or a bundle
+    #[arg(value_name = "LOOP|RUN|BUNDLE")]
+    pub(super) name: String,
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parser())]
+    pub(super) format: String,
+}
 
 /// Reads the name of a format.
 pub(in crate::cli) fn parser() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|format| format.name).chain([GITHUB]))
 }
 
-pub(in crate::cli) fn report(args: &RenderArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let digest = match Path::new(&args.name) {
         path if path.is_file() || path.is_dir() => {
             of_bundle(path).map_err(|error| incoming::unusable(&args.name, &error))?
         }
-        _ => of_run(&args.name, env, output)?,
+        _ => of_run(&args.name, session)?,
     };
     output.data(&match formats::by_name(&args.format) {
         Some(format) => (format.render)(&digest),
@@ -42,8 +53,8 @@ pub(in crate::cli) fn report(args: &RenderArgs, env: &Env, output: &Output) -> R
     Ok(0)
 }
 
-fn of_run(name: &str, env: &Env, output: &Output) -> Result<Digest, CliError> {
-    let places = Places::here()?;
+fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
+    let places = Places::of(session);
     let asked = places.asked(name);
     let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
         return Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"));
@@ -51,12 +62,12 @@ fn of_run(name: &str, env: &Env, output: &Output) -> Result<Digest, CliError> {
     let mut files = run.files.clone();
     if finish::is_due(&run) {
         // What is shown needs no file: that one cannot be written is no reason not to show it.
-        match finish::finish(&run, None, env, output) {
+        match finish::finish(&run, None, session) {
             Ok(finished) => files = finished.files,
-            Err(error) => output.warning(error.message()),
+            Err(error) => session.talk.warning(error.message()),
         }
     }
-    read(&files.journal()).map_err(|error| CliError::failed(format!("run {}", run.files.instance()), &error))
+    read(&files.journal()).map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
 }
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {

@@ -1,108 +1,26 @@
-//! The runs that a command is about: found by loop or instance, and shown in the same way everywhere.
+//! Runs as commands show them: in a line, in detail, and for programs.
 
 use std::fmt::Write as _;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
 use crate::board::Board;
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::definition::load::{self, DIRECTORY};
 use crate::engine::execution;
 use crate::journal::claim::Standing;
-use crate::journal::known::{self, KnownRun, Status, state_now, state_problem};
+use crate::journal::known::{KnownRun, Status, state_now, state_problem};
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::work::Work;
 
-use super::finish;
-use super::prepare::refused;
+use crate::session::finish;
 
 /// How many tasks are listed.
 const MAX_TASKS: usize = 100;
-
-/// The directories whose runs can be seen from here.
-pub(super) struct Places {
-    cwd: PathBuf,
-    loops: Vec<PathBuf>,
-}
-
-impl Places {
-    pub(super) fn here() -> Result<Self, CliError> {
-        let cwd =
-            Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
-        let loops = load::ancestors(&cwd).into_iter().map(|root| root.join(DIRECTORY)).collect();
-        Ok(Self { cwd, loops })
-    }
-
-    /// Returns the runs that are alive or were left before their end.
-    pub(super) fn open(&self) -> Result<Vec<KnownRun>, CliError> {
-        self.each(known::open)
-    }
-
-    /// Returns the runs in the history.
-    pub(super) fn archived(&self) -> Result<Vec<KnownRun>, CliError> {
-        self.each(known::archived)
-    }
-
-    /// Returns all runs, in the order in which they began.
-    pub(super) fn all(&self) -> Result<Vec<KnownRun>, CliError> {
-        let mut all = self.archived()?;
-        all.extend(self.open()?);
-        let mut all = known::in_order(all);
-        // A run may move to the history between the two looks.
-        all.dedup_by(|later, earlier| later.files.instance() == earlier.files.instance());
-        Ok(all)
-    }
-
-    fn each(&self, find: impl Fn(&Path) -> io::Result<Vec<KnownRun>>) -> Result<Vec<KnownRun>, CliError> {
-        let mut all = Vec::new();
-        for loops in &self.loops {
-            all.extend(find(loops).map_err(|error| {
-                CliError::failed(format!("cannot look at the runs in {}", loops.display()), &error)
-            })?);
-        }
-        Ok(all)
-    }
-
-    /// Understands what a user calls a loop or a run.
-    pub(super) fn asked(&self, text: &str) -> Asked {
-        // A loop may be called by its file, whose name need not be that of the loop.
-        let located = load::find(text, &self.cwd);
-        let loaded = located.as_ref().ok().and_then(|located| load::load(located).ok());
-        Asked {
-            text: text.to_owned(),
-            name: loaded.map(|loaded| loaded.definition.name.to_string()),
-            unknown: located.err().map(|error| refused(&error)),
-        }
-    }
-}
-
-/// A loop or a run that a user names.
-pub(super) struct Asked {
-    text: String,
-    name: Option<String>,
-    unknown: Option<CliError>,
-}
-
-impl Asked {
-    pub(super) fn is(&self, run: &KnownRun) -> bool {
-        run.files.instance() == self.text || run.name == self.text || self.name.as_ref() == Some(&run.name)
-    }
-
-    /// Says that there is nothing: because nobody knows the name, or because of `what`.
-    pub(super) fn nothing(self, what: &str, help: &str) -> CliError {
-        let Self { text, unknown, .. } = self;
-        unknown.unwrap_or_else(|| CliError::invalid(format!("{what} `{text}`")).code(exit::ABSENT).help(help))
-    }
-}
 
 /// Shows a run in one line, to people or to programs.
 pub(super) fn show(run: &KnownRun, as_json: bool, now: Timestamp, output: &Output) {

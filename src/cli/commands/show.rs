@@ -1,17 +1,42 @@
 //! `ll-loop show`: a loop as a graph.
 
+use crate::cli::flags::ReachFlags;
+use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
 
-use crate::cli::args::{Graph, ShowArgs};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::machine::graph;
+use crate::session::context::Session;
+use crate::session::error::Error;
 
-use super::prepare::{Prepared, find, prepare};
+use crate::session::prepared::Prepared;
 
-pub(in crate::cli) fn show(args: &ShowArgs, _env: &Env, output: &Output) -> Result<u8, CliError> {
-    let prepared = prepare(find(&args.name, &args.reach)?, |_| {}, output)?;
+/// What is shown, and how.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowArgs {
+    /// The name of a loop in `.loops/`, or the path of a loop file
+    #[arg(value_name = "LOOP")]
+    pub(super) name: String,
+    /// How the graph is drawn
+    #[arg(long, value_enum, default_value_t = Graph::Text)]
+    pub(super) format: Graph,
+    #[command(flatten)]
+    pub(super) reach: ReachFlags,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Graph {
+    /// For a terminal
+    Text,
+    /// For GitHub, GitLab and others that draw Mermaid
+    Mermaid,
+    /// For Graphviz
+    Dot,
+}
+
+pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?, |_| {})?;
     let text = match args.format {
         Graph::Text => text(&prepared),
         Graph::Mermaid => graph::mermaid(&prepared.machine),

@@ -1,22 +1,39 @@
 //! `ll-loop status`: how runs stand.
 
+use clap::Args;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cli::args::StatusArgs;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::run::clock::Clock;
+use crate::session::context::Session;
+use crate::session::error::Error;
 
-use super::runs::{Places, details, json};
+use crate::session::runs::Places;
+
+use super::runs::{details, json};
 
 /// How often `--watch` looks.
 const LOOK: Duration = Duration::from_millis(500);
 
-pub(in crate::cli) fn status(args: &StatusArgs, output: &Output) -> Result<u8, CliError> {
-    let places = Places::here()?;
+/// Whose standing is shown.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct StatusArgs {
+    /// A loop or a run; everything that was not ended when there is none
+    #[arg(value_name = "NAME|INSTANCE")]
+    pub(super) name: Option<String>,
+    /// Write one JSON object per line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show every change until nothing of it runs any more
+    #[arg(long, short)]
+    pub(super) watch: bool,
+}
+
+pub(in crate::cli) fn status(args: &StatusArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let places = Places::of(session);
     let clock = Clock::start();
     let mut shown = String::new();
     loop {
@@ -48,7 +65,7 @@ pub(in crate::cli) fn status(args: &StatusArgs, output: &Output) -> Result<u8, C
 }
 
 /// Finds what was asked for: everything that is not over, or the same of one loop, or its last run.
-fn chosen(places: &Places, args: &StatusArgs) -> Result<Vec<KnownRun>, CliError> {
+fn chosen(places: &Places, args: &StatusArgs) -> Result<Vec<KnownRun>, Error> {
     let open = places.open()?;
     let Some(name) = &args.name else {
         return Ok(open);

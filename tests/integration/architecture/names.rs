@@ -346,6 +346,9 @@ impl<'a> Visit<'a> for Reader<'_> {
         self.read_use(&item.tree, &[]);
     }
 
+    // Who may see something is no use of theirs.
+    fn visit_vis_restricted(&mut self, _: &'a syn::VisRestricted) {}
+
     fn visit_path(&mut self, path: &'a syn::Path) {
         let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         self.mention(&segments);

@@ -3,6 +3,7 @@
 
 mod settings;
 
+use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::cli::args::{HookArgs, HookFormat, HookQuery};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::criteria::hook::Answer;
 use crate::criteria::{Decision, State, resume_message};
 use crate::run::shared_file::{self, Content, STATE};
+use crate::session::environment::Environment;
+use crate::session::error::Error;
 
 /// How long the words of the caller are waited for. It says them when it starts the hook, or not at all.
 const PATIENCE: Duration = Duration::from_millis(25);
@@ -25,11 +25,57 @@ const PATIENCE: Duration = Duration::from_millis(25);
 /// How much of them is read.
 const MAX_WORDS: usize = 1024 * 1024;
 
+/// What a hook asks.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum HookArgs {
+    /// Say whether the session may stop, by the criteria in `.loop/state.json`
+    StopCheck(HookQuery),
+    /// Say how the work stands, to a session that begins
+    SessionResume(HookQuery),
+    /// Add both hooks to `.claude/settings.json`
+    Install(HookSettings),
+    /// Take them out again
+    Uninstall(HookSettings),
+}
+
+/// What becomes of the settings.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct HookSettings {
+    /// Print the settings as they would be, and write nothing
+    #[arg(long)]
+    pub(super) print: bool,
+}
+
+/// About which file a hook asks, and how it is answered.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct HookQuery {
+    /// The state file; `.loop/state.json` of the session's directory or else of the project when absent
+    #[arg(long, value_name = "PATH")]
+    pub(super) state: Option<PathBuf>,
+    /// Whose answers to give
+    #[arg(long, value_enum, default_value_t = HookFormat::Seed)]
+    pub(super) format: HookFormat,
+}
+
+/// Whose answers a hook gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum HookFormat {
+    /// `{"ok": …}`
+    Seed,
+    /// Those of Claude Code
+    Claude,
+}
+
 /// Answers a hook, or sets the hooks up.
-pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
+pub(in crate::cli) fn hook(
+    args: &HookArgs,
+    env: &Environment,
+    cwd: &Path,
+    output: &Output,
+) -> Result<u8, Error> {
     let text = match args {
         HookArgs::StopCheck(query) => {
-            let decision = match found(query, env) {
+            let decision = match found(query, env, cwd) {
                 Content::Absent => Decision::about(None),
                 Content::Bytes(bytes) => Decision::about(Some(&bytes)),
                 Content::Unreadable(_) => Decision::invalid(),
@@ -37,14 +83,16 @@ pub(in crate::cli) fn hook(args: &HookArgs, env: &Env, output: &Output) -> Resul
             query.format.answer().to_stop(&decision)
         }
         HookArgs::SessionResume(query) => {
-            let state = match found(query, env) {
+            let state = match found(query, env, cwd) {
                 Content::Bytes(bytes) => State::read(&bytes).ok(),
                 Content::Absent | Content::Unreadable(_) => None,
             };
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
-        HookArgs::Install(args) => return settings::change(settings::Change::Install, args, output),
-        HookArgs::Uninstall(args) => return settings::change(settings::Change::Uninstall, args, output),
+        HookArgs::Install(args) => return settings::change(settings::Change::Install, args.print, output),
+        HookArgs::Uninstall(args) => {
+            return settings::change(settings::Change::Uninstall, args.print, output);
+        }
     };
     output.json_text(&text);
     Ok(0)
@@ -77,14 +125,14 @@ impl HookFormat {
 
 /// Finds the state file that a hook is about. An agent that works for a run of ours is held by that run, and by nothing
 /// else.
-fn found(query: &HookQuery, env: &Env) -> Content {
+fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> Content {
     if env.get("LL_LOOP_RUN").is_some() {
         return Content::Absent;
     }
     if let Some(path) = &query.state {
         return shared_file::read(path);
     }
-    let here = Env::cwd().unwrap_or_default();
+    let here = cwd.to_owned();
     let directory = told_directory().map_or_else(|| here.clone(), |told| here.join(told));
     match (shared_file::read(&directory.join(STATE)), env.get("CLAUDE_PROJECT_DIR")) {
         (Content::Absent, Some(project)) => shared_file::read(&Path::new(project).join(STATE)),

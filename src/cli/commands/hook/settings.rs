@@ -4,10 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::args::HookSettings;
-use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::run::shared_file::{self, Content};
+use crate::session::error::Error;
 
 /// The settings that a project shares, below its directory.
 const PLACE: &str = ".claude/settings.json";
@@ -30,8 +29,8 @@ pub(super) enum Change {
     Uninstall,
 }
 
-/// Changes the settings of the project here.
-pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Result<u8, CliError> {
+/// Changes the settings of the project here, or prints what they would be.
+pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Result<u8, Error> {
     let path = Path::new(PLACE);
     let before = read(path)?;
     let mut after = before.clone();
@@ -40,7 +39,7 @@ pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Re
         Change::Uninstall => uninstall(&mut after),
     }
     let text = format!("{:#}\n", Value::Object(after.clone()));
-    if args.print {
+    if is_printed {
         output.json_text(text.trim_end());
     } else if after == before {
         output.talk(&format!(
@@ -49,7 +48,7 @@ pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Re
         ));
     } else {
         let written = shared_file::replace(path, &text);
-        written.map_err(|error| CliError::failed(format!("{PLACE} is not changed"), &error))?;
+        written.map_err(|error| Error::failed(format!("{PLACE} is not changed"), &error))?;
         output.talk(&format!(
             "{PLACE} is changed: {}\n",
             if change == Change::Install { "both hooks are in it" } else { "the hooks are taken out" }
@@ -58,7 +57,7 @@ pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Re
     Ok(0)
 }
 
-fn read(path: &Path) -> Result<Map<String, Value>, CliError> {
+fn read(path: &Path) -> Result<Map<String, Value>, Error> {
     match shared_file::read(path) {
         Content::Absent => Ok(Map::new()),
         Content::Bytes(bytes) => {
@@ -69,9 +68,10 @@ fn read(path: &Path) -> Result<Map<String, Value>, CliError> {
 }
 
 /// Refuses settings that would have to be guessed about.
-fn odd(what: &str) -> CliError {
-    CliError::invalid(format!("{PLACE} is left as it is: {what}"))
-        .help("mend the file, or add by hand what `ll-loop hook install --print` shows in another directory")
+fn odd(what: &str) -> Error {
+    Error::refused(format!("{PLACE} is left as it is: {what}")).with_hint(
+        "mend the file, or add by hand what `ll-loop hook install --print` shows in another directory",
+    )
 }
 
 /// Adds the hooks that are not there. What stands in their way is told.

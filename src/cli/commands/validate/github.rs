@@ -5,10 +5,10 @@ use crate::cli::output::Output;
 use crate::report::annotations::{Annotation, Level, Location};
 use crate::report::dialect::Dialect as _;
 
-use super::{Report, Reports, word};
+use super::found::{Reports, objects, word};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
-    let found = reports.files.iter().flat_map(Report::objects).map(|object| annotation(&object));
+    let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object));
     let unread = reports.unread.iter().map(|error| Annotation {
         level: Level::Error,
         title: "unreadable".to_owned(),

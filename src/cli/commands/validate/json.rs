@@ -2,8 +2,8 @@
 
 use crate::cli::output::Output;
 
-use super::{Report, Reports};
+use super::found::{Reports, objects};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
-    reports.files.iter().flat_map(Report::objects).for_each(|object| output.json(object));
+    reports.files.iter().flat_map(objects).for_each(|object| output.json(object));
 }

@@ -1,38 +1,23 @@
 //! `ll-loop validate`: everything that is wrong with loop files, and nothing run.
 
-use crate::base::diagnostic::{Diagnostics, Severity};
-use crate::base::node::Node;
-use crate::cli::args::{Findings, ValidateArgs};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
+use crate::base::diagnostic::Severity;
 use crate::cli::exit;
+use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
-use crate::definition::load::{self, LoadError, Located};
-use crate::definition::render;
-use crate::definition::source::Sources;
-use crate::machine::{check, compile};
+use crate::definition::load::{self, Located};
+use crate::session::context::Session;
+use crate::session::error::Error;
+use clap::{Args, ValueEnum};
 
-use super::prepare::{all_findings, find, reaching, refused};
-use super::sub_loops::Library;
+use crate::session::prepared::reaching;
 
+use found::Reports;
+
+mod found;
 mod github;
 mod json;
 mod sarif;
 mod text;
-
-/// A file and what was found in it.
-struct Report {
-    shown: String,
-    findings: Diagnostics,
-    sources: Sources,
-    tree: Option<Node>,
-}
-
-/// All files that were looked at, and what could not be.
-struct Reports {
-    files: Vec<Report>,
-    unread: Vec<CliError>,
-}
 
 /// Writes all that was found.
 type Write = fn(&Reports, &Output);
@@ -45,10 +30,46 @@ const FORMATS: [(Findings, Write); 4] = [
     (Findings::Github, github::write),
 ];
 
-pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output) -> Result<u8, CliError> {
+/// What is validated, and how it is said.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ValidateArgs {
+    /// Names or files of loops; all loops of the repository when there are none
+    #[arg(value_name = "LOOP")]
+    pub(super) loops: Vec<String>,
+    /// Let warnings fail, too
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Walk everything that can happen, and show the shortest way to each bad end
+    #[arg(long)]
+    pub(super) deep: bool,
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    pub(super) format: Findings,
+    #[command(flatten)]
+    pub(super) reach: ReachFlags,
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Findings {
+    /// For people
+    Text,
+    /// One object per line
+    Json,
+    /// For code scanning: SARIF 2.1.0
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+pub(in crate::cli) fn validate(
+    args: &ValidateArgs,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
     let mut reports = Reports { files: Vec::new(), unread: Vec::new() };
-    for located in located(args)? {
-        match located.and_then(|located| report(&located, args.deep)) {
+    for located in located(args, session)? {
+        match located.and_then(|located| session.check(&located, args.deep)) {
             Ok(report) => reports.files.push(report),
             Err(error) => reports.unread.push(error),
         }
@@ -57,7 +78,7 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output)
         write(&reports, output);
     }
     for error in &reports.unread {
-        error.print(output);
+        output.failure(error);
     }
     let bar = if args.strict { Severity::Warning } else { Severity::Error };
     let failed =
@@ -65,55 +86,17 @@ pub(in crate::cli) fn validate(args: &ValidateArgs, _env: &Env, output: &Output)
     Ok(if failed { exit::INVALID } else { 0 })
 }
 
-fn located(args: &ValidateArgs) -> Result<Vec<Result<Located, CliError>>, CliError> {
+fn located(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Result<Located, Error>>, Error> {
     if !args.loops.is_empty() {
-        return Ok(args.loops.iter().map(|name| find(name, &args.reach)).collect());
+        return Ok(args.loops.iter().map(|name| session.find(name, args.reach.allow_outside)).collect());
     }
-    let cwd = Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
-    let all: Vec<_> =
-        load::list(&cwd).into_iter().map(|listed| Ok(reaching(listed.located, &args.reach))).collect();
+    let all: Vec<_> = load::list(&session.cwd)
+        .into_iter()
+        .map(|listed| Ok(reaching(listed.located, args.reach.allow_outside)))
+        .collect();
     if all.is_empty() {
         let help = "name a loop file, or make `.loops/NAME.yaml`";
-        return Err(CliError::invalid("there are no loops here").help(help));
+        return Err(Error::refused("there are no loops here").with_hint(help));
     }
     Ok(all)
-}
-
-fn report(located: &Located, deep: bool) -> Result<Report, CliError> {
-    let shown = located.shown.clone();
-    let loaded = match load::load(located) {
-        Ok(loaded) => loaded,
-        Err(LoadError::Rejected { rejected, .. }) => {
-            let findings = all_findings(&rejected);
-            let rejected = *rejected;
-            return Ok(Report { shown, findings, sources: rejected.sources, tree: rejected.tree });
-        }
-        Err(error) => return Err(refused(&error)),
-    };
-    let mut findings = loaded.findings;
-    let (machine, problems) = compile::compile(&loaded.definition);
-    findings.extend(problems);
-    if let Some(machine) = machine {
-        let check = if deep { check::check_deeply } else { check::check };
-        findings.extend(check(&machine, &loaded.definition));
-        findings.extend(Library::new(located).check(&machine));
-    }
-    Ok(Report { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
-}
-
-impl Report {
-    fn counts(&self) -> (u64, u64) {
-        let errors = self.findings.count(Severity::Error);
-        (errors as u64, (self.findings.count(Severity::Warning) - errors) as u64)
-    }
-
-    /// Returns one object a finding, in the order of the file.
-    fn objects(&self) -> Vec<serde_json::Value> {
-        render::to_json(&self.findings, &self.sources, self.tree.as_ref())
-    }
-}
-
-/// Reads a word of a finding's object.
-fn word<'o>(object: &'o serde_json::Value, key: &str) -> Option<&'o str> {
-    object.get(key)?.as_str()
 }

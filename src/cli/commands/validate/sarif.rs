@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::cli::commands::explain;
 use crate::cli::output::Output;
 
-use super::{Report, Reports, word};
+use super::found::{Reports, objects, word};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const HOME: &str = "https://github.com/little-loops/ll-loop";
 
 pub(super) fn write(reports: &Reports, output: &Output) {
-    let objects: Vec<Value> = reports.files.iter().flat_map(Report::objects).collect();
+    let objects: Vec<Value> = reports.files.iter().flat_map(objects).collect();
     let mut ids: Vec<&str> = objects.iter().filter_map(|object| word(object, "code")).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -6,7 +6,7 @@ use crate::base::text::{plural, screen};
 use crate::cli::output::Output;
 use crate::definition::render;
 
-use super::Reports;
+use super::found::{Reports, counts};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let mut out = String::new();
@@ -17,7 +17,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
             out.push_str("\n\n");
         }
         let shown = screen(&report.shown);
-        let _ = match report.counts() {
+        let _ = match counts(report) {
             (0, 0) => writeln!(out, "✓ {shown}"),
             (0, warnings) => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
             (errors, warnings) => {

@@ -4,8 +4,7 @@ use std::process::{Command, Stdio};
 
 use std::os::unix::process::CommandExt as _;
 
-use crate::cli::env::Env;
-use crate::cli::output::Output;
+use super::context::Session;
 use crate::engine::event::Handoff;
 use crate::host::{Host, Prompt};
 use crate::journal::files::RunFiles;
@@ -13,28 +12,29 @@ use crate::machine::OnHandoff;
 
 /// Starts the session that a hand-off asks for, if it asks for one. The run is saved already, so a session that cannot
 /// be started costs a warning.
-pub(super) fn spawn(
+pub(crate) fn spawn(
     handoff: Option<&Handoff>,
     host: Option<&'static dyn Host>,
     files: &RunFiles,
-    env: &Env,
-    output: &Output,
+    session: &Session<'_>,
 ) {
     let Some(handoff) = handoff.filter(|handoff| handoff.behavior == OnHandoff::Spawn) else { return };
     let advice = format!("`ll-loop resume {}` continues the run", files.instance());
     let Some(host) = host else {
-        output.warning(&format!("no session was started, because no agent may be asked here; {advice}"));
+        session
+            .talk
+            .warning(&format!("no session was started, because no agent may be asked here; {advice}"));
         return;
     };
     let told = handoff.continuation.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
     let text = format!("Continue loop execution. Run: ll-loop resume {}{told}", files.instance());
-    match start(host, &text, files, env) {
-        Ok(()) => output.warning(&format!("a new session of {} continues the run", host.name())),
-        Err(error) => output.warning(&format!("no session was started: {error}; {advice}")),
+    match start(host, &text, files, session) {
+        Ok(()) => session.talk.warning(&format!("a new session of {} continues the run", host.name())),
+        Err(error) => session.talk.warning(&format!("no session was started: {error}; {advice}")),
     }
 }
 
-fn start(host: &dyn Host, text: &str, files: &RunFiles, env: &Env) -> std::io::Result<()> {
+fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -> std::io::Result<()> {
     let call = host.prompt(&Prompt { text, ..Prompt::default() });
     let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
     let log = fs_err::File::create(files.session())?.into_parts().0;
@@ -43,7 +43,7 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, env: &Env) -> std::io::R
     Command::new(program)
         .args(arguments)
         .env_clear()
-        .envs(env.for_actions(false))
+        .envs(session.env.for_actions(false))
         .envs(call.env)
         .stdin(stdin)
         .stdout(log.try_clone()?)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::cli::env::Env;
+use super::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::process::git::{Call, Git, REPOSITORY};
 
@@ -11,29 +11,29 @@ use crate::process::git::{Call, Git, REPOSITORY};
 const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
 
 /// Calls git in a directory: about the repository that the directory is in, and no other.
-pub(super) fn at(directory: &Path, env: &Env) -> Git {
-    Git::new(directory, env.all().clone())
+pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {
+    Git::new(directory, session.env.all().clone())
 }
 
 /// The call that tells the commit that is checked out.
-pub(super) fn head() -> Call {
+pub(crate) fn head() -> Call {
     Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
 
 /// Returns an environment in which git finds the repository by its directory alone.
-pub(super) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(crate) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
     env
 }
 
 /// Returns the files in what `git status --porcelain -z --no-renames` prints, but for those of ll-loop itself.
-pub(super) fn changed(status: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn changed(status: &str) -> impl Iterator<Item = &str> {
     let files = status.split('\0').filter(|change| !change.is_empty());
     files.map(|change| change.get(3..).unwrap_or(change)).filter(|file| !is_ours(file))
 }
 
 /// Tells whether ll-loop itself writes a file.
-pub(super) fn is_ours(file: &str) -> bool {
+pub(crate) fn is_ours(file: &str) -> bool {
     let below = file.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
     below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))
 }

@@ -7,37 +7,38 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use super::context::Session;
+use super::environment::PARENT;
+use super::error::Error;
+use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::{Timestamp, human};
-use crate::cli::env::{Env, PARENT};
-use crate::cli::error::CliError;
-use crate::cli::exit;
-use crate::cli::output::Output;
 use crate::journal::claim::{self, Claim, Live, Pass, Record, Standing, Taken, Ticket, Turn, Wanted};
 use crate::journal::files::RunFiles;
 use crate::journal::known;
+use crate::journal::snapshot::Surroundings;
 use crate::machine::context;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
 
-use super::prepare::Prepared;
-use super::run::host;
+use super::prepared::Prepared;
 
 /// Resolves the scope of a loop to the paths that it stands for in this run.
-pub(super) fn territory(
+pub(crate) fn territory(
     prepared: &Prepared,
     context: &Map<String, Value>,
-    env: &Env,
+    session: &Session<'_>,
     redactor: &Redactor,
-) -> Result<Territory, CliError> {
+) -> Result<Territory, Error> {
     let root = &prepared.located.root;
     let mut paths = Vec::new();
     for scope in &prepared.loaded.definition.scope {
-        let text = context::render(scope, context, env.all()).map_err(|error| {
-            CliError::invalid(format!("the scope `{}`: {error}", scope.source()))
-                .help("a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`")
+        let text = context::render(scope, context, session.env.all()).map_err(|error| {
+            Error::refused(format!("the scope `{}`: {error}", scope.source())).with_hint(
+                "a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`",
+            )
         })?;
         let path = real(&root.join(text)).to_string_lossy().into_owned();
         paths.push(ScopePath::from(redactor.text(&path).into_owned()));
@@ -46,7 +47,7 @@ pub(super) fn territory(
 }
 
 /// Follows the links in a path as far as it exists.
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut known = path;
     loop {
@@ -62,11 +63,11 @@ pub(super) fn real(path: &Path) -> PathBuf {
 }
 
 /// Says what a run claims.
-pub(super) fn wanted(
+pub(crate) fn wanted(
     files: &RunFiles,
     name: &LoopName,
     territory: &Territory,
-    env: &Env,
+    session: &Session<'_>,
     now: Timestamp,
 ) -> Wanted {
     let record = Record {
@@ -80,23 +81,33 @@ pub(super) fn wanted(
         ancestors: Vec::new(),
         secret: String::new(),
     };
-    Wanted { record, pass: env.get(PARENT).and_then(Pass::parse), queue: false }
+    Wanted { record, pass: session.env.get(PARENT).and_then(Pass::parse), queue: false }
+}
+
+/// Says for `state.json` what a run has claimed, and who runs it.
+pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
+    Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
+}
+
+/// Returns the name of this machine.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Adds to the environment of actions what makes a run that they start known as a descendant of this one.
-pub(super) fn passed_on(mut env: BTreeMap<String, String>, claim: &Claim) -> BTreeMap<String, String> {
+pub(crate) fn passed_on(mut env: BTreeMap<String, String>, claim: &Claim) -> BTreeMap<String, String> {
     env.insert(PARENT.to_owned(), claim.pass().to_text());
     env
 }
 
 /// Claims what a run wants, and waits for it if it may.
-pub(super) async fn take(
+pub(crate) async fn take(
     wanted: Wanted,
     queue: bool,
     files: &RunFiles,
     cancel: &mut Cancel,
-    output: &Output,
-) -> Result<Claim, CliError> {
+    session: &Session<'_>,
+) -> Result<Claim, Error> {
     files.make_directory().map_err(|error| cannot_save(&error))?;
     if let Some(loops) = files.directory().parent() {
         // What a killed run did not tidy up is in nobody's way.
@@ -105,10 +116,10 @@ pub(super) async fn take(
     let territory = wanted.record.territory.clone();
     match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
         Taken::Held(claim) => Ok(claim),
-        Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, output).await,
+        Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, session).await,
         Taken::Refused(ahead) => {
             let stop = ahead.first().map(|run| run.instance.as_str()).unwrap_or_default();
-            Err(locked(in_the_way(&ahead, &territory)).help(format!(
+            Err(locked(in_the_way(&ahead, &territory)).with_hint(format!(
                 "wait for it with `--queue`, end it with `ll-loop stop {stop}`, or give the loops scopes that do not overlap"
             )))
         }
@@ -116,9 +127,9 @@ pub(super) async fn take(
             "{}, and waits for the run from which this one was started",
             in_the_way(&ahead, &territory)
         ))
-        .help("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
+        .with_hint("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
-            .help(format!("follow it with `ll-loop logs -f {0}`, or end it with `ll-loop stop {0}`", run.instance))),
+            .with_hint(format!("follow it with `ll-loop logs -f {0}`, or end it with `ll-loop stop {0}`", run.instance))),
     }
 }
 
@@ -128,14 +139,14 @@ async fn wait(
     territory: &Territory,
     files: &RunFiles,
     cancel: &mut Cancel,
-    output: &Output,
-) -> Result<Claim, CliError> {
+    session: &Session<'_>,
+) -> Result<Claim, Error> {
     let clock = Clock::start();
     let mut said = None;
     loop {
         let ahead = match ticket.look().map_err(|error| cannot_save(&error))? {
             Turn::Now(claim) => {
-                output.talk(&format!("the scope is free after {}\n", human(clock.elapsed())));
+                session.talk.note(&format!("the scope is free after {}", human(clock.elapsed())));
                 return Ok(claim);
             }
             Turn::Later(same, ahead) => {
@@ -145,7 +156,7 @@ async fn wait(
         };
         let first = first(&ahead).map(|run| run.instance.clone());
         if said != first {
-            output.talk(&format!("waiting: {}\n", in_the_way(&ahead, territory)));
+            session.talk.note(&format!("waiting: {}", in_the_way(&ahead, territory)));
             said = first;
         }
         // Of those who come before, the last one in the queue is likely to be the last one to go.
@@ -155,15 +166,15 @@ async fn wait(
         tokio::select! {
             () = gone(files.directory(), longest) => {}
             _ = cancel.differs_from(Request::None) => {
-                let signal = cancel.signal().map_or(exit::ERROR, |signal| crate::run::named(signal).exit_code());
-                return Err(CliError::invalid("interrupted while waiting; nothing was run").code(signal));
+                let kind = cancel.signal().map_or(Kind::Failed, |signal| Kind::Interrupted(crate::run::named(signal)));
+                return Err(Error::refused("interrupted while waiting; nothing was run").of_kind(kind));
             }
         }
     }
 }
 
 /// Waits until a run is gone, in a thread of its own: the kernel wakes it up, and nothing else can.
-pub(super) async fn gone(directory: &Path, run: Live) {
+pub(crate) async fn gone(directory: &Path, run: Live) {
     let (sender, receiver) = oneshot::channel();
     let directory = directory.to_owned();
     std::thread::spawn(move || {
@@ -220,15 +231,15 @@ fn doing(run: &Live) -> &'static str {
     }
 }
 
-fn locked(message: String) -> CliError {
-    CliError::invalid(message).code(exit::LOCKED)
+fn locked(message: String) -> Error {
+    Error::refused(message).of_kind(Kind::Locked)
 }
 
 /// Says that the files of a run cannot be written, so that there is none.
-pub(super) fn cannot_save(error: &io::Error) -> CliError {
-    let refused = CliError::failed("cannot save the run", error).before_the_run();
+pub(crate) fn cannot_save(error: &io::Error) -> Error {
+    let refused = Error::failed("cannot save the run", error).of_kind(Kind::Refused);
     if error.kind() == io::ErrorKind::Unsupported {
-        return refused.help("the file system of `.loops` has no file locks, without which two runs could meet; keep `.loops` on another one");
+        return refused.with_hint("the file system of `.loops` has no file locks, without which two runs could meet; keep `.loops` on another one");
     }
-    refused.help("a run that cannot be saved is not started; make `.loops` writable, or free some space")
+    refused.with_hint("a run that cannot be saved is not started; make `.loops` writable, or free some space")
 }

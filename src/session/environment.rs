@@ -1,7 +1,6 @@
 //! The environment, read once: what we take from it, and what actions may see of it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use crate::base::redact::MIN_SECRET;
 use crate::ci;
@@ -12,13 +11,13 @@ use super::secrets;
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
 
 /// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
-pub(super) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
+pub(crate) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
 
 /// Set for the process that `--background` starts.
-pub(super) const DETACHED: &str = "LL_LOOP_DETACHED";
+pub(crate) const DETACHED: &str = "LL_LOOP_DETACHED";
 
 /// Tells a run that an action of another run started it.
-pub(super) const PARENT: &str = "LL_LOOP_PARENT";
+pub(crate) const PARENT: &str = "LL_LOOP_PARENT";
 
 /// The token with which we report and continue runs, and the input of the action that holds it where the runner passes
 /// inputs itself. It is ours alone: no action and no template sees it.
@@ -26,37 +25,31 @@ const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 
 /// A copy of the environment.
 #[derive(Clone)]
-pub(super) struct Env {
+pub struct Environment {
     variables: BTreeMap<String, String>,
     token: Option<String>,
 }
 
-impl Env {
-    /// Reads the environment of the process; what is not UTF-8 is replaced.
-    #[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
-    pub(super) fn read() -> Self {
-        let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
-        Self::of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
-    }
-
-    fn of(mut variables: BTreeMap<String, String>) -> Self {
+impl Environment {
+    /// Takes these variables for the environment.
+    pub fn of(mut variables: BTreeMap<String, String>) -> Self {
         let tokens = OWN_TOKEN.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
         let token = tokens.into_iter().flatten().find(|token| !token.is_empty());
         Self { variables, token }
     }
 
     /// Returns a variable that is set and not empty.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Returns the token for GitHub: the one that is meant for us, or that of the job.
-    pub(super) fn token(&self) -> Option<&str> {
+    pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
     }
 
     /// Sets the point at which a test wants this process to die.
-    pub(super) fn arm_fault(&self) {
+    pub(crate) fn arm_fault(&self) {
         #[cfg(debug_assertions)]
         if let Some(fault) = self.get("LL_FAULT") {
             crate::journal::fault::arm(fault);
@@ -64,33 +57,28 @@ impl Env {
     }
 
     /// Returns a lookup for layers that take the environment as a value.
-    pub(super) fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
+    pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
         |name| self.get(name).map(str::to_owned)
     }
 
     /// Tells whether a variable says yes.
-    pub(super) fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
-    /// Returns the working directory.
-    pub(super) fn cwd() -> std::io::Result<PathBuf> {
-        std::env::current_dir()
-    }
-
     /// Tells whether this process is the first of a container and has to act as one.
-    pub(super) fn is_container_init(&self) -> bool {
+    pub(crate) fn is_container_init(&self) -> bool {
         crate::process::init::is_first_process() && self.get(SUPERVISED).is_none()
     }
 
     /// Returns every variable, for templates.
-    pub(super) fn all(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn all(&self) -> &BTreeMap<String, String> {
         &self.variables
     }
 
     /// Returns what an action inherits.
-    pub(super) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
+    pub(crate) fn for_actions(&self, pass_token: bool) -> BTreeMap<String, String> {
         let mut env = self.variables.clone();
         env.retain(|name, _| !WITHHELD.contains(&name.as_str()) && !ci::is_withheld(name, pass_token));
         env
@@ -98,7 +86,7 @@ impl Env {
 
     /// Returns the values that must not be shown: what variables hold that are named like secrets, or that `LL_MASK`
     /// names, and passwords in URLs.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(crate) fn secrets(&self) -> Vec<String> {
         let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);
         let named = held.flat_map(|(name, value)| secrets::of(name, value, listed.contains(&name.as_str())));
@@ -110,8 +98,8 @@ impl Env {
 mod tests {
     use super::*;
 
-    fn env(pairs: &[(&str, &str)]) -> Env {
-        Env::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    fn env(pairs: &[(&str, &str)]) -> Environment {
+        Environment::of(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::Error;
 use crate::base::object::ObjectId;
 use crate::base::text::{listed, plural};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::output::Output;
 use crate::files::replace;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
@@ -21,7 +20,7 @@ const BRANCHES: &str = "ll-loop/";
 
 /// A working tree that there will be, or is.
 #[derive(Debug)]
-pub(super) struct Worktree {
+pub(crate) struct Worktree {
     /// The directory of the loop in the checkout.
     home: PathBuf,
     /// Where it is.
@@ -37,15 +36,15 @@ pub(super) struct Worktree {
 
 impl Worktree {
     /// Says where the working tree of a run will be, and changes nothing yet.
-    pub(super) fn plan(home: &Path, files: &RunFiles, env: &Env) -> Result<Self, CliError> {
-        let git = git::at(home, env);
+    pub(crate) fn plan(home: &Path, files: &RunFiles, session: &Session<'_>) -> Result<Self, Error> {
+        let git = git::at(home, session);
         let advice = "make one with `git init` and a first commit, or run without `--worktree`";
         let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"])).map_err(|why| {
-            CliError::invalid(format!("`--worktree` needs a git repository: {why}")).help(advice)
+            Error::refused(format!("`--worktree` needs a git repository: {why}")).with_hint(advice)
         })?;
         let base = git.id(&git::head()).map_err(|_| {
-            CliError::invalid("`--worktree` begins with the last commit, and there is none yet")
-                .help("commit first")
+            Error::refused("`--worktree` begins with the last commit, and there is none yet")
+                .with_hint("commit first")
         })?;
         let path = files.worktree();
         Ok(Self {
@@ -60,24 +59,24 @@ impl Worktree {
     }
 
     /// Returns the directory in which the run works.
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Makes it, and moves there.
-    pub(super) fn create(&self, output: &Output) -> Result<(), CliError> {
+    /// Makes it.
+    pub(crate) fn create(&self, session: &Session<'_>) -> Result<(), Error> {
         let made = self.make().map_err(|why| {
-            CliError::invalid(format!("cannot make a worktree: {why}"))
-                .help("`git worktree list` shows those there are")
+            Error::refused(format!("cannot make a worktree: {why}"))
+                .with_hint("`git worktree list` shows those there are")
         });
         if made.is_err() {
             // Git takes back what it began; the branch it leaves holds nothing.
             let _gone = self.git.line(&self.delete());
         }
         made?;
-        output.talk(&format!("works in {} on the branch {}\n", self.path.display(), self.branch()));
+        session.talk.note(&format!("works in {} on the branch {}", self.path.display(), self.branch()));
         if let Ok((filters, files @ 1..)) = self.git.of(&self.path).filtered() {
-            output.warning(&format!(
+            session.talk.warning(&format!(
                 "{} in it {} as git keeps them: ll-loop starts no filter ({}); a state of the loop may, as with `git lfs checkout`",
                 plural(files as u64, "file"),
                 if files == 1 { "is" } else { "are" },
@@ -89,7 +88,8 @@ impl Worktree {
         let left_out = self.git.line(&all_but_loops).unwrap_or_default();
         if !left_out.is_empty() {
             let changes = plural(left_out.lines().count() as u64, "uncommitted change");
-            output
+            session
+                .talk
                 .warning(&format!("it begins with the last commit: {changes} of the checkout not included"));
         }
         Ok(())
@@ -107,31 +107,26 @@ impl Worktree {
         let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
         self.git.line(&add.path(self.base.as_str()))?;
         self.git.of(&self.path).line(&Call::new("reset").with(&["--hard", "--quiet"]))?;
-        let enter = || {
-            fs_err::create_dir_all(&self.root)?;
-            std::env::set_current_dir(&self.root)
-        };
-        enter().map_err(|error| error.to_string())
+        fs_err::create_dir_all(&self.root).map_err(|error| error.to_string())
     }
 
     /// Returns the environment of actions in it.
-    pub(super) fn env(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    pub(crate) fn env(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
         without_repository(env)
     }
 
     /// Says where the work is. A tree in which nothing happened goes, when nobody will continue there.
-    pub(super) fn close(&self, is_over: bool, output: &Output) {
-        let _gone = std::env::set_current_dir(&self.home);
+    pub(crate) fn close(&self, is_over: bool, session: &Session<'_>) {
         let found = self.found();
         if is_over && found.as_deref() == Ok("") && self.remove().is_ok() {
-            output.talk("nothing was changed in the worktree, which is removed\n");
+            session.talk.note("nothing was changed in the worktree, which is removed");
             return;
         }
         let found = found.unwrap_or_else(|why| format!("what is in it cannot be told: {why}"));
         let found = if found.is_empty() { "nothing was changed yet" } else { &found };
         let (path, branch) = (self.path.display(), self.branch());
-        output.talk(&format!(
-            "the work is in {path} on the branch {branch}: {found}\n  take it    git merge {branch}, when it is committed there\n  remove it  git worktree remove {path} && git branch -D {branch}\n"
+        session.talk.note(&format!(
+            "the work is in {path} on the branch {branch}: {found}\n  take it    git merge {branch}, when it is committed there\n  remove it  git worktree remove {path} && git branch -D {branch}"
         ));
     }
 

@@ -1,18 +1,17 @@
 //! After a run: the reports, made from its journal alone, and what the CI system is told.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::context::Session;
+use super::environment::PARENT;
 use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
 use crate::ci::{Provider, Subject, Telling, Wanted};
-use crate::cli::args::{CommitArgs, Manner, ReportArgs};
-use crate::cli::env::{Env, PARENT};
-use crate::cli::output::Output;
 use crate::engine::Start;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
@@ -24,8 +23,10 @@ use crate::report::annotations::{self, Annotation, Level, Tree};
 use crate::report::digest::{Digest, NotRun, Places};
 use crate::report::formats::FORMATS;
 
-use super::bundle::{Bundler, Saver};
+use super::audience::Audience;
+use super::bundler::{Bundler, Saver};
 use super::nights;
+use super::options::RunOptions;
 use super::upload::Uploader;
 
 /// How long the end of a run waits for the network.
@@ -35,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Where and how the results of a run are published.
-pub(super) struct Publication {
+pub(crate) struct Publication {
     provider: Provider,
     /// A directory that was asked for; otherwise the reports are with the files of the run.
     directory: Option<PathBuf>,
@@ -50,30 +51,30 @@ pub(super) struct Publication {
 }
 
 /// What became of the publication of a run.
-pub(super) struct Published {
+pub(crate) struct Published {
     /// What could not be published.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Whether the files were uploaded; nothing where that is not our business.
-    pub(super) uploaded: Option<bool>,
+    pub(crate) uploaded: Option<bool>,
     /// Whether every report was written.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl Publication {
-    pub(super) fn new(
-        manner: &Manner,
+    pub(crate) fn new(
+        options: &RunOptions,
         provider: Provider,
         (root, name): (&Path, &LoopName),
         files: &RunFiles,
         bundler: Option<Bundler>,
-        (env, output): (&Env, &Output),
+        session: &Session<'_>,
     ) -> Self {
         let root = root.to_owned();
         let job = provider.job();
-        let directory = manner.report_dir.clone();
+        let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let artifact_name = artifact_name(&job, &name.file_stem(), files);
-        let uploader = Uploader::find(&manner.report.uploading, &artifact_name, env, output).map(Rc::new);
+        let uploader = Uploader::find(options.upload, &artifact_name, session).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
@@ -89,66 +90,73 @@ impl Publication {
     }
 
     /// Returns who saves the run while it goes on.
-    pub(super) fn saver(&self) -> Option<Rc<Saver>> {
+    pub(crate) fn saver(&self) -> Option<Rc<Saver>> {
         self.saver.clone()
     }
 
     /// Says that the run has begun, where people look at its commit.
-    pub(super) fn begin(&mut self, args: &ReportArgs, env: &Env, loop_name: &str, output: &Output) {
+    pub(crate) fn begin(&mut self, options: &RunOptions, loop_name: &str, session: &Session<'_>) {
         let directory = shown(&self.root, &self.workspace);
         let subject = Subject {
             loop_name: loop_name.to_owned(),
             instance: self.running.instance().to_owned(),
             directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
         };
-        let wanted = Wanted { check: args.check, comment: args.comment, ..wanted(&args.commit, env) };
-        let (env, token) = (&env.lookup(), env.token());
+        let wanted = wanted(&options.commit, session);
+        let (env, token) = (&session.env.lookup(), session.env.token());
         let telling = Telling { env, token, wanted: &wanted, subject: &subject };
         let (reporter, warnings) = self.provider.report(telling);
         for warning in warnings {
-            output.warning(&warning);
+            session.talk.warning(&warning);
         }
         self.reporter = reporter;
     }
 
     /// Says where the reports will be before there are any, so that later steps find them even when this process is
     /// killed.
-    pub(super) fn announce(&self, output: &Output) {
+    pub(crate) fn announce(&self, session: &Session<'_>) {
         let directory = self.directory(&self.running);
         if let Err(error) = fs_err::create_dir_all(&directory) {
-            output.warning(&format!("there will be no reports: {error}"));
+            session.talk.warning(&format!("there will be no reports: {error}"));
         }
         if let Err(error) = self.provider.announce(&self.places(&directory)) {
-            output.warning(&format!("{} was not told where the reports are: {error}", self.provider.name()));
+            session
+                .talk
+                .warning(&format!("{} was not told where the reports are: {error}", self.provider.name()));
         }
     }
 
     /// Keeps what is known of the nights before anything is done, so that a run that is killed does not lose it.
-    pub(super) fn remember(&self, start: &Start) -> Vec<String> {
+    pub(crate) fn remember(&self, start: &Start) -> Vec<String> {
         let began = Stamped::new(start.at, 1, Event::LoopStart(start.event.clone()));
         nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.running)
     }
 
     /// Writes every format and tells the CI system. Returns what could not be published. `unwritten` is the end of the
     /// run, where the journal could not take it.
-    pub(super) fn publish(self, files: &RunFiles, unwritten: Option<&Stamped>) -> Published {
+    pub(crate) fn publish(
+        self,
+        files: &RunFiles,
+        unwritten: Option<&Stamped>,
+        session: &Session<'_>,
+    ) -> Published {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
         if let Some(event) = unwritten {
             digest.event(event);
         }
-        let mut published = self.tell(digest, files);
+        let mut published = self.tell(digest, files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
     }
 
     /// The same for a run that there was no reason for. Its reports are where those of runs are that are over.
-    pub(super) fn publish_none(self, not_run: NotRun) -> Vec<String> {
+    pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();
-        self.tell(Digest::of_none(not_run), &files).warnings
+        self.tell(Digest::of_none(not_run), &files, session).warnings
     }
 
-    fn tell(mut self, mut digest: Digest, files: &RunFiles) -> Published {
+    fn tell(mut self, mut digest: Digest, files: &RunFiles, session: &Session<'_>) -> Published {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
@@ -169,40 +177,43 @@ impl Publication {
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
         let tree = Tree { root: &root, exists: &exists };
-        for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
+        let mut log = Vec::new();
+        let failed = self.provider.publish(&digest, &tree, &mut log);
+        String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
+        for error in failed {
             warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
         }
         let uploaded = self.uploader.as_ref().map(|uploader| uploader.store(directory));
         let uploaded = uploaded.map(|stored| {
             let dialect = self.provider.dialect();
             for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-                let _closed = writeln!(io::stdout(), "{line}");
+                session.talk.ci_line(&line);
             }
             warnings.extend(stored.warnings);
             stored.done
         });
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
-            warnings.extend(self.end(reporter, Report { digest, annotations: all }));
+            warnings.extend(self.end(reporter, Report { digest, annotations: all }, session));
         }
         Published { warnings, uploaded, is_whole }
     }
 
     /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
     /// on the pull request of a fork it is as it should be.
-    fn end(&self, reporter: Reporter, report: Report) -> Vec<String> {
+    fn end(&self, reporter: Reporter, report: Report, session: &Session<'_>) -> Vec<String> {
         let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
             let (level, title) = (Level::Notice, self.provider.name().to_owned());
             let notice = Annotation { level, title, message: notice, location: None };
-            let _closed = writeln!(io::stdout(), "{}", self.provider.dialect().annotation(&notice));
+            session.talk.ci_line(&self.provider.dialect().annotation(&notice));
         }
         untold.warnings
     }
 
     /// Returns where the reports of the run are.
-    pub(super) fn directory(&self, files: &RunFiles) -> PathBuf {
+    pub(crate) fn directory(&self, files: &RunFiles) -> PathBuf {
         self.directory.clone().unwrap_or_else(|| files.report())
     }
 
@@ -222,15 +233,19 @@ impl Publication {
     }
 }
 
-/// Returns what the command line asks for. A run that an action of another run starts is a part of that one, and
+/// Returns who is told about a run, if anybody is.
+pub(crate) fn publisher(options: &RunOptions) -> Option<Provider> {
+    match &options.audience {
+        Audience::Ci(provider) => Some(provider.clone()),
+        Audience::Person => options.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
+    }
+}
+
+/// Returns what is asked for. A run that an action of another run starts is a part of that one, and
 /// reported only when asked for.
-pub(super) fn wanted(args: &CommitArgs, env: &Env) -> Wanted {
-    let status = match (args.status, args.no_status) {
-        (true, _) => Some(true),
-        (false, true) => Some(false),
-        (false, false) => env.get(PARENT).map(|_| false),
-    };
-    Wanted { status, context: args.status_context.clone(), sha: args.sha.clone(), ..Wanted::default() }
+pub(crate) fn wanted(commit: &Wanted, session: &Session<'_>) -> Wanted {
+    let status = commit.status.or_else(|| session.env.get(PARENT).map(|_| false));
+    Wanted { status, ..commit.clone() }
 }
 
 /// Writes every report that can be written. One that cannot be is not there: what another run left there, or half of

@@ -4,14 +4,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use super::context::Session;
+use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
 use crate::bundle::report;
-use crate::cli::args::RunArgs;
-use crate::cli::env::Env;
-use crate::cli::exit;
-use crate::cli::output::Output;
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
@@ -19,63 +17,66 @@ use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
 
 use super::fetch::{Asked, Local, artifact, prefix};
+use super::options::BeginOptions;
 
 /// How often a night is due in a scheduled job, when nobody says.
 const DAY: Duration = Duration::from_hours(24);
 
 /// What is known when a night begins.
 #[derive(Default)]
-pub(super) struct Before {
+pub(crate) struct Before {
     /// The nights before, the oldest first.
-    pub(super) nights: Vec<Night>,
+    pub(crate) nights: Vec<Night>,
     /// What the run has to say about them.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Says that a run is no night although somebody wants to know about nights.
-pub(super) fn warn_of_no_effect(args: &RunArgs, output: &Output) {
-    for (is_given, option) in [(args.previous.is_some(), "previous"), (args.every.is_some(), "every")] {
+pub(crate) fn warn_of_no_effect(options: &BeginOptions, session: &Session<'_>) {
+    for (is_given, option) in [(options.previous.is_some(), "previous"), (options.every.is_some(), "every")] {
         if is_given {
-            output.warning(&format!("`--{option}` has no effect: only a maintain loop in CI has nights"));
+            session
+                .talk
+                .warning(&format!("`--{option}` has no effect: only a maintain loop in CI has nights"));
         }
     }
 }
 
 /// Finds the nights before this one where the command line says: a path, or an artifact on GitHub. One that is not there
 /// makes this the first night; that and anything else that goes wrong is no reason not to run.
-pub(super) fn previous(args: &RunArgs, name: &LoopName, env: &Env, output: &Output) -> Option<Local> {
-    let text = args.previous.as_deref()?;
-    let Some(what) = artifact(text) else { return Some(Local::path(text)) };
-    let allow_untrusted = args.manner.allow_untrusted;
+pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Session<'_>) -> Option<Local> {
+    let text = options.previous.as_deref()?;
+    let Some(what) = artifact(text) else { return Some(Local::path(text, session)) };
+    let allow_untrusted = options.run.allow_untrusted;
     let prefix = prefix(name);
-    let asked = Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, env, output };
+    let asked = Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, session };
     match asked.local() {
         Ok(local) => Some(local),
-        Err(error) if error.exit_code() == exit::ABSENT => {
-            output.talk(&format!("{}: this is the first night\n", error.message()));
+        Err(error) if error.kind() == Kind::Absent => {
+            session.talk.note(&format!("{}: this is the first night", error.message()));
             None
         }
         Err(error) => {
-            output.warning(&format!("the nights before this one are not known: {}", error.message()));
+            session.talk.warning(&format!("the nights before this one are not known: {}", error.message()));
             None
         }
     }
 }
 
 /// Returns how often a night is due, where that is known.
-pub(super) fn due(args: &RunArgs, env: &Env) -> Option<Duration> {
-    let is_scheduled = env.get("GITHUB_EVENT_NAME") == Some("schedule");
-    args.every.or(is_scheduled.then_some(DAY))
+pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Duration> {
+    let is_scheduled = session.env.get("GITHUB_EVENT_NAME") == Some("schedule");
+    options.every.or(is_scheduled.then_some(DAY))
 }
 
 /// Reads the nights before this one from where they were asked for, or else from what this machine kept. What cannot
 /// be used is no reason not to run.
-pub(super) fn before(
+pub(crate) fn before(
     previous: Option<&Local>,
     every: Option<Duration>,
     (files, name): (&RunFiles, &LoopName),
     now: Timestamp,
-    output: &Output,
+    session: &Session<'_>,
 ) -> Before {
     let kept = files.nights();
     let path = previous.map_or(kept.as_path(), |previous| previous.path.as_path());
@@ -83,7 +84,9 @@ pub(super) fn before(
         Ok(Some(history)) => history,
         Ok(None) => {
             if previous.is_some() {
-                output.talk(&format!("there is no {FILE} in {}: this is the first night\n", path.display()));
+                session
+                    .talk
+                    .note(&format!("there is no {FILE} in {}: this is the first night", path.display()));
             }
             return Before::default();
         }
@@ -99,14 +102,14 @@ pub(super) fn before(
 
 /// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an
 /// artifact that has it. There may be none.
-pub(super) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, String> {
+pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, String> {
     let bytes = report::read(path, FILE, MAX_FILE).map_err(|error| error.to_string())?;
     let history = bytes.map(|bytes| History::read(&bytes, name)).transpose();
     history.map_err(|error| error.to_string())
 }
 
 /// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be kept.
-pub(super) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<String> {
+pub(crate) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<String> {
     let (Some(history), Some(start)) = (of(digest), digest.start()) else { return Vec::new() };
     let (name, here) = (&start.r#loop, files.nights());
     // What stands here may have gone on since this run began, but for this run itself.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::context::Session;
+use super::error::Error;
+use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
@@ -16,25 +19,20 @@ use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::github::lease::{Holder, Point, Taken, take};
 use crate::ci::github::repository::Repository;
-use crate::cli::args::ResumeArgs;
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::exit;
-use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 
-use super::bundle::{here, job};
+use super::bundler::{here, job};
+use super::claim::host;
 use super::fetch::{Asked, artifact, prefix};
 use super::git;
-use super::prepare::Prepared;
-use super::run::host;
+use super::prepared::{Prepared, changed};
 
 /// A run that was unpacked and is not yet here.
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     manifest: Manifest,
     /// Where it was unpacked, beside the place where it goes.
     unpacked: TempDir,
@@ -42,53 +40,50 @@ pub(super) struct Incoming {
     there: RunFiles,
     shown: String,
     /// The directory of the loops that it belongs to.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Its files, once it is here.
-    pub(super) files: RunFiles,
+    pub(crate) files: RunFiles,
     /// How it began.
-    pub(super) began: LoopStart,
+    pub(crate) began: LoopStart,
     /// The repository on GitHub that it comes from: other jobs could go on with it as well.
     remote: Option<(Api, Repository)>,
 }
 
 impl Incoming {
     /// Gets a run from wherever it is: a path, or an artifact on GitHub.
-    pub(super) fn get(from: &str, args: &ResumeArgs, env: &Env, output: &Output) -> Result<Self, CliError> {
-        let Some(what) = artifact(from) else { return Self::open(Path::new(from), from) };
-        let loop_name = args.name.as_ref().and_then(|name| LoopName::parse(name).ok());
-        let prefix = loop_name.map_or_else(|| PREFIX.to_owned(), |name| prefix(&name));
-        let asked = Asked {
-            what,
-            run: None,
-            repository: args.repo.as_deref(),
-            prefix: &prefix,
-            allow_untrusted: args.manner.allow_untrusted,
-            env,
-            output,
+    pub(crate) fn get(
+        from: &str,
+        (name, repository): (Option<&str>, Option<&str>),
+        allow_untrusted: bool,
+        session: &Session<'_>,
+    ) -> Result<Self, Error> {
+        let Some(what) = artifact(from) else {
+            return Self::open(&session.path(Path::new(from)), from, session);
         };
+        let loop_name = name.and_then(|name| LoopName::parse(name).ok());
+        let prefix = loop_name.map_or_else(|| PREFIX.to_owned(), |name| prefix(&name));
+        let asked = Asked { what, run: None, repository, prefix: &prefix, allow_untrusted, session };
         let local = asked.local()?;
-        let incoming = Self::open(&local.path, &local.shown)?;
+        let incoming = Self::open(&local.path, &local.shown, session)?;
         // Without a token nobody can be kept from it.
-        let remote = env.token().map(|_| asked.remote()).transpose()?;
+        let remote = session.env.token().map(|_| asked.remote()).transpose()?;
         Ok(Self { remote, ..incoming })
     }
 
     /// Checks a bundle and unpacks it. Nothing of the checkout is changed yet.
-    pub(super) fn open(path: &Path, shown: &str) -> Result<Self, CliError> {
-        let cwd =
-            Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
+    pub(crate) fn open(path: &Path, shown: &str, session: &Session<'_>) -> Result<Self, Error> {
         let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
         let limits = Limits::default();
         let bundle =
             open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         let file = bundle.manifest.file.clone().ok_or_else(|| {
-            CliError::invalid("the loop file of the bundle is outside of its checkout")
-                .help("only a run of a loop in its repository goes on on another machine")
+            Error::refused("the loop file of the bundle is outside of its checkout")
+                .with_hint("only a run of a loop in its repository goes on on another machine")
         })?;
-        let mut homes = load::ancestors(&cwd).into_iter();
+        let mut homes = load::ancestors(&session.cwd).into_iter();
         let root = homes.find(|root| load::find(file.as_str(), root).is_ok()).ok_or_else(|| {
-            CliError::invalid(format!("the loop file `{file}` of the bundle is not in this checkout")).help(
+            Error::refused(format!("the loop file `{file}` of the bundle is not in this checkout")).with_hint(
                 "resume in a checkout of the commit that the run was about; a bundle brings no commands",
             )
         })?;
@@ -118,46 +113,49 @@ impl Incoming {
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.
-    pub(super) fn check(&self, prepared: &Prepared, env: &Env, args: &ResumeArgs) -> Result<(), CliError> {
-        let accept = args.accept_changes;
-        if let Some(name) = &args.name
-            && !self.is_of(name)
+    pub(crate) fn check(
+        &self,
+        prepared: &Prepared,
+        name: Option<&str>,
+        accept: bool,
+        session: &Session<'_>,
+    ) -> Result<(), Error> {
+        if let Some(name) = name
+            && !self.is_of(name, session)
         {
             let found = &self.manifest.r#loop;
-            return Err(CliError::invalid(format!(
-                "the bundle is of a run of `{found}`, and not of `{name}`"
-            ))
-            .help(format!("to go on with it, name that loop: `ll-loop resume {found} --from …`")));
+            return Err(Error::refused(format!("the bundle is of a run of `{found}`, and not of `{name}`"))
+                .with_hint(format!("to go on with it, name that loop: `ll-loop resume {found} --from …`")));
         }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
         if !resumable {
             let outcome = outcome.map_or("ended", Outcome::word);
-            return Err(CliError::invalid(format!(
+            return Err(Error::refused(format!(
                 "the run {instance} has ended ({outcome}), and nothing is left to do"
             ))
-            .help("start a new one with `ll-loop run`"));
+            .with_hint("start a new one with `ll-loop run`"));
         }
-        let git = git::at(&self.root, env);
-        if let (Some(theirs), Some(ours)) = (repository, here(&git, env))
+        let git = git::at(&self.root, session);
+        if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
             && theirs.as_str() != ours
             && !accept
         {
-            return Err(CliError::invalid(format!(
+            return Err(Error::refused(format!(
                 "the bundle is of the repository {theirs}, and this one is {ours}"
             ))
-            .help("resume in a checkout of the same repository, or agree with `--accept-changes`"));
+            .with_hint("resume in a checkout of the same repository, or agree with `--accept-changes`"));
         }
         if self.began.definition_sha256 != prepared.loaded.digest && !accept {
-            return Err(super::resume::changed(self.began.r#loop.as_str()));
+            return Err(changed(self.began.r#loop.as_str()));
         }
         Ok(())
     }
 
     /// Tells whether a user means this run by the name of a loop, its file, or a run.
-    fn is_of(&self, name: &str) -> bool {
+    fn is_of(&self, name: &str, session: &Session<'_>) -> bool {
         let Manifest { r#loop, instance, .. } = &self.manifest;
         let same_file = || {
-            let named = load::find(name, &Env::cwd().ok()?).ok()?.path.canonicalize().ok()?;
+            let named = load::find(name, &session.cwd).ok()?.path.canonicalize().ok()?;
             Some(named == load::find(&self.began.source.file, &self.root).ok()?.path.canonicalize().ok()?)
         };
         name == r#loop.as_str() || instance.as_str().starts_with(name) || same_file().unwrap_or(false)
@@ -165,23 +163,25 @@ impl Incoming {
 
     /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed. Before
     /// anything is written, `rehearse` tells whether it can go on; what it found is returned, where it was asked.
-    pub(super) fn settle<R>(
+    pub(crate) fn settle<R>(
         self,
         definition: &[PathBuf],
-        (env, output): (&Env, &Output),
+        session: &Session<'_>,
         accept: bool,
-        rehearse: impl FnOnce(&RunFiles) -> Result<R, CliError>,
-    ) -> Result<Option<R>, CliError> {
+        rehearse: impl FnOnce(&RunFiles) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
         let instance = self.files.instance();
         let failed =
-            |error: io::Error| CliError::failed(format!("the run {instance} cannot be put here"), &error);
+            |error: io::Error| Error::failed(format!("the run {instance} cannot be put here"), &error);
         if self.files.archived().journal().exists() {
             return Err(gone_on(instance, "has ended here since"));
         }
-        match compare(&self.there, &self.files).map_err(|error| failed(error).before_the_run())? {
+        match compare(&self.there, &self.files).map_err(|error| failed(error).of_kind(Kind::Refused))? {
             Standing::Ahead => {}
             Standing::Same => {
-                output.talk(&format!("the run {instance} is here already, as far as in {}\n", self.shown));
+                session
+                    .talk
+                    .note(&format!("the run {instance} is here already, as far as in {}", self.shown));
                 return Ok(None);
             }
             Standing::Behind => {
@@ -192,7 +192,7 @@ impl Incoming {
             }
         }
         // What is refused anyhow is not taken from another job.
-        let git = git::at(&self.root, env);
+        let git = git::at(&self.root, session);
         let objects = self.unpacked.path().join(names::TREE);
         let objects = objects.exists().then_some(objects.as_path());
         if let Some(saved) = &self.manifest.tree
@@ -202,46 +202,46 @@ impl Incoming {
             return Err(not_restored(&error));
         }
         let rehearsed = rehearse(&self.there)?;
-        self.lease(env, output)?;
+        self.lease(session)?;
         if let Some(saved) = &self.manifest.tree {
             match tree::restore(&git, saved, objects) {
                 Ok(()) => {}
-                Err(error @ RestoreError::Missing(_)) if accept => output.warning(&error.to_string()),
+                Err(error @ RestoreError::Missing(_)) if accept => session.talk.warning(&error.to_string()),
                 Err(error) => return Err(not_restored(&error)),
             }
         }
         for left_out in &self.manifest.left_out {
-            output.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
+            session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
         place(&self.there, &self.files).map_err(failed)?;
         let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
-        output.talk(&format!("took over {instance} from {}{job}\n", self.shown));
+        session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
         Ok(Some(rehearsed))
     }
 
     /// Takes the run for this job alone, where other jobs can get it as well.
-    fn lease(&self, env: &Env, output: &Output) -> Result<(), CliError> {
+    fn lease(&self, session: &Session<'_>) -> Result<(), Error> {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
-        let Some(commit) = base.or_else(|| env.get("GITHUB_SHA")) else { return Ok(()) };
+        let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
         let instance = self.files.instance();
         let point = Point { repository, instance, seq: self.manifest.last_seq, commit };
         let us = Holder::new(
-            env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
-            env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
-            job(env).unwrap_or_else(host),
+            session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
+            session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
+            job(session).unwrap_or_else(host),
         );
         match take(api, &point, &us) {
             Ok(Taken::Ours) => Ok(()),
-            Ok(Taken::Theirs(holder)) => Err(CliError::invalid(format!(
+            Ok(Taken::Theirs(holder)) => Err(Error::refused(format!(
                 "another job has taken the run {instance}: {}",
                 one_line(&holder.url, 300)
             ))
-            .code(exit::LOCKED)
-            .help("follow it there; when it is over and left the run unfinished, take the run from it")),
+            .of_kind(Kind::Locked)
+            .with_hint("follow it there; when it is over and left the run unfinished, take the run from it")),
             Err(error) => {
                 let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
-                output.warning(&format!(
+                session.talk.warning(&format!(
                     "nothing keeps another job from going on with this run: {error}{help}"
                 ));
                 Ok(())
@@ -250,42 +250,44 @@ impl Incoming {
     }
 }
 
-pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
-    let refused = CliError::invalid(format!("cannot use the bundle {shown}: {error}"));
+pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
+    let refused = Error::refused(format!("cannot use the bundle {shown}: {error}"));
     match error {
         OpenError::Io(_) => refused,
         OpenError::NotABundle(_) => {
-            refused.help("a bundle is a file `<run>.llz` in the report directory of a run")
+            refused.with_hint("a bundle is a file `<run>.llz` in the report directory of a run")
         }
-        OpenError::Several(_) => refused.help("name the one that is meant"),
-        OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
+        OpenError::Several(_) => refused.with_hint("name the one that is meant"),
+        OpenError::Newer { .. } => {
+            refused.with_hint("use the version of ll-loop that wrote it, or a newer one")
+        }
         OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
-            refused.help("fetch it again from the job that wrote it; nothing was changed here")
+            refused.with_hint("fetch it again from the job that wrote it; nothing was changed here")
         }
     }
 }
 
-fn gone_on(instance: &str, how: &str) -> CliError {
-    CliError::invalid(format!("the run {instance} {how}"))
-        .code(exit::LOCKED)
-        .help(format!("`ll-loop status {instance}` shows how it stands here"))
+fn gone_on(instance: &str, how: &str) -> Error {
+    Error::refused(format!("the run {instance} {how}"))
+        .of_kind(Kind::Locked)
+        .with_hint(format!("`ll-loop status {instance}` shows how it stands here"))
 }
 
-fn not_restored(error: &RestoreError) -> CliError {
-    let refused = CliError::invalid(error.to_string());
+fn not_restored(error: &RestoreError) -> Error {
+    let refused = Error::refused(error.to_string());
     match error {
-        RestoreError::NoRepository => refused.help("resume in a checkout of the same repository"),
-        RestoreError::Elsewhere { base, .. } => refused.help(format!(
+        RestoreError::NoRepository => refused.with_hint("resume in a checkout of the same repository"),
+        RestoreError::Elsewhere { base, .. } => refused.with_hint(format!(
             "check that commit out first: `git checkout {base}`, or `ref: {base}` of actions/checkout; in a clone \
              without it, `git fetch origin {base}`"
         )),
         RestoreError::Missing(_) => {
-            refused.help("bring the changes here in another way and go on with `--accept-changes`")
+            refused.with_hint("bring the changes here in another way and go on with `--accept-changes`")
         }
-        RestoreError::Dirty(_) => refused.help("commit or stash them, or resume in a fresh checkout"),
-        RestoreError::Unfit(_) => refused.help(
+        RestoreError::Dirty(_) => refused.with_hint("commit or stash them, or resume in a fresh checkout"),
+        RestoreError::Unfit(_) => refused.with_hint(
             "a loop and what it pulls in come from the checkout; bring such changes there in another way",
         ),
-        RestoreError::Damaged(_) => refused.help("fetch the bundle again from the job that wrote it"),
+        RestoreError::Damaged(_) => refused.with_hint("fetch the bundle again from the job that wrote it"),
     }
 }

@@ -5,39 +5,39 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::context::Session;
+use super::error::Error;
 use crate::base::object::ObjectId;
 use crate::ci::github::event::{Event, short};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
 use crate::definition::load::{self, DIRECTORY};
 use crate::process::git::{Call, Git};
 
 use super::claim::real;
 use super::git::{self, changed, is_ours};
-use super::prepare::Prepared;
+use super::prepared::Prepared;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
     run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";
 
-/// Refuses a loop that may come from a stranger. `cwd` is where the names of its files are read from.
-pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -> Result<(), CliError> {
-    let event = Event::read(&env.lookup());
+/// Refuses a loop that may come from a stranger.
+pub(crate) fn check(allowed: bool, session: &Session<'_>, prepared: &Prepared) -> Result<(), Error> {
+    let event = Event::read(&session.env.lookup());
     if allowed || !event.is_open_to_outsiders() {
         return Ok(());
     }
-    doubt(&event, env, prepared, cwd).map_or(Ok(()), |why| {
+    doubt(&event, session, prepared).map_or(Ok(()), |why| {
         let file = &prepared.located.shown;
         let message = format!(
             "{file} is not run: the event `{}` is open to people without write access, and {why}",
             event.name
         );
-        Err(CliError::invalid(message).help(ADVICE))
+        Err(Error::refused(message).with_hint(ADVICE))
     })
 }
 
-fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
+fn doubt(event: &Event, session: &Session<'_>, prepared: &Prepared) -> Option<String> {
     let root = &prepared.located.root;
-    let git = git::at(root, env);
+    let git = git::at(root, session);
     let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);
     let (head, top) = match git.id(&git::head()).and_then(|head| Ok((head, git.line(&top_level)?))) {
         Ok(found) => found,
@@ -47,7 +47,7 @@ fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<St
         return Some(doubt);
     }
     // The commit is trusted; a later step may have put other files in the place of its own.
-    let read = prepared.files(cwd);
+    let read = prepared.files();
     let paths = read.iter().map(|(file, _)| file.to_string_lossy().into_owned());
     let paths: Vec<String> = paths.collect();
     let tracked = Call::new("ls-files").with(&["--error-unmatch"]).paths(&paths).literal();

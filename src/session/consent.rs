@@ -3,12 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::context::Session;
+use super::error::{Error, Kind};
 use crate::base::text::listed;
 use crate::base::time::parse_duration;
-use crate::cli::args::LlmArgs;
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::output::Output;
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
@@ -17,50 +15,43 @@ use crate::process::spawn;
 use crate::run::agent::Agents;
 use crate::run::recording::{Mode, Recording};
 
-use super::sub_loops::Library;
+use super::library::Library;
+use super::options::LlmOptions;
 
 /// What was decided about agents before a run starts.
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// Whether prompts may reach a model.
-    pub(super) llm: Llm,
+    pub(crate) llm: Llm,
     /// Who takes them.
-    pub(super) agents: Agents,
+    pub(crate) agents: Agents,
     /// What they may cost, by the command line.
-    pub(super) budget: Budget,
+    pub(crate) budget: Budget,
     /// Who continues after a hand-off, in place of what the loop says.
-    pub(super) on_handoff: Option<OnHandoff>,
+    pub(crate) on_handoff: Option<OnHandoff>,
 }
 
 /// So many states are named in a warning each; more of them share one.
 const MOST_WARNINGS: usize = 3;
 
 /// Decides it from the command line and the environment, and says what follows for this loop and for those that it runs.
-pub(super) fn decide(
-    args: &LlmArgs,
+pub(crate) fn decide(
+    options: &LlmOptions,
     machine: &Machine,
     library: &mut Library,
     in_ci: bool,
-    env: &Env,
-    output: &Output,
-) -> Result<Decided, CliError> {
-    let recording = recording(args)?;
-    let llm = if args.replay.is_some() {
-        Llm::Replay
-    } else if args.no_llm || (in_ci && !args.llm) {
-        Llm::Off
-    } else {
-        Llm::On
+    session: &Session<'_>,
+) -> Result<Decided, Error> {
+    let recording = recording(options, session)?;
+    let llm = match (&options.recording, options.allowed) {
+        (Some((_, Mode::Replay)), _) => Llm::Replay,
+        (_, allowed) if allowed.unwrap_or(!in_ci) => Llm::On,
+        _ => Llm::Off,
     };
     let host = match llm {
         Llm::Off | Llm::Replay => None,
-        Llm::On => chosen(args.host.as_deref(), env)?,
+        Llm::On => chosen(options.host.as_deref(), session)?,
     };
-    let budget = Budget {
-        cost_usd: args.max_cost,
-        tokens: args.max_tokens,
-        calls: args.max_llm_calls,
-        allows_unpriced: false,
-    };
+    let budget = options.budget;
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
     for one in all() {
@@ -69,41 +60,37 @@ pub(super) fn decide(
     }
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
-            consent(args, one, in_ci, env, output);
-            unheeded(host, one, output);
+            consent(options, one, in_ci, session);
+            unheeded(host, one, session);
         } else if llm != Llm::Replay {
-            preflight(one, one.name != machine.name, output);
+            preflight(one, one.name != machine.name, session);
         }
     }
-    let first_wait = env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
+    let first_wait = session.env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
     let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)), recording };
-    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(args, machine, in_ci, output) })
+    Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
 }
 
 /// Opens the directory where answers are kept or come from.
-fn recording(args: &LlmArgs) -> Result<Option<Recording>, CliError> {
-    let (directory, mode) = match (&args.record, &args.replay) {
-        (Some(directory), _) => (directory, Mode::Record),
-        (None, Some(directory)) => (directory, Mode::Replay),
-        (None, None) => return Ok(None),
-    };
-    let opened = Recording::open(directory, mode);
-    let failed = |error| CliError::failed("cannot use the recording", &error).before_the_run();
+fn recording(options: &LlmOptions, session: &Session<'_>) -> Result<Option<Recording>, Error> {
+    let Some((directory, mode)) = &options.recording else { return Ok(None) };
+    let opened = Recording::open(&session.path(directory), *mode);
+    let failed = |error| Error::failed("cannot use the recording", &error).of_kind(Kind::Refused);
     opened.map(Some).map_err(|error| match mode {
         Mode::Record => failed(error),
-        Mode::Replay => failed(error).help("`run --record DIR` makes one"),
+        Mode::Replay => failed(error).with_hint("`run --record DIR` makes one"),
     })
 }
 
 /// Finds the host that is asked for, or else the first one that is there. None may be needed, so none is no error.
-fn chosen(name: Option<&str>, env: &Env) -> Result<Option<&'static dyn Host>, CliError> {
-    match name.or_else(|| env.get("LL_HOST_CLI")) {
+fn chosen(name: Option<&str>, session: &Session<'_>) -> Result<Option<&'static dyn Host>, Error> {
+    match name.or_else(|| session.env.get("LL_HOST_CLI")) {
         Some(name) => host::by_name(name).map(Some).ok_or_else(|| {
             let names: Vec<_> = host::names().collect();
-            CliError::invalid(format!("unknown host `{name}`"))
-                .help(format!("write one of {}", names.join(", ")))
+            Error::refused(format!("unknown host `{name}`"))
+                .with_hint(format!("write one of {}", names.join(", ")))
         }),
-        None => Ok(host::first(|name| spawn::find(name, env.get("PATH")).is_some())),
+        None => Ok(host::first(|name| spawn::find(name, session.env.get("PATH")).is_some())),
     }
 }
 
@@ -113,7 +100,7 @@ fn priced(
     machine: &Machine,
     around: &Machine,
     budget: &Budget,
-) -> Result<(), CliError> {
+) -> Result<(), Error> {
     let caps = [budget.cost_usd, around.budget.cost_usd, machine.budget.cost_usd];
     let is_capped = caps.iter().any(Option::is_some);
     let is_allowed = around.budget.allows_unpriced || machine.budget.allows_unpriced;
@@ -122,19 +109,21 @@ fn priced(
         Some(host) => {
             let message = format!("the cost is capped, and `{}` does not say what a call costs", host.name());
             let help = "cap `tokens` or `llm_calls`, or write `unpriced: allow` under `budget`";
-            Err(CliError::invalid(message).help(help))
+            Err(Error::refused(message).with_hint(help))
         }
         None => Ok(()),
     }
 }
 
 /// Says what the loop asks for that the host cannot be told.
-fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, output: &Output) {
+fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Session<'_>) {
     let Some(host) = host else { return };
     let say = |places: &[String], keys: &[&str]| {
         let (name, keys) = (host.name(), listed(keys, "and"));
         let (places, say) = (listed(places, "and"), if places.len() == 1 { "says" } else { "say" });
-        output.warning(&format!("`{name}` cannot be told {keys}; what {places} {say} there has no effect"));
+        session
+            .talk
+            .warning(&format!("`{name}` cannot be told {keys}; what {places} {say} there has no effect"));
     };
     let states: Vec<_> = machine
         .steps()
@@ -173,7 +162,7 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
 }
 
 /// Refuses a host that would let an agent do more than the loop says.
-fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), CliError> {
+fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Error> {
     let Some(host) = host.filter(|host| host.ignores().contains(&"tools")) else { return Ok(()) };
     for (_, step) in machine.steps() {
         if let Some(Action::Prompt(prompt)) = &step.action
@@ -186,29 +175,34 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Cli
             );
             let help =
                 "choose another host with `--host`, or remove `tools`: the agent may then use all of them";
-            return Err(CliError::invalid(message).help(help));
+            return Err(Error::refused(message).with_hint(help));
         }
     }
     Ok(())
 }
 
 /// Says which states need an agent where none may be asked, and what becomes of them.
-fn preflight(machine: &Machine, is_below: bool, output: &Output) {
+fn preflight(machine: &Machine, is_below: bool, session: &Session<'_>) {
     let place = if is_below { format!(" of the loop `{}`", machine.name) } else { String::new() };
     for (_, step) in machine.steps().filter(|(_, step)| step.needs_model()) {
         let fate = fate(machine, step);
-        output.warning(&format!("`{}`{place} needs an agent, and none may be asked here: {fate}", step.name));
+        session
+            .talk
+            .warning(&format!("`{}`{place} needs an agent, and none may be asked here: {fate}", step.name));
     }
 }
 
 /// Takes a spawned session back to a pause in CI, where nobody would look after it, unless it was asked for.
-fn on_handoff(args: &LlmArgs, machine: &Machine, in_ci: bool, output: &Output) -> Option<OnHandoff> {
-    let asked = args.on_handoff.as_deref();
-    let asked = [OnHandoff::Pause, OnHandoff::Spawn, OnHandoff::Terminate]
-        .into_iter()
-        .find(|behavior| Some(behavior.word()) == asked);
+fn on_handoff(
+    options: &LlmOptions,
+    machine: &Machine,
+    in_ci: bool,
+    session: &Session<'_>,
+) -> Option<OnHandoff> {
+    let asked = options.on_handoff;
     if asked.is_none() && in_ci && machine.on_handoff == OnHandoff::Spawn {
-        output
+        session
+            .talk
             .warning("`on_handoff: spawn` pauses in CI; `--on-handoff spawn` starts a session all the same");
         return Some(OnHandoff::Pause);
     }
@@ -216,30 +210,30 @@ fn on_handoff(args: &LlmArgs, machine: &Machine, in_ci: bool, output: &Output) -
 }
 
 /// Says once for each loop and machine that agents do what they want. To go on is to agree.
-fn consent(args: &LlmArgs, machine: &Machine, in_ci: bool, env: &Env, output: &Output) {
+fn consent(options: &LlmOptions, machine: &Machine, in_ci: bool, session: &Session<'_>) {
     let acts = machine.steps().any(|(_, step)| matches!(step.action, Some(Action::Prompt(_))));
-    if !acts || args.yes || in_ci {
+    if !acts || options.agreed || in_ci {
         return;
     }
-    let Some(home) = env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
-        let home: std::path::PathBuf = env.get("HOME")?.into();
+    let Some(home) = session.env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
+        let home: std::path::PathBuf = session.env.get("HOME")?.into();
         Some(home.join(".local/state"))
     }) else {
-        say(machine, output);
+        say(machine, session);
         return;
     };
     let known = home.join("ll-loop/consent").join(machine.name.file_stem());
     if known.exists() {
         return;
     }
-    say(machine, output);
+    say(machine, session);
     // Where it cannot be kept, it is said again.
     let _said_again =
         fs_err::create_dir_all(known.parent().unwrap_or(&home)).and_then(|()| fs_err::write(&known, ""));
 }
 
-fn say(machine: &Machine, output: &Output) {
-    output.warning(&format!(
+fn say(machine: &Machine, session: &Session<'_>) {
+    session.talk.warning(&format!(
         "`{}` hands prompts to an agent that runs without asking for permission: it can change and run whatever you \
          can in this directory and beyond; this is said once (`--no-llm` asks nobody, `--yes` agrees)",
         machine.name

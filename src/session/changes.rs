@@ -5,46 +5,42 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::context::Session;
+use super::error::Error;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::ci::github::event::{Event, is_sha, short};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::output::Output;
 use crate::process::git::{Call, Git};
 use crate::report::digest::NotRun;
 
 use super::claim;
 use super::git::{self, changed, is_ours};
-use super::prepare::Prepared;
+use super::prepared::Prepared;
 
 /// The word for the base of the event.
 const AUTO: &str = "auto";
 
 const DEEPER: &str = "let actions/checkout get the history: `fetch-depth: 0`";
 
-/// Returns that there is no reason to run, where nothing changed since the base. `cwd` is where the names of the files
-/// of the loop are read from.
-pub(super) fn none_since(
+/// Returns that there is no reason to run, where nothing changed since the base.
+pub(crate) fn none_since(
     base: &str,
     prepared: &Prepared,
     context: &Map<String, Value>,
-    env: &Env,
-    cwd: &Path,
-    output: &Output,
-) -> Result<Option<NotRun>, CliError> {
+    session: &Session<'_>,
+) -> Result<Option<NotRun>, Error> {
     let run_it = |why: &str| {
-        output.talk(&format!("{why}, so the loop is run\n"));
+        session.talk.note(&format!("{why}, so the loop is run"));
         Ok(None)
     };
-    let repository = Repository::of(prepared, env)?;
-    let found = match repository.find(base, &Event::read(&env.lookup()))? {
+    let repository = Repository::of(prepared, session)?;
+    let found = match repository.find(base, &Event::read(&session.env.lookup()))? {
         Ok(found) => found,
         Err(why) => return run_it(&why),
     };
-    let territory = claim::territory(prepared, context, env, &Redactor::default())?;
-    let files = prepared.files(cwd).into_iter();
+    let territory = claim::territory(prepared, context, session, &Redactor::default())?;
+    let files = prepared.files().into_iter();
     let files = files.map(|(file, _)| claim::real(&file).to_string_lossy().into_owned().into());
     let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
@@ -52,7 +48,7 @@ pub(super) fn none_since(
         return run_it(&why);
     }
     let is_changed = repository.is_changed(&found.commit, &paths).map_err(|why| {
-        CliError::invalid(format!("what changed since `{}` cannot be told: {why}", found.shown))
+        Error::refused(format!("what changed since `{}` cannot be told: {why}", found.shown))
     })?;
     let blind = || {
         let paths = territory.paths.iter();
@@ -90,19 +86,19 @@ struct Base {
 }
 
 impl Repository {
-    fn of(prepared: &Prepared, env: &Env) -> Result<Self, CliError> {
-        let git = git::at(&prepared.located.root, env);
+    fn of(prepared: &Prepared, session: &Session<'_>) -> Result<Self, Error> {
+        let git = git::at(&prepared.located.root, session);
         let ask = |words: &[&'static str]| git.line(&Call::new("rev-parse").with(words));
         let top = ask(&["--show-toplevel"]).map_err(|why| {
-            CliError::invalid(format!("`--changed-since` needs a git repository: {why}"))
-                .help("leave it out, and the loop is run whatever changed")
+            Error::refused(format!("`--changed-since` needs a git repository: {why}"))
+                .with_hint("leave it out, and the loop is run whatever changed")
         })?;
         let shallow = ask(&["--is-shallow-repository"]);
         Ok(Self { git, top: top.into(), is_shallow: shallow.is_ok_and(|said| said == "true") })
     }
 
     /// Finds the base, or says why there is none to compare with.
-    fn find(&self, base: &str, event: &Event) -> Result<Result<Base, String>, CliError> {
+    fn find(&self, base: &str, event: &Event) -> Result<Result<Base, String>, Error> {
         let asked = match (base, &event.base) {
             (AUTO, Some(base)) => base.as_str(),
             (AUTO, None) => return Ok(Err("the event of this job has no base".to_owned())),
@@ -126,11 +122,11 @@ impl Repository {
         }
     }
 
-    fn missing(&self, what: &str) -> CliError {
+    fn missing(&self, what: &str) -> Error {
         if self.is_shallow {
-            return CliError::invalid(format!("{what}, which is shallow")).help(DEEPER);
+            return Error::refused(format!("{what}, which is shallow")).with_hint(DEEPER);
         }
-        CliError::invalid(what).help("name a commit, a branch or a tag; `git fetch` gets what is not here")
+        Error::refused(what).with_hint("name a commit, a branch or a tag; `git fetch` gets what is not here")
     }
 
     /// Tells whether something below these paths changed, be it committed or not.

@@ -7,17 +7,16 @@ use std::thread::JoinHandle;
 
 use tempfile::NamedTempFile;
 
+use super::context::Session;
+use super::options::Upload;
 use crate::base::time::Timestamp;
 use crate::ci::archive::pack;
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::results::{Results, Uploaded, expiry};
-use crate::cli::args::UploadingArgs;
-use crate::cli::env::Env;
-use crate::cli::output::Output;
 use crate::run::clock::Clock;
 
 /// Stores the files of one run: all of them at the end, and its bundle at checkpoints.
-pub(super) struct Uploader {
+pub(crate) struct Uploader {
     results: Results,
     name: String,
     expires: Option<Timestamp>,
@@ -35,37 +34,35 @@ struct Checkpoints {
 
 /// What became of the files.
 #[derive(Default)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// Whether all of them are stored.
-    pub(super) done: bool,
+    pub(crate) done: bool,
     /// What the log has to hide.
-    pub(super) secrets: Vec<String>,
+    pub(crate) secrets: Vec<String>,
     /// What a person should know.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Uploader {
     /// Finds the service, where there is one and nobody said no.
-    pub(super) fn find(args: &UploadingArgs, name: &str, env: &Env, output: &Output) -> Option<Self> {
-        if args.no_upload {
-            return None;
-        }
-        match Results::from_env(&env.lookup()) {
+    pub(crate) fn find(upload: Option<Upload>, name: &str, session: &Session<'_>) -> Option<Self> {
+        let Upload { retention_days } = upload?;
+        match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
                 results,
                 name: name.to_owned(),
-                expires: args.retention_days.map(|days| expiry(days, &env.lookup(), Clock::start().now())),
+                expires: retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now())),
                 checkpoints: RefCell::default(),
             }),
             Err(error) => {
-                output.warning(&format!("the files of the run will not be uploaded: {}", told(&error)));
+                session.talk.warning(&format!("the files of the run will not be uploaded: {}", told(&error)));
                 None
             }
         }
     }
 
     /// Stores a bundle beside the run. While one is on its way, the next one is left out.
-    pub(super) fn checkpoint(&self, bundle: &Path) {
+    pub(crate) fn checkpoint(&self, bundle: &Path) {
         let mut checkpoints = self.checkpoints.borrow_mut();
         if checkpoints.running.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
@@ -88,7 +85,7 @@ impl Uploader {
     }
 
     /// Stores everything in a directory.
-    pub(super) fn store(&self, directory: PathBuf) -> Stored {
+    pub(crate) fn store(&self, directory: PathBuf) -> Stored {
         let mut checkpoints = self.checkpoints.take();
         if checkpoints.running.as_ref().is_some_and(JoinHandle::is_finished) {
             checkpoints.settle();

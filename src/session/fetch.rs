@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::context::Session;
+use super::error::Error;
+use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
@@ -15,56 +18,49 @@ use crate::ci::github::artifacts::{
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
 use crate::ci::github::results::{Downloaded, Results, check_name};
-use crate::cli::env::Env;
-use crate::cli::error::CliError;
-use crate::cli::exit;
-use crate::cli::output::Output;
-
-use super::run::absolute;
 
 /// The most bytes of a zip file that is fetched.
 const MAX_ZIP: u64 = 4 << 30;
 
 /// What is to be fetched, and who asks.
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The name of an artifact, `run:ID`, or `run:latest`.
-    pub(super) what: &'a str,
+    pub(crate) what: &'a str,
     /// The run that an artifact with that name is of.
-    pub(super) run: Option<u64>,
+    pub(crate) run: Option<u64>,
     /// Another repository than that of the job.
-    pub(super) repository: Option<&'a str>,
+    pub(crate) repository: Option<&'a str>,
     /// How the name of an artifact begins that a run is meant to have.
-    pub(super) prefix: &'a str,
+    pub(crate) prefix: &'a str,
     /// Whether it may be made by the code of strangers.
-    pub(super) allow_untrusted: bool,
-    pub(super) env: &'a Env,
-    pub(super) output: &'a Output,
+    pub(crate) allow_untrusted: bool,
+    pub(crate) session: &'a Session<'a>,
 }
 
 /// Something that was named by a path or as an artifact, and is on this machine now.
-pub(super) struct Local {
-    pub(super) path: PathBuf,
+pub(crate) struct Local {
+    pub(crate) path: PathBuf,
     /// What people know it by.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// What was fetched goes with it.
     _zip: Option<NamedTempFile>,
 }
 
 impl Local {
     /// Takes a path as it is.
-    pub(super) fn path(text: &str) -> Self {
-        Self { path: absolute(Path::new(text)), shown: text.to_owned(), _zip: None }
+    pub(crate) fn path(text: &str, session: &Session<'_>) -> Self {
+        Self { path: session.path(Path::new(text)), shown: text.to_owned(), _zip: None }
     }
 }
 
 /// Returns what an artifact is called in the place of a path: `run:ID`, `run:latest`, or the name after `artifact:`.
-pub(super) fn artifact(text: &str) -> Option<&str> {
+pub(crate) fn artifact(text: &str) -> Option<&str> {
     let name = text.strip_prefix("artifact:").filter(|name| !name.is_empty());
     name.or(Some(text).filter(|text| text.starts_with("run:")))
 }
 
 /// Returns how the names of artifacts begin that hold runs of a loop.
-pub(super) fn prefix(name: &LoopName) -> String {
+pub(crate) fn prefix(name: &LoopName) -> String {
     format!("{PREFIX}{}-", name.file_stem())
 }
 
@@ -76,12 +72,12 @@ enum Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn parse(text: &'a str) -> Result<Self, CliError> {
+    fn parse(text: &'a str) -> Result<Self, Error> {
         match text.strip_prefix("run:") {
             Some("latest") => Ok(Self::Latest),
             Some(run) => run.parse().map(Self::Run).map_err(|_| {
-                CliError::invalid(format!("`{text}` names no run"))
-                    .help("write `run:` and the number of a run, or `run:latest`")
+                Error::refused(format!("`{text}` names no run"))
+                    .with_hint("write `run:` and the number of a run, or `run:latest`")
             }),
             None => check_name(text)
                 .map(|()| Self::Name(text))
@@ -92,46 +88,47 @@ impl<'a> Wanted<'a> {
 
 impl Asked<'_> {
     /// Fetches the zip file, and returns the name of the artifact.
-    pub(super) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), CliError> {
+    pub(crate) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let wanted = Wanted::parse(self.what)?;
         if self.run.is_some() && !matches!(wanted, Wanted::Name(_)) {
             let message = format!("`{}` and `--run` both name a run", self.what);
-            return Err(CliError::invalid(message).help("give the name of an artifact with `--run`"));
+            return Err(Error::refused(message).with_hint("give the name of an artifact with `--run`"));
         }
         let (name, fetched) = match self.of_this_run(&wanted, zip).map_err(|error| self.failed(&error))? {
             Some(fetched) => fetched,
             None => self.elsewhere(&wanted, zip)?,
         };
-        mask(&fetched.secrets, self.env, self.output);
+        mask(&fetched.secrets, self.session);
         if !fetched.verified {
-            self.output.warning(&format!("`{name}` has no digest that it could be compared with"));
+            self.session.talk.warning(&format!("`{name}` has no digest that it could be compared with"));
         }
         Ok((name, fetched))
     }
 
     /// Fetches the artifact into a file that is there for as long as what is returned.
-    pub(super) fn local(&self) -> Result<Local, CliError> {
+    pub(crate) fn local(&self) -> Result<Local, Error> {
         let mut zip = NamedTempFile::new()
-            .map_err(|error| CliError::failed("there is no place for a temporary file", &error))?;
+            .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
         let (name, _) = self.fetch(zip.as_file_mut())?;
         let path = zip.path().to_owned();
         Ok(Local { path, shown: format!("the artifact {name}"), _zip: Some(zip) })
     }
 
     /// Returns the repository that is asked, and a client for it.
-    pub(super) fn remote(&self) -> Result<(Api, Repository), CliError> {
-        let repository = self.repository.or_else(|| self.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
-            CliError::invalid("no repository is named")
-                .help("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
-        })?;
+    pub(crate) fn remote(&self) -> Result<(Api, Repository), Error> {
+        let repository =
+            self.repository.or_else(|| self.session.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
+                Error::refused("no repository is named")
+                    .with_hint("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
+            })?;
         let repository = Repository::parse(repository).ok_or_else(|| {
-            CliError::invalid(format!("`{repository}` is no repository")).help("write `OWNER/NAME`")
+            Error::refused(format!("`{repository}` is no repository")).with_hint("write `OWNER/NAME`")
         })?;
-        let api = Api::from_env(&self.env.lookup(), self.env.token().map(str::to_owned));
+        let api = Api::from_env(&self.session.env.lookup(), self.session.env.token().map(str::to_owned));
         Ok((api.map_err(|error| self.failed(&error.into()))?, repository))
     }
 
-    fn failed(&self, error: &ArtifactError) -> CliError {
+    fn failed(&self, error: &ArtifactError) -> Error {
         fault(format!("`{}` is not fetched", self.what), error)
     }
 
@@ -141,7 +138,7 @@ impl Asked<'_> {
         wanted: &Wanted<'_>,
         zip: &mut File,
     ) -> Result<Option<(String, Downloaded)>, ArtifactError> {
-        let env = self.env;
+        let env = self.session.env;
         let is_this_run = |run: u64| env.get("GITHUB_RUN_ID") == Some(run.to_string().as_str());
         let is_here = self.repository.is_none_or(|repo| env.get("GITHUB_REPOSITORY") == Some(repo));
         let run = match wanted {
@@ -169,10 +166,11 @@ impl Asked<'_> {
     }
 
     /// Fetches an artifact through the REST API.
-    fn elsewhere(&self, wanted: &Wanted<'_>, zip: &mut File) -> Result<(String, Downloaded), CliError> {
+    fn elsewhere(&self, wanted: &Wanted<'_>, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let (api, repository) = self.remote()?;
-        let here = self.env.get("GITHUB_REPOSITORY");
-        let own = self.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository.to_string()));
+        let here = self.session.env.get("GITHUB_REPOSITORY");
+        let own =
+            self.session.env.get("GITHUB_REPOSITORY_ID").filter(|_| here == Some(&repository.to_string()));
         let own = match own.and_then(|id| id.parse().ok()) {
             Some(id) => id,
             None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
@@ -184,12 +182,14 @@ impl Asked<'_> {
             Origin::Own => {}
             Origin::Foreign if is_of_this_run || self.allow_untrusted => {}
             Origin::Unknown => {
-                self.output.warning(&format!("the server does not say whose code made `{}`", found.name));
+                self.session
+                    .talk
+                    .warning(&format!("the server does not say whose code made `{}`", found.name));
             }
             Origin::Foreign => {
                 let message = format!("`{}` was made by code that is not that of `{repository}`", found.name);
                 let help = "a pull request from a fork stores its artifacts here too; look at the run before you use them";
-                return Err(CliError::invalid(message).help(help));
+                return Err(Error::refused(message).with_hint(help));
             }
         }
         let fetched = artifacts::download(&api, &repository, &found, zip, MAX_ZIP);
@@ -239,7 +239,7 @@ impl Asked<'_> {
     }
 
     fn this_run(&self) -> Option<u64> {
-        self.env.get("GITHUB_RUN_ID")?.parse().ok()
+        self.session.env.get("GITHUB_RUN_ID")?.parse().ok()
     }
 
     fn nothing_of_a_loop(&self) -> ArtifactError {
@@ -248,27 +248,27 @@ impl Asked<'_> {
 }
 
 /// Has the CI system hide signatures of addresses, should anything ever show them.
-pub(super) fn mask(secrets: &[String], env: &Env, output: &Output) {
-    let dialect = Provider::detect(&env.lookup()).dialect();
+pub(crate) fn mask(secrets: &[String], session: &Session<'_>) {
+    let dialect = Provider::detect(&session.env.lookup()).dialect();
     for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-        output.command(&line);
+        session.talk.ci_line(&line);
     }
 }
 
 /// Says what came of a wish for artifacts.
-pub(super) fn fault(what: String, error: &ArtifactError) -> CliError {
-    let code = if matches!(error, ArtifactError::Name { .. }) {
-        exit::INVALID
+pub(crate) fn fault(what: String, error: &ArtifactError) -> Error {
+    let kind = if matches!(error, ArtifactError::Name { .. }) {
+        Kind::Refused
     } else if error.is_unavailable() {
-        exit::UNAVAILABLE
+        Kind::Unavailable
     } else if error.is_absent() {
-        exit::ABSENT
+        Kind::Absent
     } else {
-        exit::ERROR
+        Kind::Failed
     };
-    let failed = CliError::failed(what, error).code(code);
+    let failed = Error::failed(what, error).of_kind(kind);
     match error.help() {
-        Some(help) => failed.help(help),
+        Some(help) => failed.with_hint(help),
         None => failed,
     }
 }

@@ -21,10 +21,10 @@ use crate::machine::context::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
 use crate::run::{SubLoop, replay};
 
-use super::prepare::lines;
+use super::lines::lines;
 
 /// A loop that was looked up.
-pub(super) struct Known {
+pub(crate) struct Known {
     machine: Rc<Machine>,
     digest: String,
     source: Source,
@@ -33,12 +33,12 @@ pub(super) struct Known {
 }
 
 /// Returns the files of a loop: their names and texts.
-pub(super) fn texts(sources: &Sources) -> Vec<(String, String)> {
+pub(crate) fn texts(sources: &Sources) -> Vec<(String, String)> {
     sources.iter().map(|source| (source.name().to_owned(), source.text().to_owned())).collect()
 }
 
 /// The loops that can be run by name from one place.
-pub(super) struct Library {
+pub(crate) struct Library {
     root: PathBuf,
     reach: Reach,
     known: HashMap<String, Result<Rc<Known>, String>>,
@@ -46,7 +46,7 @@ pub(super) struct Library {
 
 impl Library {
     /// Makes the library of a loop. What it runs lies where its own files may lie.
-    pub(super) fn new(located: &Located) -> Self {
+    pub(crate) fn new(located: &Located) -> Self {
         Self { root: located.root.clone(), reach: located.reach.clone(), known: HashMap::new() }
     }
 
@@ -61,13 +61,13 @@ impl Library {
     }
 
     /// Finds a loop that an earlier part of a run had begun.
-    pub(super) fn find(&mut self, name: &str) -> Result<replay::Known, String> {
+    pub(crate) fn find(&mut self, name: &str) -> Result<replay::Known, String> {
         let known = self.get(name)?;
         Ok(replay::Known { machine: Rc::clone(&known.machine), digest: known.digest.clone() })
     }
 
     /// Returns the files of the loops that were looked up so far: their names and texts.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
     }
 
@@ -95,7 +95,7 @@ impl Library {
     }
 
     /// Makes a sub-loop ready to run inside of the run that began like `around`.
-    pub(super) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
+    pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
         let known = self.get(&request.name)?;
         let inherited = request.around.as_ref().map(|around| around.context.clone()).unwrap_or_default();
         let params = request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -134,7 +134,7 @@ impl Library {
     }
 
     /// Checks every sub-loop of a machine whose name is known before the run.
-    pub(super) fn check(&mut self, machine: &Machine) -> Diagnostics {
+    pub(crate) fn check(&mut self, machine: &Machine) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for (step, sub) in sub_loops(machine) {
             let path = DocPath::root().key("states").key(step.name.as_str());
@@ -175,7 +175,7 @@ impl Library {
     }
 
     /// Returns every loop that a machine can come to run by a name that is known before the run, each once.
-    pub(super) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
+    pub(crate) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
         let mut found: Vec<Rc<Machine>> = Vec::new();
         let mut open = literal_names(machine);
         while let Some(name) = open.pop() {

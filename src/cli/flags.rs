@@ -1,0 +1,302 @@
+//! The switches that several commands share, and the options of a session that they stand for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::base::time::parse_duration;
+use crate::ci::github::dispatch::Link;
+use crate::ci::github::event::is_sha;
+use crate::ci::{Provider, Wanted};
+use crate::machine::{Budget, OnHandoff};
+use crate::run::recording::Mode;
+use crate::session::audience::Audience;
+use crate::session::environment::Environment;
+use crate::session::error::Error;
+use crate::session::options::{LlmOptions, RunOptions, Upload};
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// Where it can be seen
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(super) color: Color,
+}
+
+/// Where the files of a loop may lie.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ReachFlags {
+    /// Read loop files, and what they take over, also outside of the repository
+    #[arg(long)]
+    pub(super) allow_outside: bool,
+}
+
+/// How a run behaves and shows itself, whether it begins or goes on.
+#[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
+pub(super) struct RunFlags {
+    /// Run as in CI: strict, grouped log, annotations, reports. On by default where `CI` is set
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(super) ci: Option<String>,
+    /// Do not run as in CI, even where `CI` is set
+    #[arg(long, conflicts_with = "ci")]
+    pub(super) no_ci: bool,
+    /// Fail when a success was not verified
+    #[arg(long, overrides_with = "no_strict")]
+    pub(super) strict: bool,
+    /// Accept a success that was not verified, with a warning
+    #[arg(long)]
+    pub(super) no_strict: bool,
+    /// Save and hand off (exit 75) when the run would last longer. On GitLab, the time of the job when absent
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) deadline: Option<Duration>,
+    /// Write the bundle this often, for the case that the machine is lost
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) checkpoint_every: Option<Duration>,
+    /// Wait for the runs that have the scope, in the order of arrival, instead of failing
+    #[arg(long)]
+    pub(super) queue: bool,
+    /// Write the reports here
+    #[arg(long, value_name = "DIR")]
+    pub(super) report_dir: Option<PathBuf>,
+    /// Run a loop although the event of the job lets strangers choose what is checked out
+    #[arg(long)]
+    pub(super) allow_untrusted: bool,
+    #[command(flatten)]
+    pub(super) reach: ReachFlags,
+    /// Let actions see the token of the job, such as `GITHUB_TOKEN` or `CI_JOB_TOKEN`
+    #[arg(long)]
+    pub(super) pass_token: bool,
+    /// Show what actions print
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// Show the last words only
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+    // Last, because their headings hold for everything that follows.
+    #[command(flatten)]
+    pub(super) llm: LlmFlags,
+    #[command(flatten)]
+    pub(super) report: ReportFlags,
+}
+
+/// Where a run is reported beside its log and its files, and what becomes of it.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "On GitHub")]
+pub(super) struct ReportFlags {
+    #[command(flatten)]
+    pub(super) commit: CommitFlags,
+    /// Make a check run, with the summary and annotations
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Keep a comment on the pull request up to date
+    #[arg(long)]
+    pub(super) comment: bool,
+    /// What to do after a hand-off, when the files of the run are where the next one finds them
+    #[arg(long = "continue", value_name = "HOW", value_enum, default_value_t = GoOn::None)]
+    pub(super) go_on: GoOn,
+    #[command(flatten)]
+    pub(super) chain: ChainFlags,
+    #[command(flatten)]
+    pub(super) uploading: UploadFlags,
+}
+
+/// Whether and for how long the files of a run are stored with the run of the workflow.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct UploadFlags {
+    /// Do not upload the files of the run, even where the runner lets us
+    #[arg(long)]
+    pub(super) no_upload: bool,
+    /// Keep what is uploaded so long; the setting of the repository when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) retention_days: Option<u32>,
+}
+
+/// How a run is shown at its commit.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct CommitFlags {
+    /// Set the status of the commit. On by default in CI on GitHub where there is a token
+    #[arg(long, overrides_with = "no_status")]
+    pub(super) status: bool,
+    /// Set no status
+    #[arg(long, overrides_with = "status")]
+    pub(super) no_status: bool,
+    /// The name of the status and the check run; `ll-loop/LOOP` when absent
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) status_context: Option<String>,
+    /// The commit that is reported on, in place of that of the event
+    #[arg(long, value_name = "SHA", value_parser = sha)]
+    pub(super) sha: Option<String>,
+}
+
+/// Where in a chain of runs that continue each other this one stands.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ChainFlags {
+    /// How many runs this one continues
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) chain_depth: u32,
+    /// How many runs may continue the first one
+    #[arg(long, value_name = "N", default_value_t = Self::MAX)]
+    pub(super) max_chain: u32,
+}
+
+impl ChainFlags {
+    /// How many runs may continue the first one, where nothing is said.
+    pub(super) const MAX: u32 = 10;
+}
+
+/// What is done after a hand-off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoOn {
+    /// Start another run of the workflow, which goes on
+    Dispatch,
+    /// Nothing
+    #[default]
+    None,
+}
+
+/// Whether and how models are asked.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Agents and models")]
+pub(super) struct LlmFlags {
+    /// Let states ask agents and models. On by default, but not in CI
+    #[arg(long, overrides_with = "no_llm")]
+    pub(super) llm: bool,
+    /// Ask no agent and no model, whatever the file says. On by default in CI
+    #[arg(long)]
+    pub(super) no_llm: bool,
+    /// The CLI of the agent; `LL_HOST_CLI`, or the first one on PATH, when absent
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// Agree that agents run without asking for permission
+    #[arg(long, short = 'y')]
+    pub(super) yes: bool,
+    /// Spend no more US dollars on models, over all resumes
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub(super) max_cost: Option<f64>,
+    /// Use no more tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_tokens: Option<u64>,
+    /// Make no more calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_llm_calls: Option<u32>,
+    /// Keep every answer of an agent or a model here, with what an agent changed
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["no_llm", "replay"])]
+    pub(super) record: Option<PathBuf>,
+    /// Give the answers that were kept here, and ask nobody
+    #[arg(long, value_name = "DIR", conflicts_with = "llm")]
+    pub(super) replay: Option<PathBuf>,
+    /// Who continues after a hand-off signal, whatever the file says
+    #[arg(long, value_name = "WHO", value_parser = clap::builder::PossibleValuesParser::new(OnHandoff::WORDS))]
+    pub(super) on_handoff: Option<String>,
+}
+
+/// Reads the name of a commit.
+pub(super) fn sha(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    is_sha(text)
+        .then(|| text.to_ascii_lowercase())
+        .ok_or_else(|| "write the full name of a commit".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.trim_start_matches('$').parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
+    }
+}
+
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+/// How a run behaves and is reported.
+pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Error> {
+    let report = &flags.report;
+    Ok(RunOptions {
+        audience: audience(flags, env)?,
+        strict: either(flags.strict, flags.no_strict),
+        deadline: flags.deadline,
+        checkpoint_every: flags.checkpoint_every,
+        queue: flags.queue,
+        report_dir: flags.report_dir.clone(),
+        allow_untrusted: flags.allow_untrusted,
+        pass_token: flags.pass_token,
+        llm: llm(&flags.llm),
+        commit: Wanted { check: report.check, comment: report.comment, ..commit(&report.commit) },
+        upload: (!report.uploading.no_upload)
+            .then_some(Upload { retention_days: report.uploading.retention_days }),
+        chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
+    })
+}
+
+/// Reads two switches, of which the parser lets the last one win.
+fn either(yes: bool, no: bool) -> Option<bool> {
+    (yes || no).then_some(yes)
+}
+
+fn audience(flags: &RunFlags, env: &Environment) -> Result<Audience, Error> {
+    let lookup = env.lookup();
+    let provider = match flags.ci.as_deref() {
+        Some("auto") => Provider::detect(&lookup),
+        Some(name) => Provider::by_name(name, &lookup).ok_or_else(|| {
+            let names: Vec<_> = Provider::names().collect();
+            Error::refused(format!("unknown CI provider `{name}`"))
+                .with_hint(format!("write one of {}", names.join(", ")))
+        })?,
+        None if env.is_on("CI") && !flags.no_ci => Provider::detect(&lookup),
+        None => return Ok(Audience::Person),
+    };
+    match provider.refusal(&lookup) {
+        Some(why) => Err(Error::refused(why)),
+        None => Ok(Audience::Ci(provider)),
+    }
+}
+
+fn llm(args: &LlmFlags) -> LlmOptions {
+    let kept = args.record.clone().map(|directory| (directory, Mode::Record));
+    let given = args.replay.clone().map(|directory| (directory, Mode::Replay));
+    LlmOptions {
+        allowed: either(args.llm, args.no_llm),
+        host: args.host.clone(),
+        agreed: args.yes,
+        budget: Budget {
+            cost_usd: args.max_cost,
+            tokens: args.max_tokens,
+            calls: args.max_llm_calls,
+            allows_unpriced: false,
+        },
+        recording: kept.or(given),
+        on_handoff: args.on_handoff.as_deref().and_then(OnHandoff::by_word),
+    }
+}
+
+/// How a run is shown at its commit.
+pub(super) fn commit(args: &CommitFlags) -> Wanted {
+    Wanted {
+        status: either(args.status, args.no_status),
+        context: args.status_context.clone(),
+        sha: args.sha.clone(),
+        ..Wanted::default()
+    }
+}
+
+/// Where in a chain of runs this one stands.
+pub(super) fn link(args: &ChainFlags) -> Link {
+    Link { depth: args.chain_depth, max: args.max_chain }
+}

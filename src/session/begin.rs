@@ -1,0 +1,299 @@
+//! A run begins: what it was given is checked, it claims its scope, and its files are made.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::base::diagnostic::Severity;
+use crate::base::text::plural;
+use crate::definition::load::DIRECTORY;
+use crate::engine::Start;
+use crate::engine::event::{LoopStart, Overrides, SCHEMA};
+use crate::journal::files::RunFiles;
+use crate::machine::{calls, graph};
+use crate::process::signal::Cancel;
+use crate::report::digest::{Digest, NotRun};
+use crate::run::clock::Clock;
+
+use super::audience::Audience;
+use super::bundler;
+use super::changes;
+use super::claim;
+use super::consent::{self, Decided};
+use super::context::Session;
+use super::error::Error;
+use super::fetch::Local;
+use super::files::open;
+use super::interrupts::Interrupts;
+use super::nights::{self, Before};
+use super::options::{BeginOptions, RunOptions};
+use super::prepared::Prepared;
+use super::publish::{Publication, publisher};
+use super::ready::{Launch, Position, Ready, sinks};
+use super::trust;
+use super::variables::resolve;
+use super::worktree::Worktree;
+
+/// A loop and everything that a run of it was given.
+pub struct Bound<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: BeginOptions,
+    context: Map<String, Value>,
+}
+
+/// What came of the wish to begin a run.
+pub enum Begun<'s> {
+    /// It can be let go.
+    Ready(Box<Ready<'s>>),
+    /// There was no reason for it.
+    NotNeeded(Box<NotNeeded<'s>>),
+}
+
+impl Prepared {
+    /// Gives the loop what a run of it needs.
+    ///
+    /// # Errors
+    /// A variable is missing, or one was given that the loop does not know.
+    pub fn bind<'s>(self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+        let context = resolve(&self, &options, session)?;
+        Ok(Bound { session, prepared: self, options, context })
+    }
+
+    /// Begins a run: [`bind`](Self::bind) and [`begin`](Bound::begin).
+    ///
+    /// # Errors
+    /// What these two say.
+    pub fn begin<'s>(self, options: BeginOptions, session: &'s Session<'s>) -> Result<Begun<'s>, Error> {
+        self.bind(options, session)?.begin()
+    }
+}
+
+impl<'s> Bound<'s> {
+    /// Returns whom the run is shown to.
+    pub fn audience(&self) -> &Audience {
+        &self.options.run.audience
+    }
+
+    /// Says what would be run.
+    pub fn plan(&self) -> String {
+        let Self { prepared, context, .. } = self;
+        let machine = &prepared.machine;
+        let mut out = format!(
+            "would run {} ({}), at most {} iterations\n",
+            machine.name, prepared.located.shown, machine.limits.iterations.limit
+        );
+        for (name, value) in context {
+            let _ = writeln!(out, "  context.{name} = {value}");
+        }
+        if let Some(bound) = calls::bound(machine) {
+            let _ = writeln!(out, "  {}", bound.sentence());
+        }
+        out.push('\n');
+        out.push_str(&graph::text(machine));
+        out.push_str("\nnothing was run\n");
+        out
+    }
+
+    /// Claims the scope of the run, and makes its files.
+    ///
+    /// # Errors
+    /// The run is refused, another one has its scope, it cannot be saved, or a signal came while it waited for its turn.
+    pub fn begin(self) -> Result<Begun<'s>, Error> {
+        let Self { session, mut prepared, options, context } = self;
+        trust::check(options.run.allow_untrusted, session, &prepared)?;
+        warn(&prepared, session);
+        if let Some(base) = &options.changed_since {
+            let none = changes::none_since(base, &prepared, &context, session)?;
+            if let Some(not_run) = none {
+                let options = options.run.settled();
+                return Ok(Begun::NotNeeded(Box::new(NotNeeded { session, prepared, options, not_run })));
+            }
+        }
+        prepared.machine.limits.cycles = options.max_cycles;
+        if options.max_cycles.is_some() && prepared.machine.maintain.is_none() {
+            session.talk.warning("`--max-cycles` has no effect: the loop does not say `maintain: true`");
+        }
+        let in_ci = options.run.audience.is_ci();
+        let night = if in_ci && prepared.machine.maintain.is_some() {
+            Some(Night { previous: nights::previous(&options, &prepared.machine.name, session) })
+        } else {
+            nights::warn_of_no_effect(&options, session);
+            None
+        };
+        let options = BeginOptions { run: options.run.settled(), ..options };
+        let Prepared { machine, library, .. } = &mut prepared;
+        let decided = consent::decide(&options.run.llm, machine, library, in_ci, session)?;
+        let interrupts = Interrupts::listen(&session.stop_by)?;
+        let beginning = Beginning { session, prepared, options, context, decided };
+        let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
+        Ok(Begun::Ready(Box::new(Ready { interrupts, launch })))
+    }
+}
+
+/// A night of a maintain loop, and where the nights before it are kept, if a caller knows another place than ours.
+struct Night {
+    previous: Option<Local>,
+}
+
+/// A run for which everything is decided, and which has claimed nothing yet.
+struct Beginning<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: BeginOptions,
+    context: Map<String, Value>,
+    decided: Decided,
+}
+
+impl<'s> Beginning<'s> {
+    async fn launch(mut self, night: Option<Night>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+        let Self { session, prepared, options, context, .. } = &mut self;
+        let session = *session;
+        let clock = Clock::start();
+        let files = new_files(prepared, &clock);
+        let worktree = if options.worktree {
+            Some(Worktree::plan(&prepared.located.root, &files, session)?)
+        } else {
+            None
+        };
+        if let Some(worktree) = &worktree {
+            prepared.work_in(worktree.root().to_owned());
+        }
+        let territory = claim::territory(prepared, context, session, &session.redactor)?;
+        let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
+        let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
+        if let Some(worktree) = &worktree {
+            worktree.create(session)?;
+        }
+        let journal = open(&files, &options.run, session).inspect_err(|_| {
+            if let Some(worktree) = &worktree {
+                worktree.close(true, session);
+            }
+        })?;
+        let before = night.map(|Night { previous }| {
+            let (every, of) = (nights::due(options, session), (&files, &prepared.machine.name));
+            nights::before(previous.as_ref(), every, of, clock.now(), session)
+        });
+        let sinks = sinks(prepared, &files, &options.run.audience, session);
+        let start = self.start(&files, before.unwrap_or_default(), &clock);
+        let Self { session, prepared, options, decided, .. } = self;
+        Ok(Launch {
+            session,
+            options: options.run,
+            prepared,
+            position: Position::Start(Box::new(start)),
+            files,
+            journal,
+            sinks,
+            clock,
+            agents: decided.agents,
+            territory,
+            claim,
+            worktree,
+        })
+    }
+
+    fn start(&self, files: &RunFiles, before: Before, clock: &Clock) -> Start {
+        let Self { session, prepared, options, context, decided } = self;
+        let (machine, run) = (&prepared.machine, &options.run);
+        let in_ci = run.audience.is_ci();
+        let inputs = options.params.iter().chain(&options.context).map(|(name, _)| name.clone());
+        let input = options.input.iter().map(|_| machine.input_key.to_string());
+        let event = LoopStart {
+            r#loop: machine.name.clone(),
+            run_id: files.instance().to_owned(),
+            definition_sha256: prepared.loaded.digest.clone(),
+            max_iterations: machine.limits.iterations.limit,
+            inputs: inputs.chain(input).collect(),
+            llm: decided.llm,
+            until_clean: in_ci && machine.maintain.is_some(),
+            warnings: before.warnings,
+            nights: before.nights,
+            board: machine.has_board().then(|| Box::new(machine.board)),
+            strict: run.strict.unwrap_or(in_ci),
+            source: prepared.source(),
+            commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
+            context: context.clone(),
+            overrides: overrides(options),
+            schema: SCHEMA,
+        };
+        Start {
+            env: session.env.all().clone(),
+            run_dir: files.scratch().to_string_lossy().into_owned(),
+            deadline: run.deadline.map(RunOptions::before_the_end),
+            budget: decided.budget,
+            on_handoff: decided.on_handoff,
+            ..Start::of(event, clock.now(), files.instance())
+        }
+    }
+}
+
+/// Keeps what the caller said, so that it still holds when the run goes on.
+fn overrides(options: &BeginOptions) -> Overrides {
+    let llm = &options.run.llm;
+    Overrides {
+        max_iterations: options.max_iterations,
+        max_cycles: options.max_cycles,
+        timeout_ms: None,
+        context: options.context.iter().cloned().collect(),
+        param: options.params.iter().cloned().collect(),
+        input: options.input.clone(),
+        max_cost: llm.budget.cost_usd,
+        max_tokens: llm.budget.tokens,
+        max_llm_calls: llm.budget.calls,
+        on_handoff: llm.on_handoff.map(|behavior| behavior.word().to_owned()),
+    }
+}
+
+/// A run that there was no reason for.
+pub struct NotNeeded<'s> {
+    session: &'s Session<'s>,
+    prepared: Prepared,
+    options: RunOptions,
+    not_run: NotRun,
+}
+
+impl NotNeeded<'_> {
+    /// Returns the loop.
+    pub fn loop_name(&self) -> &str {
+        self.prepared.machine.name.as_str()
+    }
+
+    /// Says why nothing was run.
+    pub fn sentence(&self) -> String {
+        Digest::of_none(self.not_run.clone()).sentence()
+    }
+
+    /// Reports that nothing was run, where a run would have been reported.
+    pub fn report(self) {
+        let Self { session, prepared, options, not_run } = self;
+        let Some(provider) = publisher(&options) else { return };
+        let name = &prepared.machine.name;
+        let files = new_files(&prepared, &Clock::start());
+        if let Err(error) = files.make_directory() {
+            session.talk.warning(&format!("there will be no reports: {error}"));
+        }
+        let of = (prepared.located.root.as_path(), name);
+        let mut publication = Publication::new(&options, provider, of, &files, None, session);
+        publication.begin(&options, name.as_str(), session);
+        for warning in publication.publish_none(not_run, session) {
+            session.talk.warning(&warning);
+        }
+    }
+}
+
+/// Names the files of a new run.
+fn new_files(prepared: &Prepared, clock: &Clock) -> RunFiles {
+    let loops = prepared.located.root.join(DIRECTORY);
+    let random = uuid::Uuid::new_v4().as_fields().0;
+    RunFiles::new(&loops, &prepared.machine.name, clock.now(), random)
+}
+
+/// Says in one line that there is something to look at; `validate` shows it.
+fn warn(prepared: &Prepared, session: &Session<'_>) {
+    let warnings = prepared.findings.count(Severity::Warning);
+    if warnings > 0 {
+        let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
+        session.talk.warning(&format!("{file} has {count}, see `ll-loop validate {file}`"));
+    }
+}

@@ -1,0 +1,49 @@
+//! A run that was left is put into a file when somebody asks for it.
+
+use std::path::{Path, PathBuf};
+
+use crate::definition::load;
+use crate::journal::known::KnownRun;
+
+use super::bundler::{Bundler, file_name, warnings};
+use super::choose::{Chosen, choose, never_began};
+use super::claim;
+use super::context::Session;
+use super::error::Error;
+use super::finish;
+use super::prepared::refused;
+
+impl Session<'_> {
+    /// Writes the bundle of a run, to `<run>.llz` in the directory of the session where no file is named. Returns the
+    /// file, as it was named.
+    ///
+    /// # Errors
+    /// There is no such run, its loop cannot be read, or the file cannot be written.
+    pub fn bundle(&self, name: &str, target: Option<&Path>) -> Result<PathBuf, Error> {
+        let run = match choose(name, self)? {
+            Chosen::Left(_, run) | Chosen::Unfinished(run) => run,
+        };
+        let mut files = run.files.clone();
+        if finish::is_due(&run) {
+            files = finish::finish(&run, None, self)?.files;
+        }
+        let KnownRun { ends, .. } = *run;
+        let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), name)) };
+        let loops = files.loops();
+        let root = loops.parent().unwrap_or(loops);
+        let located = load::find(&began.source.file, root).map_err(|error| refused(&error))?;
+        let mut prepared = self.at(root).prepare(located, |_| {})?;
+        if files.worktree().is_dir() {
+            prepared.work_in(files.worktree());
+        }
+        let territory = claim::territory(&prepared, &began.context, self, &self.redactor)?;
+        let target = target.map_or_else(|| PathBuf::from(file_name(&files)), Path::to_owned);
+        let bundler = Bundler::new(&prepared, &territory, self);
+        let packed = bundler.write_to(&files, &files.report(), &self.path(&target));
+        let packed = packed.map_err(|error| Error::failed("there is no bundle", &error))?;
+        for warning in warnings(&packed) {
+            self.talk.warning(&warning);
+        }
+        Ok(target)
+    }
+}

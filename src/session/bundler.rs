@@ -1,0 +1,200 @@
+//! Puts a run into one file, for another machine to go on with: when somebody asks for it, now and then while the run
+//! goes on, and at its end.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::context::Session;
+use crate::base::object::ObjectId;
+use crate::base::redact::Redactor;
+use crate::base::territory::Territory;
+use crate::base::text::one_line;
+use crate::bundle::EXTENSION;
+use crate::bundle::manifest::repository;
+use crate::bundle::pack::{Contents, PackError, Packed, pack};
+use crate::bundle::tree::Wanted;
+use crate::definition::load::DIRECTORY;
+use crate::journal::ends;
+use crate::journal::fault;
+use crate::journal::files::RunFiles;
+use crate::process::git::{Call, Git};
+use crate::run::clock::Clock;
+
+use super::git;
+use super::library;
+use super::prepared::Prepared;
+use super::upload::Uploader;
+
+/// How many files that were left out are named.
+const NAMED: usize = 5;
+
+/// Returns the commit of the checkout.
+pub(crate) fn commit(prepared: &Prepared, session: &Session<'_>) -> Option<String> {
+    let git = git::at(&prepared.located.root, session);
+    git.line(&git::head()).ok()
+}
+
+/// Returns the name of a run's bundle.
+pub(crate) fn file_name(files: &RunFiles) -> String {
+    format!("{}.{EXTENSION}", files.instance())
+}
+
+/// Writes the bundle of one run, as often as it is asked to.
+pub(crate) struct Bundler {
+    git: Git,
+    scope: Vec<PathBuf>,
+    loops: PathBuf,
+    texts: Vec<(String, String)>,
+    definition: Vec<PathBuf>,
+    redactor: Redactor,
+    repository: Option<String>,
+    job: Option<String>,
+    clock: Clock,
+}
+
+impl Bundler {
+    pub(crate) fn new(prepared: &Prepared, territory: &Territory, session: &Session<'_>) -> Self {
+        let root = &prepared.located.root;
+        let git = git::at(root, session);
+        let mut texts = library::texts(&prepared.loaded.sources);
+        texts.extend(prepared.library.texts());
+        texts.sort();
+        texts.dedup_by(|one, other| one.0 == other.0);
+        Self {
+            scope: territory.paths.iter().map(|path| PathBuf::from(path.to_string())).collect(),
+            loops: root.join(DIRECTORY),
+            definition: prepared.definition(),
+            texts,
+            redactor: session.redactor.clone(),
+            repository: here(&git, session),
+            job: job(session),
+            clock: Clock::start(),
+            git,
+        }
+    }
+
+    /// Writes the bundle of a run among its reports.
+    pub(crate) fn write(&self, files: &RunFiles, reports: &Path) -> Result<Packed, PackError> {
+        self.write_to(files, reports, &reports.join(file_name(files)))
+    }
+
+    pub(crate) fn write_to(
+        &self,
+        files: &RunFiles,
+        reports: &Path,
+        target: &Path,
+    ) -> Result<Packed, PackError> {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (reports, target) = (absolute(reports), absolute(target));
+        // Not everything that we write is ignored where a user keeps the reports.
+        let ours = [
+            reports.clone(),
+            target.clone(),
+            files.directory().to_owned(),
+            RunFiles::running(&self.loops),
+            RunFiles::archive_of_all(&self.loops),
+            self.loops.join(".gitignore"),
+        ];
+        let base = ends::ends(&files.journal())?.start.and_then(|(_, start)| start.commit);
+        let base = base.and_then(|base| ObjectId::parse(&base).ok());
+        let tree = Wanted {
+            git: self.git.clone(),
+            base,
+            scope: &self.scope,
+            ours: &ours,
+            definition: &self.definition,
+            redactor: &self.redactor,
+        };
+        let contents = Contents {
+            files,
+            reports: &reports,
+            loops: &self.texts,
+            tree,
+            repository: self.repository.clone(),
+            job: self.job.clone(),
+            now: self.clock.now(),
+        };
+        fault::write(1)?;
+        pack(&contents, &target)
+    }
+}
+
+/// Writes the bundle of one run among its reports, now and then while it goes on, and at its end.
+pub(crate) struct Saver {
+    bundler: Bundler,
+    files: RunFiles,
+    reports: PathBuf,
+    uploader: Option<Rc<Uploader>>,
+    /// Why the last checkpoint failed.
+    failed: RefCell<Option<String>>,
+}
+
+impl Saver {
+    pub(crate) fn new(
+        bundler: Bundler,
+        files: RunFiles,
+        reports: PathBuf,
+        uploader: Option<Rc<Uploader>>,
+    ) -> Self {
+        Self { bundler, files, reports, uploader, failed: RefCell::default() }
+    }
+
+    /// Saves the run as it stands.
+    pub(crate) fn checkpoint(&self) {
+        let saved = self.bundler.write(&self.files, &self.reports);
+        if let (Ok(_), Some(uploader)) = (&saved, &self.uploader) {
+            uploader.checkpoint(&self.reports.join(file_name(&self.files)));
+        }
+        self.failed.replace(saved.err().map(|error| error.to_string()));
+    }
+
+    /// Saves the run as it ended, and returns what a person should know.
+    pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> Vec<String> {
+        let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
+        let at_the_end = match self.bundler.write(files, reports) {
+            Ok(packed) => warnings(&packed),
+            Err(PackError::NotBegun) => Vec::new(),
+            Err(error) => {
+                vec![format!("there is no bundle, so only this machine can go on with the run: {error}")]
+            }
+        };
+        failed.into_iter().chain(at_the_end).collect()
+    }
+}
+
+/// Says what a bundle does not carry.
+pub(crate) fn warnings(packed: &Packed) -> Vec<String> {
+    let missing = packed.tree_missing.iter();
+    let missing =
+        missing.map(|why| format!("the bundle does not carry the changes of the working tree: {why}"));
+    let named = packed.left_out.iter().take(NAMED);
+    let named =
+        named.map(|file| format!("not in the bundle: {}: {}", one_line(file.path.as_str(), 200), file.why));
+    let more = packed.left_out.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("not in the bundle: {more} more; its manifest names them"));
+    missing.chain(named).chain(more).collect()
+}
+
+/// Names the repository that we are in, where it has a name.
+pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
+    let of_github = || {
+        Some(format!("{}/{}", session.env.get("GITHUB_SERVER_URL")?, session.env.get("GITHUB_REPOSITORY")?))
+    };
+    of_github()
+        .or_else(|| git.line(&Call::new("remote").with(&["get-url", "origin"])).ok())
+        .and_then(|url| repository(&url))
+}
+
+/// Returns where people look the job up.
+pub(crate) fn job(session: &Session<'_>) -> Option<String> {
+    let of_github = || {
+        let (server, repository) =
+            (session.env.get("GITHUB_SERVER_URL")?, session.env.get("GITHUB_REPOSITORY")?);
+        let (run, attempt) =
+            (session.env.get("GITHUB_RUN_ID")?, session.env.get("GITHUB_RUN_ATTEMPT").unwrap_or("1"));
+        Some(format!("{server}/{repository}/actions/runs/{run}/attempts/{attempt}"))
+    };
+    let others = ["CI_JOB_URL", "BUILDKITE_BUILD_URL", "CIRCLE_BUILD_URL", "BUILD_URL"];
+    of_github().or_else(|| others.iter().find_map(|name| session.env.get(name)).map(str::to_owned))
+}

@@ -1,0 +1,88 @@
+//! What is different from now on when a run goes on: options, variables, and a definition that was edited.
+
+use serde_json::{Map, Value, json};
+
+use crate::base::redact;
+use crate::base::time::millis;
+use crate::engine::event::{Changes, LoopStart};
+use crate::machine::context::{self, Given};
+
+use super::context::Session;
+use super::error::Error;
+use super::options::ResumeOptions;
+use super::prepared::{Prepared, changed};
+
+/// Works out what is different from now on.
+pub(crate) fn changes(
+    options: &ResumeOptions,
+    session: &Session<'_>,
+    prepared: &Prepared,
+    start: &LoopStart,
+) -> Result<Changes, Error> {
+    let is_changed = prepared.loaded.digest != start.definition_sha256;
+    if is_changed && !options.accept_changes {
+        return Err(changed(start.r#loop.as_str()));
+    }
+    Ok(Changes {
+        // A cap that the first command line set holds; one of the file may have changed with it.
+        max_iterations: options.max_iterations.or_else(|| {
+            let of_file = prepared.machine.limits.iterations.limit;
+            (is_changed && start.overrides.max_iterations.is_none()).then_some(of_file)
+        }),
+        timeout_ms: options.timeout.map(millis),
+        strict: options.run.strict,
+        llm: None,
+        definition_sha256: is_changed.then(|| prepared.loaded.digest.clone()),
+        source: is_changed.then(|| prepared.source()),
+        context: variables(options, session, prepared, start, is_changed)?,
+    })
+}
+
+/// Returns the variables when they are not what they were: with a changed loop file, with values of this command line,
+/// and with secrets, which are not kept.
+fn variables(
+    options: &ResumeOptions,
+    session: &Session<'_>,
+    prepared: &Prepared,
+    start: &LoopStart,
+    is_changed: bool,
+) -> Result<Option<Map<String, Value>>, Error> {
+    let is_masked = start.context.values().any(redact::is_masked);
+    if !is_changed && !is_masked && options.context.is_empty() {
+        return Ok(None);
+    }
+    let overrides = &start.overrides;
+    let mut context = overrides.context.clone();
+    context.extend(options.context.iter().cloned());
+    let hidden = |value: &String| value.contains(redact::MASK);
+    let missing = context
+        .iter()
+        .chain(&overrides.param)
+        .find(|(name, value)| hidden(value) && !options.context.iter().any(|(given, _)| given == *name));
+    let input_key = prepared.machine.input_key.as_str();
+    let input = overrides.input.as_ref().filter(|_| !context.contains_key(input_key));
+    if let Some(name) =
+        missing.map(|(name, _)| name.as_str()).or(input.filter(|input| hidden(input)).map(|_| input_key))
+    {
+        return Err(Error::refused(format!("the value of `{name}` was a secret, and secrets are not kept"))
+            .with_hint(format!("give it again: `--context {name}=…`")));
+    }
+    let params = overrides.param.iter().filter(|(name, _)| !context.contains_key(*name));
+    let params = params.map(|(name, value)| (name.clone(), json!(value))).collect();
+    let given = Given {
+        input: input.cloned(),
+        context: context.clone().into_iter().collect(),
+        params,
+        ..Given::default()
+    };
+    let now = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Error::refused(errors.join("; "))
+    })?;
+    if is_changed {
+        return Ok(Some(now));
+    }
+    let mut kept = redact::filled(&start.context, &now);
+    kept.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+    Ok(Some(kept))
+}

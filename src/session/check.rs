@@ -1,0 +1,52 @@
+//! What is wrong with a loop file, and nothing run.
+
+use crate::base::diagnostic::Diagnostics;
+use crate::base::node::Node;
+use crate::definition::load::{self, LoadError, Located};
+use crate::definition::source::Sources;
+use crate::machine::{check, compile};
+
+use super::context::Session;
+use super::error::Error;
+use super::library::Library;
+use super::prepared::{all_findings, refused};
+
+/// A loop file and what was found in it.
+pub struct Checked {
+    /// The file, as people know it.
+    pub shown: String,
+    /// Errors, warnings and notes.
+    pub findings: Diagnostics,
+    /// The files that they are about.
+    pub sources: Sources,
+    /// Where in them everything is, if they could be read so far.
+    pub tree: Option<Node>,
+}
+
+impl Session<'_> {
+    /// Checks a loop and those that it runs. With `deep`, everything that can happen is walked.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn check(&self, located: &Located, deep: bool) -> Result<Checked, Error> {
+        let shown = located.shown.clone();
+        let loaded = match load::load(located) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Rejected { rejected, .. }) => {
+                let findings = all_findings(&rejected);
+                let rejected = *rejected;
+                return Ok(Checked { shown, findings, sources: rejected.sources, tree: rejected.tree });
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        let mut findings = loaded.findings;
+        let (machine, problems) = compile::compile(&loaded.definition);
+        findings.extend(problems);
+        if let Some(machine) = machine {
+            let check = if deep { check::check_deeply } else { check::check };
+            findings.extend(check(&machine, &loaded.definition));
+            findings.extend(Library::new(located).check(&machine));
+        }
+        Ok(Checked { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
+    }
+}

@@ -1,0 +1,125 @@
+//! Which run is meant that was left here: by the name of its loop, by its id or by the beginning of it.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::diagnostic::nearest;
+use crate::definition::load::{self, DIRECTORY};
+use crate::engine::event::LoopComplete;
+use crate::journal::known::{self, KnownRun, Status};
+
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::finish;
+
+/// A run that was left, or one that only has to be finished.
+pub(crate) enum Chosen {
+    /// It can go on; below this directory.
+    Left(PathBuf, Box<KnownRun>),
+    /// It ended, and not everything that follows was done.
+    Unfinished(Box<KnownRun>),
+}
+
+/// Finds the run that is meant: by its id, by its loop or the file of it, or by the beginning of its id.
+pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error> {
+    let file = load::find(name, &session.cwd).ok().and_then(|located| located.path.canonicalize().ok());
+    let unreadable = |error| Error::failed("cannot look for runs", &error).of_kind(Kind::Refused);
+    let mut others = Vec::new();
+    for root in load::ancestors(&session.cwd) {
+        let loops = root.join(DIRECTORY);
+        let is_meant =
+            |run: &KnownRun| run.files.instance() == name || of_loop(run, name, (&root, file.as_deref()));
+        let open = known::open(&loops).map_err(unreadable)?;
+        let mut meant: Vec<KnownRun> = open.iter().filter(|run| is_meant(run)).cloned().collect();
+        if meant.is_empty() {
+            meant = open.iter().filter(|run| run.files.instance().starts_with(name)).cloned().collect();
+            if let [one, other, ..] = meant.as_slice() {
+                let (one, other) = (one.files.instance(), other.files.instance());
+                return Err(Error::refused(format!("`{name}` can be {one} or {other}"))
+                    .with_hint("write more of the id of the run"));
+            }
+        }
+        let can_go_on = |run: &KnownRun| run.status.is_resumable() && run.ends.start.is_some();
+        let unfinished = |run: &KnownRun| !run.status.is_resumable() && finish::is_due(run);
+        let newest = meant.iter().rposition(|run| can_go_on(run) || unfinished(run));
+        if let Some(newest) = newest.map(|newest| meant.swap_remove(newest)) {
+            if unfinished(&newest) {
+                return Ok(Chosen::Unfinished(Box::new(newest)));
+            }
+            meant.retain(can_go_on);
+            let others = known::in_order(meant);
+            say_others(&newest, &others, session);
+            return Ok(Chosen::Left(root, Box::new(newest)));
+        }
+        let last = match meant.pop() {
+            Some(last) => Some(last),
+            None => known::archived(&loops).map_err(unreadable)?.into_iter().rfind(is_meant),
+        };
+        if let Some(last) = last {
+            return if unfinished(&last) {
+                Ok(Chosen::Unfinished(Box::new(last)))
+            } else {
+                Err(cannot_go_on(&last, name))
+            };
+        }
+        others.extend(open);
+    }
+    Err(nothing_there(name, file.is_some(), &others))
+}
+
+fn of_loop(run: &KnownRun, name: &str, (root, file): (&Path, Option<&Path>)) -> bool {
+    let Some((_, start)) = &run.ends.start else { return run.name == name };
+    let is_of_file = |file: &Path| root.join(&start.source.file).canonicalize().is_ok_and(|of| of == file);
+    start.r#loop.as_str() == name || file.is_some_and(is_of_file)
+}
+
+fn say_others(newest: &KnownRun, others: &[KnownRun], session: &Session<'_>) {
+    if others.is_empty() {
+        return;
+    }
+    let names: Vec<_> = others.iter().rev().map(|run| run.files.instance()).collect();
+    session.talk.note(&format!(
+        "{} runs can go on; taking the newest, {}\n  to continue another one, name it: {}",
+        others.len() + 1,
+        newest.files.instance(),
+        names.join(", ")
+    ));
+}
+
+fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
+    let instance = run.files.instance();
+    match (run.status, &run.ends.complete) {
+        (Status::Running | Status::Queued, _) => {
+            Error::refused(format!("the run {instance} is running")).of_kind(Kind::Locked).with_hint(format!(
+                "follow it with `ll-loop logs -f {instance}`, or end it with `ll-loop stop {instance}`"
+            ))
+        }
+        (Status::Ended(_), Some(end)) => over(instance, end),
+        (Status::Ended(_) | Status::Unsaved | Status::Crashed, _) => never_began(instance, name),
+    }
+}
+
+pub(crate) fn over(instance: &str, end: &LoopComplete) -> Error {
+    let (outcome, state) = (end.outcome.word(), &end.final_state);
+    let message = format!("the run {instance} has ended ({outcome} in {state}), and nothing is left to do");
+    Error::refused(message).with_hint("start a new one with `ll-loop run`")
+}
+
+pub(crate) fn never_began(instance: &str, name: &str) -> Error {
+    Error::refused(format!("the run {instance} ended before its first step, and nothing was done"))
+        .with_hint(format!("start a new one with `ll-loop run {name}`"))
+}
+
+fn nothing_there(name: &str, is_loop: bool, others: &[KnownRun]) -> Error {
+    if is_loop {
+        return Error::refused(format!("there is no run of `{name}` to resume"))
+            .with_hint(format!("start one with `ll-loop run {name}`"));
+    }
+    let loops = others.iter().map(|run| run.name.as_str());
+    let names: Vec<&str> = loops.chain(others.iter().map(|run| run.files.instance())).collect();
+    let refused = Error::refused(format!("there is no run and no loop `{name}`"));
+    match nearest(name, names.iter().copied()) {
+        Some(near) => refused.with_hint(format!("did you mean `{near}`?")),
+        None if names.is_empty() => refused.with_hint("nothing here was interrupted, handed off or killed"),
+        None => refused.with_hint(format!("these can be resumed: {}", names.join(", "))),
+    }
+}

@@ -1,0 +1,32 @@
+//! The files that a run has from its first moment on.
+
+use std::io;
+
+use crate::journal::fault;
+use crate::journal::files::RunFiles;
+use crate::journal::writer::Journal;
+
+use super::claim::cannot_save;
+use super::context::Session;
+use super::error::Error;
+use super::finish;
+use super::options::RunOptions;
+
+/// Makes the files of a new run, or none of them.
+pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Result<Journal, Error> {
+    let journal =
+        begin_files(files, options, session).and_then(|()| Journal::create(files, session.redactor.clone()));
+    journal.map_err(|error| {
+        finish::end(files);
+        files.release();
+        cannot_save(&error)
+    })
+}
+
+/// Makes what a run has beside its journal.
+pub(super) fn begin_files(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> io::Result<()> {
+    files.make_scratch()?;
+    fault::write(1)?;
+    fs_err::write(files.pid(), format!("{}\n", std::process::id()))?;
+    finish::begin(files, options, session)
+}

@@ -1,0 +1,80 @@
+//! The journal of a run that was left is folded to where the run stands.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::base::time::Timestamp;
+use crate::journal::files::RunFiles;
+use crate::journal::reader::{ReadError, Whole, read_whole};
+use crate::journal::streams::Streams;
+use crate::report::Sinks;
+use crate::run::replay::{Known, Left, Replay, ReplayError};
+
+use super::error::{Error, Kind};
+use super::prepared::{Prepared, changed};
+
+/// A journal that was read to its end.
+pub(crate) struct Folded {
+    /// The journal as it lies there, to be continued.
+    pub(crate) whole: Whole,
+    /// The loops in which the run was left.
+    pub(crate) left: Left,
+    /// When the last event was.
+    pub(crate) last: Option<Timestamp>,
+    /// How long the run had taken by then.
+    pub(crate) elapsed: Duration,
+}
+
+/// Folds the journal, and shows it to the sinks, which have to know what was before. Nothing is written.
+pub(crate) fn fold(
+    files: &RunFiles,
+    prepared: &mut Prepared,
+    accept_changes: bool,
+    sinks: &mut Sinks,
+) -> Result<Folded, Error> {
+    let Prepared { machine, loaded, library, .. } = prepared;
+    let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
+    let mut find = |name: &str| library.find(name);
+    let mut replay = Replay::new(outermost, &mut find);
+    let (mut last, mut elapsed, mut failed) = (None, Duration::ZERO, None);
+    let whole = read_whole(&files.journal(), |stamped| {
+        sinks.past(&stamped);
+        (last, elapsed) = (Some(stamped.ts), elapsed.max(stamped.at));
+        if failed.is_none() {
+            failed = replay.event(stamped).err();
+        }
+    });
+    let whole = whole.map_err(|error| broken(&error))?;
+    if let Some(error) = failed {
+        return Err(unfit(files, &error));
+    }
+    if !accept_changes && !replay.changed().is_empty() {
+        return Err(changed(&replay.changed().join("`, `")));
+    }
+    let mut streams = Streams::new(files.streams());
+    let left = replay.finish(|stored, stream| streams.read(stored, stream));
+    let left = left.map_err(|error| {
+        let name = &machine.name;
+        Error::failed("what a state printed, and a later one may ask for, cannot be read", &error)
+            .with_hint(format!("put the file back as it was, or start a new run with `ll-loop run {name}`"))
+            .of_kind(Kind::Refused)
+    })?;
+    Ok(Folded { whole, left, last, elapsed })
+}
+
+fn broken(error: &ReadError) -> Error {
+    let refused = Error::failed("the run cannot be resumed", error).of_kind(Kind::Refused);
+    match error {
+        ReadError::Newer { .. } => {
+            refused.with_hint("use the version of ll-loop that began the run, or a newer one")
+        }
+        ReadError::Line { .. } | ReadError::Long { .. } | ReadError::Order { .. } => {
+            refused.with_hint("the journal was changed by hand or damaged; put it back, or start a new run")
+        }
+        ReadError::Io { .. } => refused,
+    }
+}
+
+fn unfit(files: &RunFiles, error: &ReplayError) -> Error {
+    Error::failed(format!("the run {} cannot be resumed", files.instance()), error).of_kind(Kind::Refused)
+}

@@ -1,0 +1,150 @@
+//! From the name of a loop to a checked machine, with everything that was found on the way.
+
+use std::path::PathBuf;
+
+use crate::base::diagnostic::{Diagnostics, Severity};
+use crate::base::text::plural;
+use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
+use crate::definition::schema::Loop;
+use crate::engine::event::Source;
+use crate::machine::{Machine, check, compile};
+
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::library::Library;
+use super::lines::lines;
+use super::talk::Findings;
+
+/// A loop that can run.
+pub struct Prepared {
+    pub(crate) located: Located,
+    pub(crate) loaded: Loaded,
+    pub(crate) machine: Machine,
+    /// Warnings and notes.
+    pub(crate) findings: Diagnostics,
+    /// The loops that it runs.
+    pub(crate) library: Library,
+    /// The directory that the names of its files are read from.
+    cwd: PathBuf,
+    /// The directory of the checkout in which it is at home.
+    home: PathBuf,
+}
+
+impl Prepared {
+    /// Returns every file that the loop and its sub-loops were read from, and what was read.
+    pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
+        let of_loop = self.loaded.sources.iter();
+        let of_loop = of_loop.map(|source| (self.cwd.join(source.name()), source.text().to_owned()));
+        of_loop.chain(self.library.texts().map(|(file, text)| (self.home.join(file), text))).collect()
+    }
+
+    /// Returns the paths of these files, in the checkout and in another working tree where the run works.
+    pub(crate) fn definition(&self) -> Vec<PathBuf> {
+        let here: Vec<PathBuf> = self.files().into_iter().map(|(file, _)| file).collect();
+        let below = here.iter().filter_map(|file| file.strip_prefix(&self.home).ok());
+        let there: Vec<PathBuf> = below.map(|file| self.located.root.join(file)).collect();
+        here.into_iter().chain(there).collect()
+    }
+
+    /// Returns where the loop is written down, as a later run of ll-loop finds it.
+    pub(crate) fn source(&self) -> Source {
+        let Located { path, shown, .. } = &self.located;
+        let file =
+            path.strip_prefix(&self.home).map_or_else(|_| shown.clone(), |file| file.display().to_string());
+        Source { file, lines: lines(&self.loaded) }
+    }
+
+    /// Lets the run work in another directory than the one in which the loop is at home.
+    pub(crate) fn work_in(&mut self, root: PathBuf) {
+        self.located.root = root;
+    }
+}
+
+impl Session<'_> {
+    /// Finds a loop file by the name of its loop or by its path.
+    ///
+    /// # Errors
+    /// There is no such file, or it may not be read: with `outside`, loop files may lie outside of the repository.
+    pub fn find(&self, name: &str, outside: bool) -> Result<Located, Error> {
+        let located = load::find(name, &self.cwd).map_err(|error| refused(&error))?;
+        Ok(reaching(located, outside))
+    }
+
+    /// Reads, compiles and checks a loop. `adjust` changes the definition before it is compiled. What is wrong with it is
+    /// shown to whom the session talks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has errors.
+    pub fn prepare(&self, located: Located, adjust: impl FnOnce(&mut Loop)) -> Result<Prepared, Error> {
+        let mut loaded = match load::load(&located) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Rejected { rejected, .. }) => {
+                let findings = all_findings(&rejected);
+                let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
+                self.talk.findings(&Findings { findings: &findings, sources, tree });
+                return Err(unusable(&located.shown, &findings));
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        adjust(&mut loaded.definition);
+        let mut findings = std::mem::take(&mut loaded.findings);
+        let (machine, problems) = compile::compile(&loaded.definition);
+        findings.extend(problems);
+        let mut library = Library::new(&located);
+        let machine = machine.filter(|_| !findings.has_errors());
+        if let Some(machine) = &machine {
+            findings.extend(check::check(machine, &loaded.definition));
+            findings.extend(library.check(machine));
+        }
+        let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
+            self.show(&findings, &loaded);
+            return Err(unusable(&located.shown, &findings));
+        };
+        let (cwd, home) = (self.cwd.clone(), located.root.clone());
+        Ok(Prepared { located, loaded, machine, findings, library, cwd, home })
+    }
+
+    /// Shows findings about a loop that could be read.
+    pub(crate) fn show(&self, findings: &Diagnostics, loaded: &Loaded) {
+        let (sources, tree) = (&loaded.sources, Some(&loaded.tree));
+        self.talk.findings(&Findings { findings, sources, tree });
+    }
+}
+
+/// Lets a loop take over files from anywhere, where the caller says so.
+pub(crate) fn reaching(located: Located, outside: bool) -> Located {
+    if outside { located.reaching(Reach::Anywhere) } else { located }
+}
+
+/// Returns what is wrong with a file that could not be read whole: what reading it found, and what can be told of the
+/// rest, so that one look at the file is enough.
+pub(crate) fn all_findings(rejected: &Rejected) -> Diagnostics {
+    let mut findings = rejected.findings.clone();
+    if let (Some(remains), Some(tree)) = (&rejected.remains, &rejected.tree) {
+        let states = tree.get("states");
+        findings
+            .extend(compile::further_problems(remains, |name| states.is_some_and(|s| s.get(name).is_some())));
+    }
+    findings
+}
+
+/// Says that nothing was run because of a file.
+pub(crate) fn unusable(file: &str, findings: &Diagnostics) -> Error {
+    let count = findings.count(Severity::Error) as u64;
+    Error::refused(format!("{file} has {}; nothing was run", plural(count, "error")))
+}
+
+/// Says why there is no loop to run.
+pub(crate) fn refused(error: &LoadError) -> Error {
+    let refused = Error::failed("cannot load the loop", error).of_kind(Kind::Refused);
+    match error.help() {
+        Some(help) => refused.with_hint(help),
+        None => refused,
+    }
+}
+
+/// Says that the definition is another one than the run began with.
+pub(crate) fn changed(names: &str) -> Error {
+    Error::refused(format!("the definition of `{names}` is not what it was when the run began"))
+        .with_hint("with `--accept-changes` the run goes on with the definition as it is now")
+}

@@ -1,0 +1,310 @@
+//! A run that can be let go, and what follows from its end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::name::LoopName;
+use crate::base::territory::Territory;
+use crate::engine::event::{Handoff, LoopComplete, LoopResume};
+use crate::engine::outcome::Outcome;
+use crate::engine::past::Past;
+use crate::engine::{Engine, Start};
+use crate::host::Host;
+use crate::journal::claim::Claim;
+use crate::journal::files::RunFiles;
+use crate::journal::writer::Journal;
+use crate::machine::Machine;
+use crate::process::signal::Cancel;
+use crate::report::Sinks;
+use crate::report::log_file::LogFile;
+use crate::run::agent::Agents;
+use crate::run::checkpoint::Checkpoints;
+use crate::run::clock::Clock;
+use crate::run::projection::Projection;
+use crate::run::replay::Left;
+use crate::run::{self, Lost, World, conduct};
+
+use super::audience::Audience;
+use super::bundler::Bundler;
+use super::claim::{passed_on, surroundings};
+use super::context::Session;
+use super::dispatch::{dispatch, subject};
+use super::error::Error;
+use super::finish;
+use super::interrupts::Interrupts;
+use super::options::RunOptions;
+use super::prepared::Prepared;
+use super::publish::{self, Publication, publisher};
+use super::successor;
+use super::talk::Watched;
+use super::worktree::Worktree;
+
+/// A run that has its scope, its files and its journal.
+pub struct Ready<'s> {
+    pub(super) interrupts: Interrupts,
+    pub(super) launch: Launch<'s>,
+}
+
+/// Everything that a run takes with it.
+pub(super) struct Launch<'s> {
+    pub(super) session: &'s Session<'s>,
+    pub(super) options: RunOptions,
+    pub(super) prepared: Prepared,
+    pub(super) position: Position,
+    pub(super) files: RunFiles,
+    pub(super) journal: Journal,
+    pub(super) sinks: Sinks,
+    pub(super) clock: Clock,
+    pub(super) agents: Agents,
+    pub(super) territory: Territory,
+    pub(super) claim: Claim,
+    pub(super) worktree: Option<Worktree>,
+}
+
+/// Where a run is let go.
+pub(super) enum Position {
+    /// At its beginning.
+    Start(Box<Start>),
+    /// Where it was left.
+    Left(Box<Resumed>),
+}
+
+/// A run that goes on where it was left.
+pub(super) struct Resumed {
+    pub(super) start: Start,
+    pub(super) past: Past,
+    pub(super) how: Box<LoopResume>,
+    /// The time since its last event.
+    pub(super) rested: Duration,
+    /// The time that it took before.
+    pub(super) elapsed: Duration,
+    /// The sub-loops in which it was left.
+    pub(super) left: Left,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The id of the run.
+    pub instance: String,
+    /// Its end, as every report tells it.
+    pub complete: LoopComplete,
+}
+
+impl Ended {
+    /// Returns the exit code that says how it ended.
+    pub fn exit_code(&self) -> u8 {
+        self.complete.exit_code
+    }
+}
+
+impl Ready<'_> {
+    /// Returns the id of the run.
+    pub fn instance(&self) -> &str {
+        self.launch.files.instance()
+    }
+
+    /// Drives the run to its end and reports it.
+    ///
+    /// # Errors
+    /// The journal could not be written to its end. What was written is reported, and can be resumed.
+    pub fn run(self) -> Result<Ended, Error> {
+        let Self { interrupts, launch } = self;
+        interrupts.block_on(Box::pin(launch.drive(interrupts.cancel())))
+    }
+}
+
+impl Launch<'_> {
+    async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
+        let Self { session, options, prepared, position, .. } = self;
+        let Self { files, journal, sinks, clock, agents, territory, claim, worktree, .. } = self;
+        let name = prepared.machine.name.clone();
+        let mut publication = publisher(&options).map(|provider| {
+            let bundler = Bundler::new(&prepared, &territory, session);
+            let of = (prepared.located.root.as_path(), &name);
+            Publication::new(&options, provider, of, &files, Some(bundler), session)
+        });
+        if let Some(publication) = &mut publication {
+            publication.announce(session);
+            publication.begin(&options, name.as_str(), session);
+        } else if options.is_report_asked() {
+            session.talk.warning("nobody will be told about the run: that needs `--ci` and GitHub");
+        }
+        let Prepared { located, machine, mut library, .. } = prepared;
+        let (mut engine, before, left) = position.engine(&machine);
+        let mut world = World {
+            checkpoints: checkpoints(&options, publication.as_ref(), session),
+            journal,
+            sinks,
+            cancel,
+            agents,
+            clock,
+            before,
+            left,
+            env: passed_on(env_of_actions(&options, worktree.is_some(), session), &claim),
+            starts_in: run::directory_of_actions(&located.root),
+            root: located.root,
+            redactor: session.redactor.clone(),
+            surroundings: surroundings(&territory),
+            state_failure: None,
+            files: files.clone(),
+            path: vec![name.clone()],
+            helper: session.helper.clone(),
+            sub_loops: Box::new(move |request, around| library.start(request, around)),
+        };
+        for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
+            session.talk.warning(&warning);
+        }
+        let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        say_what_was_lost(&mut world, session);
+        let host = world.agents.host;
+        let handoff = engine.run().handoff().cloned();
+        drop(world);
+        let end = End { session, options, claim, worktree, host, handoff, complete, lost };
+        end.follow(&files, &name, publication)
+    }
+}
+
+/// Says which sinks failed, and that `state.json` is gone, where it could not be written.
+fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
+    for failure in world.sinks.take_failures() {
+        session.talk.warning(&failure);
+    }
+    if let Some(error) = world.drop_stale_state() {
+        let instance = world.files.instance();
+        session.talk.warning(&format!(
+            "`state.json` was removed, because it could not be kept up to date: {error}; `ll-loop status {instance}` shows how the run stands"
+        ));
+    }
+}
+
+/// A run whose last event was written, and what is needed for that which follows.
+struct End<'s> {
+    session: &'s Session<'s>,
+    options: RunOptions,
+    claim: Claim,
+    worktree: Option<Worktree>,
+    host: Option<&'static dyn Host>,
+    handoff: Option<Handoff>,
+    complete: LoopComplete,
+    lost: Option<Lost>,
+}
+
+impl End<'_> {
+    /// Files away, reports and hands off, in this order: what is done is safe when this process dies on the way.
+    fn follow(
+        self,
+        files: &RunFiles,
+        name: &LoopName,
+        publication: Option<Publication>,
+    ) -> Result<Ended, Error> {
+        let Self { session, options, claim, worktree, host, handoff, complete, lost } = self;
+        files.release();
+        let files = archived(files, &complete, session);
+        // Also when the journal was lost: what is in it is reported, as far as the run got.
+        let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
+        let published = publication.map(|publication| publication.publish(&files, unwritten, session));
+        for warning in published.iter().flat_map(|published| &published.warnings) {
+            session.talk.warning(warning);
+        }
+        if published.as_ref().is_none_or(|published| published.is_whole) {
+            finish::end(&files);
+        }
+        let uploaded = published.and_then(|published| published.uploaded);
+        if let Some(worktree) = &worktree {
+            worktree.close(!complete.is_resumable(), session);
+        }
+        // Not before the last file is written: until then the run is not for others to continue.
+        drop(claim);
+        if complete.outcome == Outcome::Handoff {
+            if let (Audience::Ci(provider), Some(link)) = (&options.audience, options.chain) {
+                let wanted = publish::wanted(&options.commit, session);
+                // What was not uploaded is where the next run finds it without that, or nowhere.
+                let link = uploaded.unwrap_or(true).then_some(link);
+                let subject = subject(name.as_str(), files.instance());
+                dispatch(provider, &wanted, &subject, link, session);
+            }
+            successor::spawn(handoff.as_ref(), host, &files, session);
+        }
+        match lost {
+            None => Ok(Ended { instance: files.instance().to_owned(), complete }),
+            Some(lost) => Err(journal_lost(&lost, &files, name)),
+        }
+    }
+}
+
+impl Position {
+    /// Puts the engine where the run is let go. Returns the time that the run took before, and where in sub-loops it was.
+    fn engine(self, machine: &Machine) -> (Engine<'_>, Duration, Left) {
+        match self {
+            Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
+            Self::Left(resumed) => {
+                let Resumed { start, past, how, rested, elapsed, left } = *resumed;
+                (Engine::resume(machine, start, past, Some(how), rested), elapsed, left)
+            }
+        }
+    }
+}
+
+fn checkpoints(
+    options: &RunOptions,
+    publication: Option<&Publication>,
+    session: &Session<'_>,
+) -> Checkpoints {
+    let Some(every) = options.checkpoint_every else { return Checkpoints::default() };
+    if let Some(saver) = publication.and_then(Publication::saver) {
+        return Checkpoints::every(every, move || saver.checkpoint());
+    }
+    session.talk.warning("`--checkpoint-every` has no effect without `--ci` or `--report-dir`");
+    Checkpoints::default()
+}
+
+fn env_of_actions(
+    options: &RunOptions,
+    in_worktree: bool,
+    session: &Session<'_>,
+) -> BTreeMap<String, String> {
+    let env = session.env.for_actions(options.pass_token);
+    if in_worktree { Worktree::env(env) } else { env }
+}
+
+fn journal_lost(lost: &Lost, files: &RunFiles, name: &LoopName) -> Error {
+    let what = format!("run {}", files.instance());
+    let hint = if lost.has_begun {
+        format!("free some space, and go on with `ll-loop resume {}`", files.instance())
+    } else {
+        format!("free some space, and start it again with `ll-loop run {name}`")
+    };
+    Error::failed(what, &lost.error).with_hint(hint)
+}
+
+/// Moves the files of a finished run to the history. A failure leaves them where they are.
+fn archived(files: &RunFiles, complete: &LoopComplete, session: &Session<'_>) -> RunFiles {
+    if complete.is_resumable() {
+        return files.clone();
+    }
+    files.archive().unwrap_or_else(|error| {
+        session.talk.warning(&format!("the files of the run stay in .running: {error}"));
+        files.clone()
+    })
+}
+
+/// Makes what a run is shown by: its log, the state of its work, and whatever the one we talk to has.
+pub(super) fn sinks(
+    prepared: &Prepared,
+    files: &RunFiles,
+    audience: &Audience,
+    session: &Session<'_>,
+) -> Sinks {
+    let mut sinks = Sinks::default();
+    match LogFile::open(&files.log()) {
+        Ok(log) => sinks.add(log),
+        Err(error) => session.talk.warning(&format!("there will be no log file: {error}")),
+    }
+    sinks.add(Projection::new(&prepared.located.root));
+    let watched = Watched { instance: files.instance(), log: &files.log(), audience };
+    if let Some(sink) = session.talk.watch(&watched) {
+        sinks.add_boxed(sink);
+    }
+    sinks
+}

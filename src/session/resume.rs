@@ -1,0 +1,321 @@
+//! A run goes on: it is found or fetched, its journal is folded, and it claims its scope again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::base::name::StateName;
+use crate::base::text::one_line;
+use crate::base::time::human;
+use crate::definition::load;
+use crate::engine::Start;
+use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
+use crate::engine::past::Standing;
+use crate::journal::files::RunFiles;
+use crate::journal::known::KnownRun;
+use crate::journal::reader::Whole;
+use crate::journal::writer::Journal;
+use crate::machine::{Budget, Machine, OnHandoff};
+use crate::process::signal::Cancel;
+use crate::report::Sinks;
+use crate::run::clock::Clock;
+use crate::run::replay::{Left, Level};
+
+use super::changed::changes;
+use super::choose::{Chosen, choose, never_began, over};
+use super::claim;
+use super::consent::{self, Decided};
+use super::context::Session;
+use super::error::Error;
+use super::files::begin_files;
+use super::finish;
+use super::fold::{Folded, fold};
+use super::incoming::Incoming;
+use super::interrupts::Interrupts;
+use super::options::{LlmOptions, ResumeOptions, RunOptions, Which};
+use super::prepared::{Prepared, reaching, refused};
+use super::ready::{Launch, Position, Ready, Resumed, sinks};
+use super::trust;
+use super::worktree::Worktree;
+
+/// What came of the wish to go on with a run.
+pub enum GoesOn<'s> {
+    /// It can be let go.
+    Ready(Box<Ready<'s>>),
+    /// It had ended, its process had died before it was reported, and that was made up for.
+    Finished(Box<LoopComplete>),
+}
+
+/// A run that was found, here or among what came from elsewhere.
+struct Found {
+    /// The directory of the loops that it belongs to.
+    root: PathBuf,
+    files: RunFiles,
+    began: LoopStart,
+    incoming: Option<Incoming>,
+}
+
+impl<'s> Session<'s> {
+    /// Finds a run that was interrupted, handed off or killed, and claims its scope again. With `outside`, its loop file
+    /// may lie outside of the repository.
+    ///
+    /// # Errors
+    /// There is no such run, it cannot go on, or another one has its scope.
+    pub fn resume(
+        &'s self,
+        which: &Which,
+        options: ResumeOptions,
+        outside: bool,
+    ) -> Result<GoesOn<'s>, Error> {
+        let found = match self.look_for(which, &options)? {
+            Ok(found) => found,
+            Err(run) => {
+                let finished = finish::finish(&run, Some(&options.run), self)?;
+                return Ok(GoesOn::Finished(Box::new(finished.complete)));
+            }
+        };
+        let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
+        let mut prepared = self.at(&found.root).prepare(reaching(located, outside), |_| {})?;
+        trust::check(options.run.allow_untrusted, self, &prepared)?;
+        if let (Some(incoming), Which::From { name, .. }) = (&found.incoming, which) {
+            incoming.check(&prepared, name.as_deref(), options.accept_changes, self)?;
+        }
+        let worktree = if found.files.worktree().is_dir() {
+            let worktree = Worktree::plan(&prepared.located.root, &found.files, self)?;
+            prepared.work_in(worktree.root().to_owned());
+            Some(worktree)
+        } else {
+            None
+        };
+        let options = ResumeOptions { run: options.run.settled(), ..options };
+        let interrupts = Interrupts::listen(&self.stop_by)?;
+        let going = Going { session: self, options, prepared, worktree };
+        let launch = interrupts.block_on(going.launch(found, interrupts.cancel()))?;
+        Ok(GoesOn::Ready(Box::new(Ready { interrupts, launch })))
+    }
+
+    /// Finds the run, or one that only has to be finished.
+    fn look_for(
+        &self,
+        which: &Which,
+        options: &ResumeOptions,
+    ) -> Result<Result<Found, Box<KnownRun>>, Error> {
+        match which {
+            Which::From { source, name, repository } => {
+                let expected = (name.as_deref(), repository.as_deref());
+                let incoming = Incoming::get(source, expected, options.run.allow_untrusted, self)?;
+                let Incoming { root, files, began, .. } = &incoming;
+                let (root, files, began) = (root.clone(), files.clone(), began.clone());
+                Ok(Ok(Found { root, files, began, incoming: Some(incoming) }))
+            }
+            Which::Here(name) => match choose(name, self)? {
+                Chosen::Left(root, run) => {
+                    let KnownRun { files, ends, .. } = *run;
+                    let began = ends.start.map(|(_, began)| began);
+                    let began = began.ok_or_else(|| never_began(files.instance(), files.stem()))?;
+                    Ok(Ok(Found { root, files, began, incoming: None }))
+                }
+                Chosen::Unfinished(run) => Ok(Err(run)),
+            },
+        }
+    }
+}
+
+/// A run that was found, with its loop, and is not claimed yet.
+struct Going<'s> {
+    session: &'s Session<'s>,
+    options: ResumeOptions,
+    prepared: Prepared,
+    worktree: Option<Worktree>,
+}
+
+impl<'s> Going<'s> {
+    async fn launch(mut self, found: Found, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+        let Found { files, began, incoming, .. } = found;
+        let session = self.session;
+        let clock = Clock::start();
+        let mut context = began.context;
+        context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+        let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
+        let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
+        // From here on nobody else can go on with it, nor see it as left.
+        let claim = claim::take(wanted, self.options.run.queue, &files, &mut cancel, session).await?;
+        let mut decided = None;
+        if let Some(incoming) = incoming {
+            let definition = self.prepared.definition();
+            let accept = self.options.accept_changes;
+            decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
+        }
+        let Open { resumed, sinks, whole, decided } = self.open(&files, decided, &clock)?;
+        adjust(&mut self.prepared.machine, &resumed.start.event);
+        let journal = begin_files(&files, &self.options.run, session)
+            .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
+        let journal = journal.map_err(|error| {
+            files.release();
+            claim::cannot_save(&error)
+        })?;
+        say(files.instance(), &resumed.how, session);
+        let Self { session, options, prepared, worktree } = self;
+        Ok(Launch {
+            session,
+            options: options.run,
+            prepared,
+            position: Position::Left(Box::new(resumed)),
+            files,
+            journal,
+            sinks,
+            clock,
+            agents: decided.agents,
+            territory,
+            claim,
+            worktree,
+        })
+    }
+
+    /// Folds the journal of a run that is not yet here, and finds out whether it can go on. Nothing is written.
+    fn rehearse(&mut self, files: &RunFiles) -> Result<Decided, Error> {
+        let accept = self.options.accept_changes;
+        let folded = fold(files, &mut self.prepared, accept, &mut Sinks::default())?;
+        self.continued(files, folded.left, None).map(|continued| continued.decided)
+    }
+
+    /// Folds the journal, and finds out whether and how the run can go on. Nothing is written before that is known.
+    fn open(&mut self, files: &RunFiles, decided: Option<Decided>, clock: &Clock) -> Result<Open, Error> {
+        let audience = self.options.run.audience.clone();
+        let mut sinks = sinks(&self.prepared, files, &audience, self.session);
+        let accept = self.options.accept_changes;
+        let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
+        let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;
+        let deadline = self.options.run.deadline;
+        let start = Start {
+            env: self.session.env.all().clone(),
+            run_dir: files.scratch().to_string_lossy().into_owned(),
+            deadline: deadline.map(|deadline| level.past.elapsed() + RunOptions::before_the_end(deadline)),
+            budget: decided.budget,
+            on_handoff: decided.on_handoff,
+            ..Start::of(event, level.at, files.instance())
+        };
+        let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
+        let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
+        Ok(Open { resumed, sinks, whole, decided })
+    }
+
+    /// Finds out whether and how a run whose journal was folded can go on.
+    fn continued(
+        &mut self,
+        files: &RunFiles,
+        mut left: Left,
+        decided: Option<Decided>,
+    ) -> Result<Continued, Error> {
+        let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
+        let mut how = standing(files.instance(), level.standing())?;
+        for inner in left.iter() {
+            if let Standing::Lost(state) = inner.standing() {
+                return Err(lost(&state));
+            }
+        }
+        let mut event = level.past.start().clone();
+        let in_ci = self.options.run.audience.is_ci();
+        let asked = with_overrides(&self.options.run.llm, &event.overrides);
+        let Prepared { machine, library, .. } = &mut self.prepared;
+        let decided = match decided {
+            Some(decided) => decided,
+            None => consent::decide(&asked, machine, library, in_ci, self.session)?,
+        };
+        how.changes = changes(&self.options, self.session, &self.prepared, &event)?;
+        how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
+        event.change(&how);
+        in_time(&self.prepared.machine, &event, level.past.elapsed())?;
+        Ok(Continued { level, left, how, event, decided })
+    }
+}
+
+/// A run that can go on, and everything that it goes on with.
+struct Open {
+    resumed: Resumed,
+    sinks: Sinks,
+    whole: Whole,
+    decided: Decided,
+}
+
+/// How a run goes on.
+struct Continued {
+    level: Level,
+    left: Left,
+    how: Box<LoopResume>,
+    event: LoopStart,
+    decided: Decided,
+}
+
+/// What the beginning of the run said about models holds where nothing is said now.
+fn with_overrides(options: &LlmOptions, overrides: &Overrides) -> LlmOptions {
+    let Budget { cost_usd, tokens, calls, allows_unpriced } = options.budget;
+    LlmOptions {
+        budget: Budget {
+            cost_usd: cost_usd.or(overrides.max_cost),
+            tokens: tokens.or(overrides.max_tokens),
+            calls: calls.or(overrides.max_llm_calls),
+            allows_unpriced,
+        },
+        on_handoff: options.on_handoff.or_else(|| OnHandoff::by_word(overrides.on_handoff.as_deref()?)),
+        ..options.clone()
+    }
+}
+
+fn standing(instance: &str, standing: Standing) -> Result<Box<LoopResume>, Error> {
+    match standing {
+        Standing::Open(how) => Ok(how),
+        Standing::Over(end) => Err(over(instance, &end)),
+        Standing::Lost(state) => Err(lost(&state)),
+    }
+}
+
+/// Sets the limits that are in force.
+fn adjust(machine: &mut Machine, start: &LoopStart) {
+    machine.limits.iterations.limit = start.max_iterations;
+    if start.overrides.max_cycles.is_some() {
+        machine.limits.cycles = start.overrides.max_cycles;
+    }
+    if let Some(timeout) = start.overrides.timeout_ms {
+        machine.limits.timeout = Some(Duration::from_millis(timeout));
+    }
+}
+
+/// A run whose time is over would end at once.
+fn in_time(machine: &Machine, start: &LoopStart, elapsed: Duration) -> Result<(), Error> {
+    match start.overrides.timeout_ms.map(Duration::from_millis).or(machine.limits.timeout) {
+        Some(timeout) if elapsed >= timeout => {
+            let message = format!(
+                "the timeout of the loop ({}) is used up: the run has taken {}",
+                human(timeout),
+                human(elapsed)
+            );
+            let help = "give it more with `--timeout DURATION`, which counts from the start of the run";
+            Err(Error::refused(message).with_hint(help))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn say(instance: &str, how: &LoopResume, session: &Session<'_>) {
+    let LoopResume { from_state, iteration, step, reason, continuation, .. } = how;
+    let why = reason.words();
+    session.talk.note(&format!(
+        "resuming {instance}, which {why}, in {from_state} (iteration {iteration}, step {step})"
+    ));
+    if let Some(continuation) = continuation {
+        session.talk.note(&plain_lines(continuation));
+    }
+}
+
+/// Returns a text of an action as lines that a terminal can show.
+fn plain_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| format!("  {}", one_line(line, 2000))).collect();
+    lines.join("\n")
+}
+
+fn lost(state: &StateName) -> Error {
+    Error::refused(format!("the run stands in `{state}`, which the loop does not have any more"))
+        .with_hint("give the loop this state back, or start a new run")
+}

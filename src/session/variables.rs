@@ -1,0 +1,58 @@
+//! The variables of a run, resolved before it begins.
+
+use serde_json::{Map, Value, json};
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::path::{DocPath, Segment};
+use crate::base::template::{Fallback, Namespace, walk};
+use crate::machine::Machine;
+use crate::machine::context::{self, Given};
+
+use super::context::Session;
+use super::error::Error;
+use super::options::BeginOptions;
+use super::prepared::{Prepared, unusable};
+
+/// Resolves the variables of a run, and refuses a loop that needs one that was not given.
+pub(crate) fn resolve(
+    prepared: &Prepared,
+    options: &BeginOptions,
+    session: &Session<'_>,
+) -> Result<Map<String, Value>, Error> {
+    let params = options.params.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let given =
+        Given { input: options.input.clone(), context: options.context.clone(), params, ..Given::default() };
+    let context = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
+        Error::refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })?;
+    let missing = missing_context(&prepared.machine, &context);
+    if missing.is_empty() {
+        return Ok(context);
+    }
+    session.show(&missing, &prepared.loaded);
+    Err(unusable(&prepared.located.shown, &missing))
+}
+
+fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnostics {
+    let values = Value::Object(context.clone());
+    let mut missing = Diagnostics::default();
+    for (state, key, template) in machine.templates() {
+        let root =
+            state.map_or_else(DocPath::root, |state| DocPath::root().key("states").key(state.as_str()));
+        let path = key.split('.').fold(root, |path, key| path.key(key));
+        for expression in template.expressions() {
+            let needed =
+                expression.namespace == Namespace::Context && expression.fallback == Fallback::Required;
+            let Some(Segment::Key(name)) = expression.path.first().filter(|_| needed) else { continue };
+            if let Err(absent) = walk("context", &values, &expression.path) {
+                let message = format!("`${{{expression}}}` has no value");
+                let near =
+                    absent.nearest.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
+                let help = format!("give it with `--context {name}=…`, or add it to `context`{near}");
+                let place = Place::Within(path.clone(), expression.span.clone());
+                missing.push(Diagnostic::error("undefined-context", place, message).help(help));
+            }
+        }
+    }
+    missing
+}
