@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;
 
-use ll_loop::base::redact::{Flow, Redactor};
+use ll_loop::internals::base::redact::{Flow, Redactor};
 
 const SIZE: usize = 50 << 20;
 

@@ -14,18 +14,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
-use ll_loop::base::redact::Redactor;
-use ll_loop::base::time::Timestamp;
-use ll_loop::definition::load;
-use ll_loop::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
-use ll_loop::engine::request::{Input, Next};
-use ll_loop::engine::{Engine, Start};
-use ll_loop::evaluate::observation::Observation;
-use ll_loop::journal::files::RunFiles;
-use ll_loop::journal::snapshot::{self, Surroundings};
-use ll_loop::journal::writer::Journal;
-use ll_loop::machine::compile::compile;
-use ll_loop::machine::{Budget, Machine};
+use ll_loop::internals::base::redact::Redactor;
+use ll_loop::internals::base::time::Timestamp;
+use ll_loop::internals::definition::load;
+use ll_loop::internals::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
+use ll_loop::internals::engine::request::{Input, Next};
+use ll_loop::internals::engine::{Engine, Start};
+use ll_loop::internals::evaluate::observation::Observation;
+use ll_loop::internals::journal::files::RunFiles;
+use ll_loop::internals::journal::snapshot::{self, Surroundings};
+use ll_loop::internals::journal::writer::Journal;
+use ll_loop::internals::machine::compile::compile;
+use ll_loop::internals::machine::{Budget, Machine};
 
 const STEPS: usize = 101_000;
 

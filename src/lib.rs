@@ -23,23 +23,164 @@
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!
+//! # To embed a run
+//!
+//! A [`Session`] has an environment, a directory and somebody to talk to. It finds, checks, runs, resumes and reports
+//! loops, and reads nothing else of the process around it.
+//!
+//! ```
+//! use ll_loop::{BeginOptions, Begun, Environment, OutputLine, Session, Sink, Stamped, Talk, Watched};
+//!
+//! struct Printer;
+//!
+//! impl Sink for Printer {
+//!     fn name(&self) -> &'static str {
+//!         "the printer"
+//!     }
+//!     fn event(&mut self, event: &Stamped) -> std::io::Result<()> {
+//!         println!("{} at {}", event.seq, event.ts);
+//!         Ok(())
+//!     }
+//!     fn output(&mut self, line: OutputLine<'_>) -> std::io::Result<()> {
+//!         println!("  {}", line.text);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! struct Program;
+//!
+//! impl Talk for Program {
+//!     fn watch(&self, _run: &Watched<'_>) -> Option<Box<dyn Sink>> {
+//!         Some(Box::new(Printer))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! # std::fs::create_dir(directory.join(".loops"))?;
+//! # let text = "name: tidy\ninitial: check\nstates:\n  check: {action: 'echo fine', on_yes: done}\n  done: {terminal: true}\n";
+//! # std::fs::write(directory.join(".loops/tidy.yaml"), text)?;
+//! let environment = Environment::of([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
+//! let session = Session::new(&environment, directory, &Program)?;
+//! let prepared = session.prepare(session.find("tidy", false)?)?;
+//! if let Begun::Ready(run) = prepared.begin(BeginOptions::default(), &session)? {
+//!     let ended = run.run()?;
+//!     assert!(ended.complete.verified);
+//!     assert_eq!(ended.exit_code(), 0);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The house
+//!
 //! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
 //! or network; a test in `tests/integration/architecture` keeps it so.
 
-pub mod base;
-pub mod board;
-pub mod bundle;
-pub mod ci;
-pub mod cli;
-pub mod criteria;
-pub mod definition;
-pub mod engine;
-pub mod evaluate;
-pub mod files;
-pub mod host;
-pub mod journal;
-pub mod machine;
-pub mod process;
-pub mod report;
-pub mod run;
-pub mod session;
+// Without `internals`, most of what is `pub` in a layer is for other layers alone; the compiler then finds what none uses.
+#![cfg_attr(not(feature = "internals"), allow(unreachable_pub, reason = "see above"))]
+
+mod base;
+mod board;
+mod bundle;
+mod ci;
+mod cli;
+mod criteria;
+mod definition;
+mod engine;
+mod evaluate;
+mod files;
+mod host;
+mod journal;
+mod machine;
+mod process;
+mod report;
+mod run;
+mod session;
+
+pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use base::name::{LoopName, StateName};
+pub use base::time::Timestamp;
+pub use ci::github::dispatch::Link;
+pub use ci::{Provider, Wanted};
+pub use definition::load::Located;
+pub use definition::source::Sources;
+pub use engine::event::{Event, LoopComplete, Stamped};
+pub use engine::outcome::{Outcome, Signal};
+pub use evaluate::observation::Stream;
+pub use machine::{Budget, OnHandoff};
+pub use report::digest::Digest;
+pub use report::formats::{FORMATS, Format};
+pub use report::{OutputLine, Sink};
+pub use run::recording::Mode;
+pub use run::{Helper, serve as answer_query};
+pub use session::audience::Audience;
+pub use session::begin::{Begun, Bound, NotNeeded};
+pub use session::check::Checked;
+pub use session::context::Session;
+pub use session::environment::Environment;
+pub use session::error::{Error, Kind};
+pub use session::interrupts::{StopBy, StopHandle, Stopped};
+pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
+pub use session::prepared::Prepared;
+pub use session::ready::{Ended, Ready};
+pub use session::resume::GoesOn;
+pub use session::talk::{Findings, Silence, Talk, Watched};
+
+/// Runs the program: arguments without the program's name first.
+pub use cli::main as run_command_line;
+
+/// What our own tests, benchmarks and fuzz targets look at. Nothing here is promised.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub mod base {
+        pub use crate::base::*;
+    }
+    pub mod board {
+        pub use crate::board::*;
+    }
+    pub mod bundle {
+        pub use crate::bundle::*;
+    }
+    pub mod ci {
+        pub use crate::ci::*;
+    }
+    pub mod criteria {
+        pub use crate::criteria::*;
+    }
+    pub mod definition {
+        pub use crate::definition::*;
+    }
+    pub mod engine {
+        pub use crate::engine::*;
+    }
+    pub mod evaluate {
+        pub use crate::evaluate::*;
+    }
+    pub mod files {
+        pub use crate::files::*;
+    }
+    pub mod host {
+        pub use crate::host::*;
+    }
+    pub mod journal {
+        pub use crate::journal::*;
+    }
+    pub mod machine {
+        pub use crate::machine::*;
+    }
+    pub mod process {
+        pub use crate::process::*;
+    }
+    pub mod report {
+        pub use crate::report::*;
+    }
+    pub mod run {
+        pub use crate::run::*;
+    }
+    pub mod session {
+        pub use crate::session::*;
+    }
+}

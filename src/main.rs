@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ll_loop::cli::main(std::env::args_os().skip(1))
+    ll_loop::run_command_line(std::env::args_os().skip(1))
 }

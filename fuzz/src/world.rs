@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ll_loop::base::name::LoopName;
-use ll_loop::base::time::Timestamp;
-use ll_loop::definition::load;
-use ll_loop::engine::event::{Event, Llm, LoopStart, Overrides, SCHEMA, Source, Stamped};
-use ll_loop::engine::outcome::Signal;
-use ll_loop::engine::request::{Input, Next};
-use ll_loop::engine::{Engine, Start};
-use ll_loop::evaluate::model::{Answer, Usage};
-use ll_loop::evaluate::observation::{Observation, Text};
-use ll_loop::evaluate::query::Queried;
-use ll_loop::evaluate::survey::Survey;
-use ll_loop::machine::compile::compile;
-use ll_loop::machine::{Budget, Machine};
+use ll_loop::internals::base::name::LoopName;
+use ll_loop::internals::base::time::Timestamp;
+use ll_loop::internals::definition::load;
+use ll_loop::internals::engine::event::{Event, Llm, LoopStart, Overrides, SCHEMA, Source, Stamped};
+use ll_loop::internals::engine::outcome::Signal;
+use ll_loop::internals::engine::request::{Input, Next};
+use ll_loop::internals::engine::{Engine, Start};
+use ll_loop::internals::evaluate::model::{Answer, Usage};
+use ll_loop::internals::evaluate::observation::{Observation, Text};
+use ll_loop::internals::evaluate::query::Queried;
+use ll_loop::internals::evaluate::survey::Survey;
+use ll_loop::internals::machine::compile::compile;
+use ll_loop::internals::machine::{Budget, Machine};
 use serde_json::{Map, json};
 
 /// When runs begin here.

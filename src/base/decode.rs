@@ -477,6 +477,7 @@ impl<'n, 'p> Fields<'n, 'p> {
     }
 
     /// Reads every value whose key begins with `prefix` and means nothing else, under the rest of the key.
+    #[expect(clippy::unnecessary_wraps, reason = "a key that is missing is told apart from all others alike")]
     pub fn take_prefixed<K: DecodeKey, T: Decode>(
         &mut self,
         prefix: &str,
@@ -670,6 +671,10 @@ impl ObjectSchema {
     }
 
     /// Adds the keys with a prefix.
+    #[allow(
+        clippy::extra_unused_type_parameters,
+        reason = "the keys are named as they are where they are read"
+    )]
     pub fn add_prefixed<K: DecodeKey, T: Decode>(
         &mut self,
         prefix: &str,
@@ -735,6 +740,7 @@ macro_rules! record {
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(clippy::struct_field_names, reason = "fields are named like the keys of a file")]
         $visibility struct $name {
             $($(#[doc = $field_doc])* pub $field: $type,)*
         }

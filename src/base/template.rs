@@ -401,6 +401,7 @@ pub enum RenderError {
     },
 }
 
+#[cfg(test)]
 impl RenderError {
     /// Returns the expression that has no value, or whose value does not fit, without braces.
     pub fn expression(&self) -> &str {

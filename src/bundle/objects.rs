@@ -104,7 +104,7 @@ pub(super) fn check(
 pub(super) fn unpack(git: &Git, saved: &SavedTree, path: &Path, strictly: bool) -> Result<(), String> {
     let index = Call::new("index-pack").with(&["--stdin", "--fix-thin"]);
     let index = if strictly { index.with(&["--strict"]) } else { index };
-    git.from_file(&index, pack(path, saved)?).map(drop)
+    git.read_from(&index, pack(path, saved)?).map(drop)
 }
 
 #[cfg(test)]

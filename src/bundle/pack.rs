@@ -45,8 +45,6 @@ pub struct Contents<'c> {
 /// A bundle that was written.
 #[derive(Debug)]
 pub struct Packed {
-    /// Its length in bytes.
-    pub size: u64,
     /// What is not in it, to be said.
     pub left_out: Vec<LeftOut>,
     /// Why the changes of the working tree are not in it, if they are not.
@@ -116,8 +114,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError>
     let part = scratch.path().join("part");
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
-    let size = fs::metadata(target)?.len();
-    Ok(Packed { size, left_out: manifest.left_out, tree_missing })
+    Ok(Packed { left_out: manifest.left_out, tree_missing })
 }
 
 /// A file on its way into a bundle.

@@ -221,7 +221,7 @@ impl<'w> Keeper<'w> {
             }
             let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
             let file = found.reopen().map_err(|error| error.to_string())?;
-            self.git.into_file(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
+            self.git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
             if holds_secret(self.wanted.redactor, found.path()).map_err(|error| error.to_string())? {
                 return Ok(true);
             }
@@ -253,7 +253,7 @@ impl<'w> Keeper<'w> {
         let tips = tips.chain([format!("^{}\n", self.base)]).collect::<String>();
         let pack =
             Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
-        self.git.into_file(&pack, tips.as_bytes(), file)?;
+        self.git.write_to(&pack, tips.as_bytes(), file)?;
         Ok(fs::metadata(target).map_err(io)?.len())
     }
 }

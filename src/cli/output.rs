@@ -138,8 +138,8 @@ impl Talk for Output {
     }
 
     fn findings(&self, findings: &Findings<'_>) {
-        let Findings { findings, sources, tree } = findings;
-        self.talk(&format!("{}\n\n", render::to_text(findings, sources, *tree, self.color_errors)));
+        let Findings { found, sources, tree } = findings;
+        self.talk(&format!("{}\n\n", render::to_text(found, sources, *tree, self.color_errors)));
     }
 
     fn ci_line(&self, line: &str) {

@@ -165,6 +165,7 @@ pub struct Cap {
 
 /// Loop-level routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "fields are named like the keys of a file")]
 pub struct Fallback {
     /// For errors.
     pub on_error: Option<Target>,

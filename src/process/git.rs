@@ -374,12 +374,12 @@ impl Git {
     }
 
     /// Gives git something to read, and lets it print into a file.
-    pub fn into_file(&self, call: &Call, input: &[u8], file: std::fs::File) -> Result<(), String> {
+    pub fn write_to(&self, call: &Call, input: &[u8], file: std::fs::File) -> Result<(), String> {
         self.call(call, Input::Bytes(input), file.into()).map(drop)
     }
 
     /// Gives git the rest of a file to read, and returns everything it prints.
-    pub fn from_file(&self, call: &Call, file: std::fs::File) -> Result<Vec<u8>, String> {
+    pub fn read_from(&self, call: &Call, file: std::fs::File) -> Result<Vec<u8>, String> {
         self.call(call, Input::File(file), Stdio::piped())
     }
 

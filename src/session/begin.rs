@@ -55,7 +55,10 @@ impl Prepared {
     ///
     /// # Errors
     /// A variable is missing, or one was given that the loop does not know.
-    pub fn bind<'s>(self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+    pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+        if let Some(limit) = options.max_iterations {
+            self.machine.limits.iterations.limit = limit;
+        }
         let context = resolve(&self, &options, session)?;
         Ok(Bound { session, prepared: self, options, context })
     }

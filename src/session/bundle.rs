@@ -32,7 +32,7 @@ impl Session<'_> {
         let loops = files.loops();
         let root = loops.parent().unwrap_or(loops);
         let located = load::find(&began.source.file, root).map_err(|error| refused(&error))?;
-        let mut prepared = self.at(root).prepare(located, |_| {})?;
+        let mut prepared = self.at(root).prepare(located)?;
         if files.worktree().is_dir() {
             prepared.work_in(files.worktree());
         }

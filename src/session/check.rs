@@ -28,6 +28,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
+    #[expect(clippy::unused_self, reason = "whatever a caller does begins with a session")]
     pub fn check(&self, located: &Located, deep: bool) -> Result<Checked, Error> {
         let shown = located.shown.clone();
         let loaded = match load::load(located) {

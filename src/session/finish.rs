@@ -209,7 +209,7 @@ impl Material {
         let root = if worktree.is_dir() { worktree } else { home.to_owned() };
         let loops = || {
             let located = load::find(&began.source.file, home).map_err(|error| refused(&error))?;
-            let mut prepared = session.at(home).prepare(located, |_| {})?;
+            let mut prepared = session.at(home).prepare(located)?;
             prepared.work_in(root.clone());
             let territory = super::claim::territory(&prepared, &began.context, session, &session.redactor)?;
             Ok((prepared, territory))

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
-use crate::definition::schema::Loop;
 use crate::engine::event::Source;
 use crate::machine::{Machine, check, compile};
 
@@ -70,23 +69,21 @@ impl Session<'_> {
         Ok(reaching(located, outside))
     }
 
-    /// Reads, compiles and checks a loop. `adjust` changes the definition before it is compiled. What is wrong with it is
-    /// shown to whom the session talks.
+    /// Reads, compiles and checks a loop. What is wrong with it is shown to whom the session talks.
     ///
     /// # Errors
     /// The file cannot be read, or has errors.
-    pub fn prepare(&self, located: Located, adjust: impl FnOnce(&mut Loop)) -> Result<Prepared, Error> {
+    pub fn prepare(&self, located: Located) -> Result<Prepared, Error> {
         let mut loaded = match load::load(&located) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { rejected, .. }) => {
                 let findings = all_findings(&rejected);
                 let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
-                self.talk.findings(&Findings { findings: &findings, sources, tree });
+                self.talk.findings(&Findings { found: &findings, sources, tree });
                 return Err(unusable(&located.shown, &findings));
             }
             Err(error) => return Err(refused(&error)),
         };
-        adjust(&mut loaded.definition);
         let mut findings = std::mem::take(&mut loaded.findings);
         let (machine, problems) = compile::compile(&loaded.definition);
         findings.extend(problems);
@@ -107,7 +104,7 @@ impl Session<'_> {
     /// Shows findings about a loop that could be read.
     pub(crate) fn show(&self, findings: &Diagnostics, loaded: &Loaded) {
         let (sources, tree) = (&loaded.sources, Some(&loaded.tree));
-        self.talk.findings(&Findings { findings, sources, tree });
+        self.talk.findings(&Findings { found: findings, sources, tree });
     }
 }
 

@@ -76,7 +76,7 @@ impl<'s> Session<'s> {
             }
         };
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
-        let mut prepared = self.at(&found.root).prepare(reaching(located, outside), |_| {})?;
+        let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
         trust::check(options.run.allow_untrusted, self, &prepared)?;
         if let (Some(incoming), Which::From { name, .. }) = (&found.incoming, which) {
             incoming.check(&prepared, name.as_deref(), options.accept_changes, self)?;

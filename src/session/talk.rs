@@ -47,7 +47,7 @@ impl Talk for Silence {}
 /// Findings, and the files that they are about.
 pub struct Findings<'a> {
     /// What was found.
-    pub findings: &'a Diagnostics,
+    pub found: &'a Diagnostics,
     /// The files.
     pub sources: &'a Sources,
     /// Where in them everything is, if they could be read so far.

@@ -270,7 +270,7 @@ impl Parts {
     /// Writes the digests down and puts it together again.
     fn sealed(mut self) -> Vec<u8> {
         let entry = |(name, bytes): &(String, Vec<u8>)| {
-            let sha256 = ll_loop::base::text::hex(&Sha256::digest(bytes));
+            let sha256 = ll_loop::internals::base::text::hex(&Sha256::digest(bytes));
             json!({"name": name, "size": bytes.len(), "sha256": sha256})
         };
         self.manifest["files"] = self.files.iter().map(entry).collect();
@@ -907,7 +907,7 @@ fn told(log: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn a_thousand_hostile_bundles_write_nothing_outside_start_nothing_and_leave_no_run() {
-    use ll_loop::bundle::open::{Bundle, Limits, locate};
+    use ll_loop::internals::bundle::open::{Bundle, Limits, locate};
 
     const CASES: usize = 1000;
     let stage = Stage::new();

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use ll_loop::base::diagnostic::{Diagnostics, Severity};
-use ll_loop::base::node::Node;
-use ll_loop::definition::source::Sources;
-use ll_loop::definition::{load, publish, render};
-use ll_loop::machine::{check, compile};
+use ll_loop::internals::base::diagnostic::{Diagnostics, Severity};
+use ll_loop::internals::base::node::Node;
+use ll_loop::internals::definition::source::Sources;
+use ll_loop::internals::definition::{load, publish, render};
+use ll_loop::internals::machine::{check, compile};
 use serde_json::Value;
 
 /// The loops, by the names of their files.

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use ll_loop::base::time::Timestamp;
-use ll_loop::run::clock::Clock;
+use ll_loop::internals::base::time::Timestamp;
+use ll_loop::internals::run::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

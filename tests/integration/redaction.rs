@@ -1,7 +1,7 @@
 //! Secrets in all ways of writing, in any surroundings, cut into any pieces: what is shown of them never shows them. Who
 //! decides that knows nothing of the code that hides them ([`leaks`]).
 
-use ll_loop::base::redact::{Flow, Redactor};
+use ll_loop::internals::base::redact::{Flow, Redactor};
 use proptest::prelude::*;
 
 use crate::leaks::{folded, leak, written};

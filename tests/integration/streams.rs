@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ll_loop::base::text::hex;
+use ll_loop::internals::base::text::hex;
 use rustix::process::Signal;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

@@ -10,10 +10,10 @@ use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use ll_loop::bundle::manifest::{Manifest, repository};
-use ll_loop::bundle::open::{self, Bundle};
-use ll_loop::bundle::report;
-use ll_loop::ci::archive;
+use ll_loop::internals::bundle::manifest::{Manifest, repository};
+use ll_loop::internals::bundle::open::{self, Bundle};
+use ll_loop::internals::bundle::report;
+use ll_loop::internals::ci::archive;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
 //! The state file of criteria, as models and people write it: whatever it says, whoever asks gets an answer, and what is
 //! written back is JSON that says the same.
 
-use ll_loop::criteria::decision::STUCK_AFTER;
-use ll_loop::criteria::{Decision, Standing, State, advance, decide, hook, resume_message};
+use ll_loop::internals::criteria::decision::STUCK_AFTER;
+use ll_loop::internals::criteria::{Decision, Standing, State, advance, decide, hook, resume_message};
 use serde_json::Value;
 
 use crate::bytes::Plan;

@@ -6,13 +6,13 @@
 use std::cell::RefCell;
 use std::io::{Seek as _, Write as _};
 
-use ll_loop::base::name::LoopName;
-use ll_loop::ci::Provider;
-use ll_loop::ci::github::artifacts::{Found, Origin, latest, origin};
-use ll_loop::ci::github::event::{Event, is_sha, short};
-use ll_loop::ci::github::repository::Repository;
-use ll_loop::ci::github::results::{Listed, check_name};
-use ll_loop::report::nights::History;
+use ll_loop::internals::base::name::LoopName;
+use ll_loop::internals::ci::Provider;
+use ll_loop::internals::ci::github::artifacts::{Found, Origin, latest, origin};
+use ll_loop::internals::ci::github::event::{Event, is_sha, short};
+use ll_loop::internals::ci::github::repository::Repository;
+use ll_loop::internals::ci::github::results::{Listed, check_name};
+use ll_loop::internals::report::nights::History;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 

@@ -2,7 +2,7 @@
 //!
 //! The first byte names the host, the second the exit code, and the third where the stream breaks off.
 
-use ll_loop::host;
+use ll_loop::internals::host;
 
 use crate::bytes::Plan;
 use crate::{Target, note};

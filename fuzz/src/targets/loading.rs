@@ -4,15 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
-use ll_loop::base::decode::Decode as _;
-use ll_loop::base::diagnostic::{Diagnostics, Place};
-use ll_loop::base::node::Node;
-use ll_loop::base::path::DocPath;
-use ll_loop::definition::resolve::{self, Fetched, Reference};
-use ll_loop::definition::schema::Loop;
-use ll_loop::definition::source::Sources;
-use ll_loop::definition::{emit, render, yaml};
-use ll_loop::machine::{Machine, check, compile, graph};
+use ll_loop::internals::base::decode::Decode as _;
+use ll_loop::internals::base::diagnostic::{Diagnostics, Place};
+use ll_loop::internals::base::node::Node;
+use ll_loop::internals::base::path::DocPath;
+use ll_loop::internals::definition::resolve::{self, Fetched, Reference};
+use ll_loop::internals::definition::schema::Loop;
+use ll_loop::internals::definition::source::Sources;
+use ll_loop::internals::definition::{emit, render, yaml};
+use ll_loop::internals::machine::{Machine, check, compile, graph};
 
 use crate::{Target, note, repository};
 

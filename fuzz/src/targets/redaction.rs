@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use ll_loop::base::redact::{MIN_SECRET, Redactor};
+use ll_loop::internals::base::redact::{MIN_SECRET, Redactor};
 use serde_json::{Value, json};
 
 use crate::bytes::Plan;

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use ll_loop::base::path::Segment;
-use ll_loop::base::template::{Found, Missing, Namespace, Scope, Template, shell_quote, walk};
+use ll_loop::internals::base::path::Segment;
+use ll_loop::internals::base::template::{Found, Missing, Namespace, Scope, Template, shell_quote, walk};
 use serde_json::Value;
 
 use crate::{Target, note, repository};

@@ -99,16 +99,6 @@ pub enum ApiError {
         /// What GitHub says.
         message: String,
     },
-    /// GraphQL: the status is that of a success, and the answer says what is wrong.
-    #[error("GitHub rejects {request}: {message}")]
-    Rejected {
-        /// Method and path.
-        request: String,
-        /// Its word for what is wrong, such as `STALE_DATA`; mistakes in the query itself have none.
-        kind: Option<String>,
-        /// What GitHub says.
-        message: String,
-    },
     /// The service has trouble, or cannot be reached, also after several tries.
     #[error("there is no answer to {request}: {reason}")]
     Unavailable {
@@ -158,11 +148,9 @@ impl ApiError {
                 "use the new name of the repository; redirects are not followed"
             }
             Self::Unavailable { .. } => "look at https://www.githubstatus.com, and try again",
-            Self::Gone { .. }
-            | Self::Refused { .. }
-            | Self::Rejected { .. }
-            | Self::Unreadable { .. }
-            | Self::Setup(_) => return None,
+            Self::Gone { .. } | Self::Refused { .. } | Self::Unreadable { .. } | Self::Setup(_) => {
+                return None;
+            }
         };
         Some(help.to_owned())
     }
@@ -286,11 +274,6 @@ impl Api {
         self.change("PATCH", path, body, Repeat::Harmless)
     }
 
-    /// Deletes something.
-    pub fn delete(&self, path: &str) -> Result<(), ApiError> {
-        self.exchange(Call { method: "DELETE", ..Call::get(path, &[]) }).map(|_| ())
-    }
-
     /// Returns where a redirect leads. What is there is for a client without the token.
     pub fn location(&self, path: &str) -> Result<String, ApiError> {
         let call = Call { wanted: Some(302), ..Call::get(path, &[]) };
@@ -324,11 +307,6 @@ impl Api {
             .map_err(|error| ApiError::Unreadable { request: call.name(), reason: error.to_string() })?;
         let call = Call { body: Some(&body), ..call };
         call.value(&self.exchange(call)?)
-    }
-
-    /// Returns the address below which everything is.
-    pub(super) fn base(&self) -> &str {
-        &self.base
     }
 
     fn exchange(&self, call: Call<'_>) -> Result<Answer, ApiError> {
@@ -538,13 +516,11 @@ mod tests {
         let made = |verb: &str| Mock::given(method(verb)).and(path("/s")).and(sent());
         server.mount(made("POST").respond_with(json(201, &json!({"id": 1}))));
         server.mount(made("PATCH").respond_with(ResponseTemplate::new(204)));
-        server.mount(Mock::given(method("DELETE")).and(path("/s")).respond_with(ResponseTemplate::new(204)));
         let api = api(&server, &Pauses::none());
         let body = json!({"state": "success"});
         assert_eq!(api.post::<Value>("/s", &body), Ok(json!({"id": 1})));
         assert_eq!(api.post_again::<Value>("/s", &body), Ok(json!({"id": 1})));
         assert_eq!(api.patch::<()>("/s", &body), Ok(()));
-        assert_eq!(api.delete("/s"), Ok(()));
     }
 
     #[derive(Debug, Deserialize)]

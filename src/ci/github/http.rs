@@ -60,6 +60,7 @@ impl Transport {
     }
 
     /// Waits between tries in another way.
+    #[cfg(test)]
     #[must_use]
     pub fn pause(mut self, pause: Pause) -> Self {
         self.pause = pause;
@@ -67,6 +68,7 @@ impl Transport {
     }
 
     /// Gives a request up when nothing came or went for so long.
+    #[cfg(test)]
     #[must_use]
     pub fn idle(mut self, idle: Duration) -> Self {
         self.idle = idle;

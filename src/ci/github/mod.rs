@@ -13,7 +13,6 @@ pub mod event;
 mod fake;
 pub mod fault;
 pub mod files;
-mod graphql;
 pub mod http;
 pub mod lease;
 pub mod reporter;

@@ -271,13 +271,6 @@ impl Results {
         })
     }
 
-    /// Deletes an artifact of this run.
-    pub fn delete(&self, name: &str) -> Result<(), ArtifactError> {
-        let request = request(&self.ids, json!({"name": name}));
-        let done: Done = self.call("DeleteArtifact", "deleting the artifact", name, &request)?;
-        accepted(done.ok, "deleting the artifact")
-    }
-
     /// Calls a method. `name` is that of the artifact it is about.
     fn call<T: DeserializeOwned>(
         &self,

@@ -29,7 +29,7 @@ pub(in crate::cli) fn compile(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
-    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?, |_| {})?;
+    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?)?;
     if !prepared.findings.is_empty() {
         session.show(&prepared.findings, &prepared.loaded);
     }

@@ -5,20 +5,13 @@ use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
 
-use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, Limits, OpenError};
 use crate::ci::Provider;
 use crate::cli::output::Output;
-use crate::journal::reader;
 use crate::report::annotations::{Tree, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
 use crate::session::context::Session;
 use crate::session::error::Error;
-
-use crate::session::finish;
-use crate::session::incoming;
-use crate::session::runs::Places;
 
 /// The format that is no file of the report directory: annotations for the log of GitHub Actions.
 const GITHUB: &str = "github";
@@ -40,48 +33,12 @@ pub(in crate::cli) fn parser() -> PossibleValuesParser {
 }
 
 pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let digest = match Path::new(&args.name) {
-        path if path.is_file() || path.is_dir() => {
-            of_bundle(path).map_err(|error| incoming::unusable(&args.name, &error))?
-        }
-        _ => of_run(&args.name, session)?,
-    };
+    let digest = session.digest(&args.name)?;
     output.data(&match formats::by_name(&args.format) {
         Some(format) => (format.render)(&digest),
         None => commands(&digest),
     });
     Ok(0)
-}
-
-fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
-    let places = Places::of(session);
-    let asked = places.asked(name);
-    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        return Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"));
-    };
-    let mut files = run.files.clone();
-    if finish::is_due(&run) {
-        // What is shown needs no file: that one cannot be written is no reason not to show it.
-        match finish::finish(&run, None, session) {
-            Ok(finished) => files = finished.files,
-            Err(error) => session.talk.warning(error.message()),
-        }
-    }
-    read(&files.journal()).map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
-}
-
-fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
-    let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let limits = Limits::default();
-    let path = open::locate(path, found.path(), &limits)?;
-    Bundle::open(&path, &limits)?.extract(unpacked.path())?;
-    read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
-}
-
-fn read(journal: &Path) -> Result<Digest, reader::ReadError> {
-    let mut digest = Digest::default();
-    reader::read(journal, |event| digest.event(&event))?;
-    Ok(digest)
 }
 
 /// Writes the annotations of a run as GitHub Actions reads them.

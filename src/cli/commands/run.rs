@@ -3,7 +3,6 @@
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
-use crate::definition::schema::{Count, Loop};
 use crate::report::Sink;
 use crate::report::console::Verbosity;
 use crate::session::audience::Audience;
@@ -73,7 +72,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     let terminal = Terminal { output, verbosity: verbosity(args.run.verbose, args.run.quiet), in_background };
     let session = &session.clone().talking_to(&terminal);
     let located = session.find(&args.name, args.run.reach.allow_outside)?;
-    let prepared = session.prepare(located, |definition| adjust(definition, args))?;
+    let prepared = session.prepare(located)?;
     let bound = prepared.bind(options, session)?;
     if args.dry_run {
         output.data(&bound.plan());
@@ -104,12 +103,6 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         every: args.every,
         run: flags::run(&args.run, env)?,
     })
-}
-
-fn adjust(definition: &mut Loop, args: &RunArgs) {
-    if let Some(limit) = args.max_iterations {
-        definition.max_iterations = Count::of(limit);
-    }
 }
 
 fn say(none: &NotNeeded<'_>, audience: &Audience, output: &Output) {

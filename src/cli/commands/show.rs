@@ -36,7 +36,7 @@ pub(in crate::cli) enum Graph {
 }
 
 pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?, |_| {})?;
+    let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?)?;
     let text = match args.format {
         Graph::Text => text(&prepared),
         Graph::Mermaid => graph::mermaid(&prepared.machine),

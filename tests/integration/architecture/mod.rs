@@ -202,7 +202,10 @@ static HOUSE: LazyLock<Crate> = LazyLock::new(|| Crate::of(&FILES));
 /// Returns everything that breaks a rule.
 fn broken(house: &Crate) -> Vec<String> {
     let dependencies = dependencies();
-    let mut broken: Vec<String> = house.opaque().map(|(file, what)| format!("{file}: {what}")).collect();
+    // What `lib.rs` shows to our own tests it shows whole; nobody in the house goes that way.
+    let opaque = house.opaque().filter(|(file, what)| (*file, *what) != ("lib.rs", "use …::*"));
+    let mut broken: Vec<String> = opaque.map(|(file, what)| format!("{file}: {what}")).collect();
+    broken.extend(house.mentions("internals").map(|file| format!("{file} goes through internals")));
     let names = house.names();
     for (file, names) in &names {
         let Some(layer) = layer(file) else {
@@ -321,6 +324,7 @@ fn what_a_layer_may_not_name_is_found_however_it_is_written() {
     mutant("machine/mod.rs", "fn f(p: &X) -> bool { assert!(p.exists()); true }", "calls exists()");
     mutant("evaluate/mod.rs", "fn f(p: &X) -> bool { p.is_file() }", "evaluate/mod.rs calls is_file()");
     mutant("criteria/mod.rs", "use crate::*;", "criteria/mod.rs: use …::*");
+    mutant("criteria/mod.rs", "use crate::internals::process::spawn;", "goes through internals");
     mutant("run/mod.rs", "use crate::cli::main;", "run/mod.rs names the layer cli");
     mutant("run/mod.rs", "fn f() { crate::ci::Provider::detect(); }", "run/mod.rs names the layer ci");
     mutant("cli/mod.rs", "use ureq::get;", "cli/mod.rs names ureq::get");

@@ -78,6 +78,13 @@ impl Crate {
         modules.flat_map(|module| module.methods.iter().map(|name| (module.file.as_str(), name.as_str())))
     }
 
+    /// Returns the files that name something by way of a module of the crate.
+    pub(super) fn mentions(&self, module: &str) -> impl Iterator<Item = &str> {
+        let through = move |path: &Vec<String>| path.len() > 1 && path[0] == "crate" && path[1] == module;
+        let modules = self.modules.values();
+        modules.filter(move |module| module.paths.iter().any(through)).map(|module| module.file.as_str())
+    }
+
     /// Returns every file with what cannot be seen through.
     pub(super) fn opaque(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.modules

@@ -1,0 +1,60 @@
+//! What a run looked like, made again from its journal or from its bundle.
+
+use std::path::Path;
+
+use crate::bundle::names;
+use crate::bundle::open::{self, Bundle, Limits, OpenError};
+use crate::journal::reader;
+use crate::report::digest::Digest;
+
+use super::context::Session;
+use super::error::Error;
+use super::finish;
+use super::incoming::unusable;
+use super::runs::Places;
+
+impl Session<'_> {
+    /// Reads what a run did: the last one of a loop, a run by its id, or the one in a bundle.
+    ///
+    /// # Errors
+    /// There is no such run, or its journal or bundle cannot be read.
+    pub fn digest(&self, name: &str) -> Result<Digest, Error> {
+        match self.path(Path::new(name)) {
+            path if path.is_file() || path.is_dir() => {
+                of_bundle(&path).map_err(|error| unusable(name, &error))
+            }
+            _ => of_run(name, self),
+        }
+    }
+}
+
+fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
+    let places = Places::of(session);
+    let asked = places.asked(name);
+    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
+        return Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"));
+    };
+    let mut files = run.files.clone();
+    if finish::is_due(&run) {
+        // What is shown needs no file: that one cannot be written is no reason not to show it.
+        match finish::finish(&run, None, session) {
+            Ok(finished) => files = finished.files,
+            Err(error) => session.talk.warning(error.message()),
+        }
+    }
+    read(&files.journal()).map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
+}
+
+fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
+    let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let limits = Limits::default();
+    let path = open::locate(path, found.path(), &limits)?;
+    Bundle::open(&path, &limits)?.extract(unpacked.path())?;
+    read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
+}
+
+fn read(journal: &Path) -> Result<Digest, reader::ReadError> {
+    let mut digest = Digest::default();
+    reader::read(journal, |event| digest.event(&event))?;
+    Ok(digest)
+}
