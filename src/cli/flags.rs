@@ -10,6 +10,7 @@ use crate::ci::github::dispatch::Link;
 use crate::ci::github::event::is_sha;
 use crate::ci::{Provider, Wanted};
 use crate::machine::{Budget, OnHandoff};
+use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
@@ -299,4 +300,15 @@ pub(super) fn commit(args: &CommitFlags) -> Wanted {
 /// Where in a chain of runs this one stands.
 pub(super) fn link(args: &ChainFlags) -> Link {
     Link { depth: args.chain_depth, max: args.max_chain }
+}
+
+impl RunFlags {
+    /// Tells how much is shown.
+    pub(super) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
 }

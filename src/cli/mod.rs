@@ -1,10 +1,15 @@
 //! The composition root: arguments and environment come in, one exit code goes out. Nobody imports this layer.
 
 mod args;
+mod background;
 mod commands;
 mod exit;
 mod flags;
+mod follow;
+mod inputs;
 mod output;
+mod terminal;
+mod work;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -3,7 +3,6 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::flags::Color;
 use serde_json::Value;
 
 use crate::base::redact::Redactor;
@@ -17,6 +16,8 @@ use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::talk::{Findings, Talk, Watched};
+
+use super::flags::Color;
 
 /// The terminal, or what stands in its place.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::context::Session;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
@@ -21,6 +20,7 @@ use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
 use crate::run::clock::Clock;
 
+use super::context::Session;
 use super::git;
 use super::library;
 use super::prepared::Prepared;

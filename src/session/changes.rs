@@ -5,8 +5,6 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::context::Session;
-use super::error::Error;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
@@ -15,6 +13,8 @@ use crate::process::git::{Call, Git};
 use crate::report::digest::NotRun;
 
 use super::claim;
+use super::context::Session;
+use super::error::Error;
 use super::git::{self, changed, is_ours};
 use super::prepared::Prepared;
 

@@ -7,10 +7,6 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::context::Session;
-use super::environment::PARENT;
-use super::error::Error;
-use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::territory::{ScopePath, Territory};
@@ -23,6 +19,10 @@ use crate::machine::context;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
 
+use super::context::Session;
+use super::environment::PARENT;
+use super::error::Error;
+use super::error::Kind;
 use super::prepared::Prepared;
 
 /// Resolves the scope of a loop to the paths that it stands for in this run.

@@ -3,8 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::context::Session;
-use super::error::{Error, Kind};
 use crate::base::text::listed;
 use crate::base::time::parse_duration;
 use crate::engine::event::Llm;
@@ -15,6 +13,8 @@ use crate::process::spawn;
 use crate::run::agent::Agents;
 use crate::run::recording::{Mode, Recording};
 
+use super::context::Session;
+use super::error::{Error, Kind};
 use super::library::Library;
 use super::options::LlmOptions;
 

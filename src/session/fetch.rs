@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
@@ -18,6 +15,10 @@ use crate::ci::github::artifacts::{
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
 use crate::ci::github::results::{Downloaded, Results, check_name};
+
+use super::context::Session;
+use super::error::Error;
+use super::error::Kind;
 
 /// The most bytes of a zip file that is fetched.
 const MAX_ZIP: u64 = 4 << 30;

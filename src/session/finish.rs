@@ -10,9 +10,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
 use crate::definition::load;
@@ -28,6 +25,9 @@ use crate::run::clock::Clock;
 
 use super::bundler::Bundler;
 use super::claim::surroundings;
+use super::context::Session;
+use super::error::Error;
+use super::error::Kind;
 use super::fold::fold;
 use super::options::RunOptions;
 use super::prepared::{Prepared, refused};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::process::git::{Call, Git, REPOSITORY};
+
+use super::context::Session;
 
 /// What ll-loop itself writes into `.loops`.
 const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];

@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::context::Session;
-use super::error::Error;
-use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
@@ -27,6 +24,9 @@ use crate::journal::files::RunFiles;
 
 use super::bundler::{here, job};
 use super::claim::host;
+use super::context::Session;
+use super::error::Error;
+use super::error::Kind;
 use super::fetch::{Asked, artifact, prefix};
 use super::git;
 use super::prepared::{Prepared, changed};

@@ -4,8 +4,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::context::Session;
-use super::error::Kind;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
@@ -16,6 +14,8 @@ use crate::journal::files::RunFiles;
 use crate::report::digest::Digest;
 use crate::report::nights::{FILE, History, MAX_FILE, of};
 
+use super::context::Session;
+use super::error::Kind;
 use super::fetch::{Asked, Local, artifact, prefix};
 use super::options::BeginOptions;
 

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::context::Session;
-use super::environment::PARENT;
 use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::github::reporter::{Report, Reporter};
@@ -25,6 +23,8 @@ use crate::report::formats::FORMATS;
 
 use super::audience::Audience;
 use super::bundler::{Bundler, Saver};
+use super::context::Session;
+use super::environment::PARENT;
 use super::nights;
 use super::options::RunOptions;
 use super::upload::Uploader;

@@ -1,14 +1,14 @@
 //! Starts the session of an agent that continues a run, apart from this process.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use std::os::unix::process::CommandExt as _;
-
-use super::context::Session;
 use crate::engine::event::Handoff;
 use crate::host::{Host, Prompt};
 use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
+
+use super::context::Session;
 
 /// Starts the session that a hand-off asks for, if it asks for one. The run is saved already, so a session that cannot
 /// be started costs a warning.

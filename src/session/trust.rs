@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::context::Session;
-use super::error::Error;
 use crate::base::object::ObjectId;
 use crate::ci::github::event::{Event, short};
 use crate::definition::load::{self, DIRECTORY};
 use crate::process::git::{Call, Git};
 
 use super::claim::real;
+use super::context::Session;
+use super::error::Error;
 use super::git::{self, changed, is_ours};
 use super::prepared::Prepared;
 

@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 
 use tempfile::NamedTempFile;
 
-use super::context::Session;
-use super::options::Upload;
 use crate::base::time::Timestamp;
 use crate::ci::archive::pack;
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::results::{Results, Uploaded, expiry};
 use crate::run::clock::Clock;
+
+use super::context::Session;
+use super::options::Upload;
 
 /// Stores the files of one run: all of them at the end, and its bundle at checkpoints.
 pub(crate) struct Uploader {

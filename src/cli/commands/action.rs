@@ -1,22 +1,20 @@
 //! `ll-loop action`: the inputs of the GitHub Action as a run. The runner gives them as `INPUT_*` variables.
 
-use crate::cli::flags::{ChainFlags, CommitFlags, Global, GoOn, RunFlags};
 use std::path::Path;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::bundle::EXTENSION;
+use crate::cli::flags::Global;
+use crate::cli::inputs::{Part, chain, commit, input, inputs, pairs, words};
+use crate::cli::output::Output;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
 
 use super::bundle::BundleArgs;
 use super::go_on::ContinueArgs;
 use super::resume::ResumeArgs;
 use super::run::RunArgs;
-
-use crate::base::time::parse_duration;
-use crate::bundle::EXTENSION;
-use crate::cli::output::Output;
-use crate::session::context::Session;
-use crate::session::environment::Environment;
-use crate::session::error::{Error, Kind};
 
 /// Which step of the action this is.
 #[derive(Debug, Args)]
@@ -46,15 +44,6 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
         ActionStep::Save => save(session, output),
         ActionStep::Continue => go_on(session),
     }
-}
-
-/// How much of the action this step is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// The run: later steps upload its files and go on elsewhere.
-    Loop,
-    /// Everything.
-    All,
 }
 
 /// The command line that the inputs stand for.
@@ -133,143 +122,4 @@ fn there<'s>(session: &Session<'s>) -> Result<Session<'s>, Error> {
             .of_kind(Kind::Refused)
     })?;
     Ok(session.at(&there))
-}
-
-/// The command line that `loop`, `input`, `resume-from` and `args` stand for. Everything but `args` is one word, whatever
-/// is in it.
-fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>, Error> {
-    let command = if from.is_some() { "resume" } else { "run" };
-    let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
-    if let Some(extra) = input(env, "args") {
-        let extra = shlex::split(&extra).ok_or_else(|| {
-            Error::refused("the input `args` has an open quote").with_hint("close it, or escape it")
-        })?;
-        words.extend(extra);
-    }
-    let name = input(env, "loop").ok_or_else(|| {
-        Error::refused("the input `loop` is missing")
-            .with_hint("name a loop of `.loops/`, or the path of a loop file")
-    })?;
-    words.extend(from.map(|from| format!("--from={from}")));
-    words.extend(["--".to_owned(), name]);
-    if from.is_none() {
-        words.extend(input(env, "input"));
-    }
-    Ok(words)
-}
-
-/// The inputs that are not words of the command line.
-fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Result<(), Error> {
-    let wanted = |name: &str| input(env, name).map(|value| boolean(name, &value)).transpose();
-    if let Some(strict) = wanted("strict")? {
-        (run.strict, run.no_strict) = (strict, !strict);
-    }
-    if let Some(llm) = wanted("llm")? {
-        (run.llm.llm, run.llm.no_llm) = (llm, !llm);
-    }
-    run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
-    run.deadline = duration(env, "deadline")?.or(run.deadline);
-    run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);
-    commit(env, &mut run.report.commit)?;
-    run.report.check = wanted("check")?.unwrap_or(run.report.check);
-    run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
-    // A later step of the action may obey these; they are read before anything is run for nothing.
-    let (chain, go_on) = (chain(env)?, on_handoff(env)?);
-    let uploading = &mut run.report.uploading;
-    match part {
-        Part::Loop => uploading.no_upload = true,
-        Part::All => {
-            uploading.no_upload = !wanted("upload")?.unwrap_or(!uploading.no_upload);
-            uploading.retention_days = days(env)?.or(uploading.retention_days);
-            run.report.chain = chain;
-            run.report.go_on = go_on;
-        }
-    }
-    if let Some(directory) = input(env, "report-dir") {
-        run.report_dir = Some(directory.into());
-    }
-    Ok(())
-}
-
-fn on_handoff(env: &Environment) -> Result<GoOn, Error> {
-    let Some(how) = input(env, "on-handoff") else { return Ok(GoOn::None) };
-    GoOn::from_str(how.trim(), false).map_err(|_| {
-        Error::refused(format!("the input `on-handoff` is `{how}`")).with_hint("write `dispatch` or `none`")
-    })
-}
-
-fn duration(env: &Environment, name: &str) -> Result<Option<Duration>, Error> {
-    let Some(text) = input(env, name) else { return Ok(None) };
-    parse_duration(&text).map(Some).map_err(|error| {
-        Error::refused(format!("the input `{name}`: {error}"))
-            .with_hint("write `5h45m` or a number of seconds")
-    })
-}
-
-fn days(env: &Environment) -> Result<Option<u32>, Error> {
-    let Some(text) = input(env, "retention-days") else { return Ok(None) };
-    match text.trim().parse() {
-        Ok(days) if days > 0 => Ok(Some(days)),
-        _ => Err(Error::refused(format!("the input `retention-days` is `{text}`"))
-            .with_hint("write a number of days")),
-    }
-}
-
-/// The inputs about the status of the commit.
-fn commit(env: &Environment, args: &mut CommitFlags) -> Result<(), Error> {
-    if let Some(status) = input(env, "status") {
-        let status = boolean("status", &status)?;
-        (args.status, args.no_status) = (status, !status);
-    }
-    args.status_context = input(env, "status-context").or_else(|| args.status_context.take());
-    if let Some(sha) = input(env, "sha") {
-        let sha = crate::cli::flags::sha(&sha)
-            .map_err(|help| Error::refused(format!("the input `sha` is `{sha}`")).with_hint(help))?;
-        args.sha = Some(sha);
-    }
-    Ok(())
-}
-
-/// The inputs about the chain of runs.
-fn chain(env: &Environment) -> Result<ChainFlags, Error> {
-    let number = |name: &str, otherwise: u32| {
-        let Some(value) = input(env, name) else { return Ok(otherwise) };
-        value.trim().parse().map_err(|_| {
-            Error::refused(format!("the input `{name}` is `{value}`")).with_hint("write a number of runs")
-        })
-    };
-    Ok(ChainFlags {
-        chain_depth: number("chain-depth", 0)?,
-        max_chain: number("max-chain", ChainFlags::MAX)?,
-    })
-}
-
-/// Finds an input. Shells cannot export the hyphens of the runner's names, so an underscore does as well.
-fn input(env: &Environment, name: &str) -> Option<String> {
-    let name = format!("INPUT_{}", name.to_uppercase());
-    let value = env.get(&name).or_else(|| env.get(&name.replace('-', "_")))?;
-    Some(value.to_owned()).filter(|value| !value.trim().is_empty())
-}
-
-fn pairs(env: &Environment, name: &str) -> Result<Vec<(String, String)>, Error> {
-    let text = input(env, name).unwrap_or_default();
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines
-        .map(|line| match line.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-            _ => Err(Error::refused(format!("the input `{name}` has the line `{line}`"))
-                .with_hint("write KEY=VALUE lines")),
-        })
-        .collect()
-}
-
-fn boolean(name: &str, value: &str) -> Result<bool, Error> {
-    match value.trim() {
-        "true" | "yes" | "1" => Ok(true),
-        "false" | "no" | "0" => Ok(false),
-        _ => {
-            Err(Error::refused(format!("the input `{name}` is `{value}`"))
-                .with_hint("write `true` or `false`"))
-        }
-    }
 }

@@ -1,5 +1,9 @@
 //! `ll-loop artifact`: files are stored with the run that is going on, and fetched from it or from another one.
 
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
 use crate::base::text::plural;
 use crate::ci::archive::{ArchiveError, Limits, pack, unpack};
 use crate::ci::github::artifacts::PREFIX;
@@ -8,9 +12,6 @@ use crate::cli::output::Output;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use clap::{Args, Subcommand};
-use std::path::PathBuf;
-
 use crate::session::fetch::{Asked, fault, mask};
 
 const LIMITS: Limits = Limits { entries: 100_000, bytes: 16 << 30 };

@@ -1,10 +1,12 @@
 //! `ll-loop bundle`: puts a run into one file, for another machine.
 
+use std::path::PathBuf;
+
+use clap::Args;
+
 use crate::cli::output::Output;
 use crate::session::context::Session;
 use crate::session::error::Error;
-use clap::Args;
-use std::path::PathBuf;
 
 /// Which run is put into a file, and where to.
 #[derive(Debug, Args)]

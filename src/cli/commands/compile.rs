@@ -1,10 +1,11 @@
 //! `ll-loop compile`: a loop as a plain state machine that runs identically.
 
-use crate::cli::flags::ReachFlags;
-use clap::Args;
 use std::path::Path;
 use std::path::PathBuf;
 
+use clap::Args;
+
+use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::emit;
 use crate::files::replace::deliver;

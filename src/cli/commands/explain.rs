@@ -1,7 +1,8 @@
 //! `ll-loop explain`: what a code means, from the page that explains them all.
 
-use clap::Args;
 use std::fmt::Write as _;
+
+use clap::Args;
 
 use crate::base::diagnostic::nearest;
 use crate::cli::output::Output;

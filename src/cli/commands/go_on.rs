@@ -2,6 +2,8 @@
 //! because in an action the files of the run are uploaded by a later step, after the run; the next run must not begin
 //! before that.
 
+use clap::Args;
+
 use crate::ci::Provider;
 use crate::ci::github::dispatch::Next;
 use crate::cli::exit;
@@ -13,7 +15,6 @@ use crate::session::dispatch::{dispatch, subject};
 use crate::session::error::Error;
 use crate::session::publish::wanted;
 use crate::session::runs::Places;
-use clap::Args;
 
 /// What the runner calls the outcome of a step that did its work.
 const UPLOADED: &str = "success";

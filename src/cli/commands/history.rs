@@ -1,5 +1,9 @@
 //! `ll-loop history`: the runs there were, one of them whole, and what is forgotten.
 
+use std::time::Duration;
+
+use clap::Args;
+
 use crate::base::text::plural;
 use crate::base::time::parse_duration;
 use crate::base::time::{Timestamp, human};
@@ -12,9 +16,6 @@ use crate::report::formats::text;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use clap::Args;
-use std::time::Duration;
-
 use crate::session::runs::Places;
 
 use super::runs::{self, json};

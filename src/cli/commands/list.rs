@@ -1,16 +1,15 @@
 //! `ll-loop list`: the loops of this repository, or its runs.
 
-use crate::cli::flags::ReachFlags;
 use clap::{ArgAction, Args};
 use serde_json::{Value, json};
 
 use crate::base::text::plural;
+use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, Listed, Loaded};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-
 use crate::session::prepared::reaching;
 use crate::session::runs::Places;
 

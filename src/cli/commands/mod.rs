@@ -23,5 +23,4 @@ pub(super) mod stop;
 pub(super) mod validate;
 pub(super) mod version;
 
-mod background;
 mod runs;

@@ -1,8 +1,8 @@
 //! `ll-loop report`: what a run looked like, made again from its journal or from its bundle.
 
-use clap::Args;
 use std::path::Path;
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::ci::Provider;

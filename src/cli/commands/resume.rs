@@ -1,17 +1,18 @@
 //! `ll-loop resume`: lets a run go on that was interrupted, handed off or killed.
 
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
 use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
+use crate::cli::terminal::Terminal;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::{ResumeOptions, Which};
 use crate::session::resume::GoesOn;
-use clap::{ArgAction, Args};
-use std::time::Duration;
-
-use super::run::{Terminal, verbosity};
 
 /// Which run goes on, and what is different from now on. What the first command line said still holds.
 #[derive(Clone, Debug, Default, Args)]
@@ -43,7 +44,7 @@ pub(in crate::cli) struct ResumeArgs {
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let (which, options) = options(args, session.env)?;
-    let verbosity = verbosity(args.run.verbose, args.run.quiet);
+    let verbosity = args.run.verbosity();
     let terminal = Terminal { output, verbosity, in_background: false };
     let session = &session.clone().talking_to(&terminal);
     match session.resume(&which, options, args.run.reach.allow_outside)? {

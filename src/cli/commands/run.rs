@@ -1,21 +1,20 @@
 //! `ll-loop run`: begins a run and lets it go.
 
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
 use crate::base::time::parse_duration;
+use crate::cli::background;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
-use crate::report::Sink;
-use crate::report::console::Verbosity;
+use crate::cli::terminal::Terminal;
 use crate::session::audience::Audience;
 use crate::session::begin::{Begun, NotNeeded};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
-use crate::session::talk::{Findings, Talk, Watched};
-use clap::{ArgAction, Args};
-use std::time::Duration;
-
-use super::background;
 
 /// How a loop is run.
 #[derive(Clone, Debug, Default, Args)]
@@ -69,7 +68,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
         background::leave_session();
     }
     let options = options(args, session.env)?;
-    let terminal = Terminal { output, verbosity: verbosity(args.run.verbose, args.run.quiet), in_background };
+    let terminal = Terminal { output, verbosity: args.run.verbosity(), in_background };
     let session = &session.clone().talking_to(&terminal);
     let located = session.find(&args.name, args.run.reach.allow_outside)?;
     let prepared = session.prepare(located)?;
@@ -112,46 +111,4 @@ fn say(none: &NotNeeded<'_>, audience: &Audience, output: &Output) {
         Audience::Person => said,
     };
     output.data(&format!("{said}\n"));
-}
-
-/// Reads how much is shown.
-pub(super) fn verbosity(verbose: bool, quiet: bool) -> Verbosity {
-    match (quiet, verbose) {
-        (true, _) => Verbosity::Quiet,
-        (false, true) => Verbosity::Verbose,
-        (false, false) => Verbosity::Normal,
-    }
-}
-
-/// The output of a command that shows a run.
-pub(super) struct Terminal<'a> {
-    pub(super) output: &'a Output,
-    pub(super) verbosity: Verbosity,
-    pub(super) in_background: bool,
-}
-
-impl Talk for Terminal<'_> {
-    fn note(&self, text: &str) {
-        Talk::note(self.output, text);
-    }
-
-    fn warning(&self, text: &str) {
-        Talk::warning(self.output, text);
-    }
-
-    fn findings(&self, findings: &Findings<'_>) {
-        Talk::findings(self.output, findings);
-    }
-
-    fn ci_line(&self, line: &str) {
-        Talk::ci_line(self.output, line);
-    }
-
-    fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
-        if self.in_background {
-            // Nobody looks; the log has what the actions print.
-            return Some(Box::new(background::Announcement::new(run)));
-        }
-        Some(self.output.shown(run.audience, self.verbosity))
-    }
 }

@@ -16,7 +16,6 @@ use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::work::Work;
-
 use crate::session::finish;
 
 /// How many tasks are listed.

@@ -1,14 +1,14 @@
 //! `ll-loop show`: a loop as a graph.
 
-use crate::cli::flags::ReachFlags;
-use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
 
+use clap::{Args, ValueEnum};
+
+use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::machine::graph;
 use crate::session::context::Session;
 use crate::session::error::Error;
-
 use crate::session::prepared::Prepared;
 
 /// What is shown, and how.

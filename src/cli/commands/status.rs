@@ -1,8 +1,8 @@
 //! `ll-loop status`: how runs stand.
 
-use clap::Args;
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::Value;
 
 use crate::cli::output::Output;
@@ -10,7 +10,6 @@ use crate::journal::known::KnownRun;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
-
 use crate::session::runs::Places;
 
 use super::runs::{details, json};

@@ -85,6 +85,8 @@ const LAYERS: &[Layer] = &[
         "session",
         &[
             "base",
+            "criteria",
+            "evaluate",
             "definition",
             "files",
             "machine",

@@ -30,7 +30,7 @@ struct Begun {
 }
 
 /// Starts the run in the background, and returns when it has begun or failed to.
-pub(super) fn start(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+pub(in crate::cli) fn start(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let interrupts = Interrupts::listen(&session.stop_by)?;
     interrupts.block_on(follow(interrupts.cancel(), output))
 }
@@ -104,25 +104,25 @@ fn code(status: std::process::ExitStatus) -> u8 {
 }
 
 /// Leaves the session of the caller, and with it the terminal: nothing that happens there reaches this process.
-pub(super) fn leave_session() {
+pub(in crate::cli) fn leave_session() {
     // Fails for the leader of a group, which is where it has left already.
     let _left = rustix::process::setsid();
 }
 
 /// Tells whether this process is the one in the background.
-pub(super) fn is_here(env: &Environment) -> bool {
+pub(in crate::cli) fn is_here(env: &Environment) -> bool {
     env.get(DETACHED).is_some()
 }
 
 /// Tells the caller, with the first event, that the run has begun, and from then on writes to the log what would have
 /// gone to the terminal.
-pub(super) struct Announcement {
+pub(in crate::cli) struct Announcement {
     line: Option<String>,
     log: PathBuf,
 }
 
 impl Announcement {
-    pub(super) fn new(run: &Watched<'_>) -> Self {
+    pub(in crate::cli) fn new(run: &Watched<'_>) -> Self {
         let begun = Begun { begun: run.instance.to_owned(), pid: std::process::id() };
         Self { line: serde_json::to_string(&begun).ok(), log: run.log.to_owned() }
     }

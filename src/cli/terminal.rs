@@ -1,0 +1,41 @@
+//! What a command says and shows of a run, on the terminal or in a CI log.
+
+use crate::report::Sink;
+use crate::report::console::Verbosity;
+use crate::session::talk::{Findings, Talk, Watched};
+
+use super::background;
+use super::output::Output;
+
+/// The output of a command that shows a run.
+pub(super) struct Terminal<'a> {
+    pub(super) output: &'a Output,
+    pub(super) verbosity: Verbosity,
+    pub(super) in_background: bool,
+}
+
+impl Talk for Terminal<'_> {
+    fn note(&self, text: &str) {
+        Talk::note(self.output, text);
+    }
+
+    fn warning(&self, text: &str) {
+        Talk::warning(self.output, text);
+    }
+
+    fn findings(&self, findings: &Findings<'_>) {
+        Talk::findings(self.output, findings);
+    }
+
+    fn ci_line(&self, line: &str) {
+        Talk::ci_line(self.output, line);
+    }
+
+    fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
+        if self.in_background {
+            // Nobody looks; the log has what the actions print.
+            return Some(Box::new(background::Announcement::new(run)));
+        }
+        Some(self.output.shown(run.audience, self.verbosity))
+    }
+}

@@ -1,0 +1,64 @@
+//! A piece of work and its criteria, as people read them.
+
+use crate::base::redact::Redactor;
+use crate::base::text::{one_line, plain, tail};
+use crate::base::time::human;
+use crate::criteria::decision::STUCK_AFTER;
+use crate::criteria::{Standing, State, decide};
+use crate::evaluate::observation::Observation;
+
+/// How much of a line is shown.
+pub(super) const LINE: usize = 100;
+
+/// How many of the last lines of a failing command are shown.
+const LAST_LINES: usize = 10;
+
+/// The end of an output in which these lines are looked for.
+const LAST_BYTES: usize = 16 * 1024;
+
+pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let quoted: Vec<_> = names.map(|name| format!("`{}`", one_line(name, LINE))).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+/// Returns what is shown of a check: its result, and the last words of one that failed.
+pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> String {
+    let name = one_line(name, LINE);
+    if seen.succeeded() {
+        return format!("✓ {name}\n");
+    }
+    let why = match &seen.failure {
+        Some(why) => why.clone(),
+        None if seen.timed_out() => format!("no answer after {}", human(seen.duration)),
+        None => format!("exit {}", seen.exit_code),
+    };
+    let mut text = format!("✗ {name} ({why})\n");
+    let printed = format!("{}{}", seen.stdout.as_str(), seen.stderr.as_str());
+    let lines: Vec<_> = tail(&printed, LAST_BYTES).lines().collect();
+    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+        text.push_str("  │ ");
+        text.push_str(&plain(&redactor.text(line)));
+        text.push('\n');
+    }
+    text
+}
+
+pub(super) fn shown(state: &State) -> String {
+    let mut lines = vec![format!("{}: {}", one_line(state.status(), LINE), one_line(state.spec(), LINE))];
+    lines.extend(state.criteria().map(|(name, is_met)| {
+        let check = state.checks().find(|(of, _)| *of == name);
+        let check = check.map(|(_, check)| format!(": {}", one_line(check, LINE))).unwrap_or_default();
+        format!("  {} {}{check}", if is_met { '✓' } else { '✗' }, one_line(name, LINE))
+    }));
+    let (done, all) = (state.list("completedSteps").len(), state.list("steps").len());
+    let next = state.next_step().map(|step| format!(", next: {}", one_line(&step, LINE))).unwrap_or_default();
+    lines.push(format!("round {}, {done}/{all} steps{next}", state.iteration()));
+    let decision = decide(state, STUCK_AFTER);
+    lines.extend(match decision.reason {
+        Some(reason) => Some(one_line(&reason, LINE)),
+        None if decision.standing == Standing::Done => Some("all criteria are met".to_owned()),
+        None => None,
+    });
+    lines.push(String::new());
+    lines.join("\n")
+}

@@ -1,0 +1,116 @@
+//! The criteria of a piece of work, kept in a file between the commands of whoever works.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::criteria::{State, advance};
+use crate::engine::outcome::Signal;
+use crate::evaluate::observation::{Observation, Stop};
+use crate::process::signal::{self, EndSignal};
+use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::run::named;
+use crate::run::shared_file::{self, Content};
+
+use super::context::Session;
+use super::error::{Error, Kind};
+
+/// The file that a command is about.
+pub(crate) struct StateFile {
+    pub(crate) path: PathBuf,
+}
+
+impl StateFile {
+    /// Reads the state there has to be.
+    pub(crate) fn read(&self) -> Result<State, Error> {
+        self.find()?.ok_or_else(|| {
+            let message = format!("there is no state file {}", self.path.display());
+            let help = "`ll-loop criteria start SPEC --criterion NAME=COMMAND` begins";
+            Error::refused(message).with_hint(help).of_kind(Kind::Absent)
+        })
+    }
+
+    /// Reads the state, if there is one. What is no state is never replaced.
+    pub(crate) fn find(&self) -> Result<Option<State>, Error> {
+        let why = match shared_file::read(&self.path) {
+            Content::Absent => return Ok(None),
+            Content::Bytes(bytes) => match State::read(&bytes) {
+                Ok(state) => return Ok(Some(state)),
+                Err(invalid) => invalid.to_string(),
+            },
+            Content::Unreadable(error) => error.to_string(),
+        };
+        let message = format!("{} is no state file: {why}", self.path.display());
+        Err(Error::refused(message).with_hint("mend it, or remove it and begin again"))
+    }
+
+    pub(crate) fn write(&self, state: &State) -> Result<(), Error> {
+        let written = shared_file::replace(&self.path, &state.text());
+        written.map_err(|error| Error::failed(format!("{} is not written", self.path.display()), &error))
+    }
+
+    pub(crate) fn change(&self, edit: impl FnOnce(&mut State) -> Result<(), Error>) -> Result<State, Error> {
+        let mut state = self.read()?;
+        edit(&mut state)?;
+        self.write(&state)?;
+        Ok(state)
+    }
+
+    /// Runs the commands of the criteria, shows what each found, and counts the round.
+    pub(crate) fn check(
+        &self,
+        timeout: Duration,
+        session: &Session<'_>,
+        show: &mut dyn FnMut(&str, &Observation),
+    ) -> Result<Checks, Error> {
+        let before = self.read()?;
+        let checks: Vec<_> =
+            before.checks().map(|(name, check)| (name.to_owned(), check.to_owned())).collect();
+        let seen = perform(&checks, timeout, session)
+            .map_err(|error| Error::failed("the checks cannot be started", &error))?;
+        if let Some(signal) = seen.cancelled {
+            return Ok(Checks::Cancelled(named(signal)));
+        }
+        let mut results = Vec::new();
+        for ((name, _), observation) in checks.iter().zip(&seen.observations) {
+            results.push((name.clone(), observation.succeeded()));
+            show(name, observation);
+        }
+        // The commands took their time, and may have changed the file themselves.
+        let after = advance(self.read()?, &results);
+        self.write(&after)?;
+        Ok(Checks::Done(after))
+    }
+}
+
+/// What came of a round of checks.
+pub(crate) enum Checks {
+    /// All commands came to their end; how the work stands now.
+    Done(State),
+    /// A signal came first, and nothing was counted.
+    Cancelled(Signal),
+}
+
+/// What the commands did, and the signal that ended them before the last one.
+struct Seen {
+    observations: Vec<Observation>,
+    cancelled: Option<EndSignal>,
+}
+
+fn perform(checks: &[(String, String)], timeout: Duration, session: &Session<'_>) -> std::io::Result<Seen> {
+    let env: Vec<_> = session.env.for_actions(false).into_iter().collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut cancel = signal::listen()?;
+        let mut observations = Vec::new();
+        for (_, check) in checks {
+            let argv = ["bash", "-c", check].map(str::to_owned).to_vec();
+            let program = Program { argv, env: env.clone(), cwd: Some(session.cwd.clone()), stdin: None };
+            let limits = Limits { end: Some((timeout, Stop::Timeout)), idle: None };
+            observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
+            if cancel.signal().is_some() {
+                break;
+            }
+        }
+        Ok(Seen { observations, cancelled: cancel.signal() })
+    })
+}

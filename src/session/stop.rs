@@ -1,0 +1,96 @@
+//! A run is ended from outside, as SIGTERM ends it, and seen to end.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::journal::claim::{self, Live};
+use crate::journal::known::KnownRun;
+use crate::process::owner::{self, Sent};
+
+use super::error::{Error, Kind};
+
+/// How long a run may take to end its actions in order, which is their grace and a little more.
+const GENTLY: Duration = Duration::from_secs(8);
+
+/// How long it may take when it is asked again, and kills them.
+const AT_ONCE: Duration = Duration::from_secs(7);
+
+/// Asks a run to end, again when it takes too long, and waits for it.
+pub(crate) fn end(run: &KnownRun) -> Result<(), Error> {
+    for patience in [GENTLY, AT_ONCE] {
+        let Some(live) = ask(run)? else { return Ok(()) };
+        if is_gone_within(run, live, patience)? {
+            return Ok(());
+        }
+    }
+    let pid = run.claim.as_ref().and_then(|claim| claim.record.as_ref()).map(|record| record.pid);
+    let pid = pid.unwrap_or_default();
+    Err(Error::refused(format!("run {} does not end", run.files.instance())).of_kind(Kind::Failed).with_hint(
+        format!("`kill -9 {pid}` ends it, but perhaps not what it started; its journal stays whole"),
+    ))
+}
+
+fn alive(run: &KnownRun) -> Result<Option<Live>, Error> {
+    claim::find(run.files.directory(), run.files.instance()).map_err(|error| unseen(&error))
+}
+
+fn unseen(error: &std::io::Error) -> Error {
+    Error::failed("cannot look at the runs", error)
+}
+
+/// Sends the request to end, and returns whom it was sent to; nobody, when the run is gone.
+fn ask(run: &KnownRun) -> Result<Option<Live>, Error> {
+    let instance = run.files.instance();
+    let mut before = None;
+    loop {
+        let Some(live) = alive(run)? else { return Ok(None) };
+        let Some(record) = &live.record else {
+            return Err(Error::refused(format!("the claim of run {instance} cannot be read"))
+                .of_kind(Kind::Failed)
+                .with_hint("a later version may have written it; stop the run with that one"));
+        };
+        // A suspended process would not see the request before somebody wakes it up.
+        let signals = [Signal::TERM, Signal::CONT];
+        match owner::signal(record.pid, &claim::file(run.files.directory(), &live), &signals) {
+            Ok(Sent::Yes | Sent::Gone) => return Ok(Some(live)),
+            // A run that leaves the queue in this moment keeps its lock under another name.
+            Ok(Sent::Stranger) if before.replace(live.standing) != Some(live.standing) => {}
+            Ok(Sent::Stranger) => {
+                let other =
+                    format!("run {instance} is alive, but process {} here is another one", record.pid);
+                return Err(Error::refused(format!("{other}; nothing was stopped"))
+                    .of_kind(Kind::Failed)
+                    .with_hint(format!(
+                        "it runs on `{}`, perhaps in a container: stop it there",
+                        record.host
+                    )));
+            }
+            Err(error) => {
+                let what = format!("cannot stop run {instance} (process {})", record.pid);
+                return Err(Error::failed(what, &error).with_hint("stop it as the user who started it"));
+            }
+        }
+    }
+}
+
+fn is_gone_within(run: &KnownRun, live: Live, patience: Duration) -> Result<bool, Error> {
+    let (sender, receiver) = mpsc::channel();
+    let directory: &Path = run.files.directory();
+    let (directory, instance) = (directory.to_owned(), run.files.instance().to_owned());
+    std::thread::spawn(move || {
+        let mut next = Ok(Some(live));
+        while let Ok(Some(live)) = next {
+            claim::watch(&directory, &live);
+            next = claim::find(&directory, &instance);
+        }
+        let _nobody_waits = sender.send(next);
+    });
+    match receiver.recv_timeout(patience) {
+        Ok(Ok(_)) => Ok(true),
+        Ok(Err(error)) => Err(unseen(&error)),
+        Err(_) => Ok(false),
+    }
+}
