@@ -100,7 +100,11 @@ pub fn walk(
         let input = match engine.next() {
             Next::Done(_) => break,
             Next::Begin => Input::Begin,
-            _ if sequence() == 255 => Input::Cancel(Signal::Term),
+            _ if sequence() == 255 => {
+                let events = engine.cancel(Signal::Term, now);
+                all.extend(events.into_iter().map(|event| (now, event)));
+                continue;
+            }
             Next::Run(_) | Next::Call(_) => Input::ActionDone(seen(sequence)),
             Next::Prompt(_) => Input::PromptDone(seen(sequence), usage(sequence)),
             Next::Ask(_) => Input::Answered(answer(sequence)),
@@ -124,8 +128,10 @@ pub fn walk(
                 stop: None,
             }),
             Next::Wait(_) => Input::WaitDone,
+            Next::Yield => Input::Yielded,
         };
-        all.extend(engine.handle(input, now).into_iter().map(|event| (now, event)));
+        let events = engine.handle(input, now).expect("every request above has its own answer");
+        all.extend(events.into_iter().map(|event| (now, event)));
     }
     all
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
@@ -14,7 +13,7 @@ use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::field::FieldError;
 use crate::evaluate::model::{Question, Usage};
-use crate::evaluate::observation::{Observation, Stop, Text};
+use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::observes::Observes;
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
@@ -22,21 +21,22 @@ use crate::evaluate::{Judged, Judging};
 use crate::machine::routing::{self, Ended, Reason};
 use crate::machine::{
     self, Action, Binding, BoardAction, Budget, Cap, End, EndId, Meaning, OnHandoff, PromptAction, Routes,
-    Step, StepId, SubLoopAction, SubLoopInput, Target,
+    ShellAction, Step, StepId, SubLoopAction, SubLoopInput, Target, ToolAction,
 };
 
 use super::event::{
     ActionComplete, ActionKind, BoardEvent, Event, Halt, Handoff, HandoffReason, Llm, LoopComplete,
-    RouteReason, SubLoopComplete, Tree,
+    RouteReason, Tree,
 };
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, Around, AskRequest, PromptRequest, QueryRequest, Session, Setting, SubLoopEnd,
-    SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, Around, AskRequest, PromptRequest, QueryRequest, Session, Setting, SubLoopRequest,
+    SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::signals::{self, Found};
-use super::{Engine, Request, bounds, budget, environment};
+use super::waiting::{Decision, Evidence, Missing, Work};
+use super::{Engine, bounds, budget, environment};
 
 /// How long a model may take to answer when the loop does not say.
 const ASKING_TIME: Duration = Duration::from_mins(30);
@@ -54,39 +54,41 @@ const CLOSING_TIME: Duration = Duration::from_mins(1);
 type Needed<T> = Result<Option<T>, Box<Event>>;
 
 impl Engine<'_> {
-    /// Makes the decision that is due, or none when the world is to move or the run is over.
-    pub(super) fn decide(&mut self) -> Option<Event> {
-        let Phase::Deciding(deciding) = self.run.phase() else {
-            return None;
-        };
-        let deciding = deciding.clone();
-        if let Some(message) = self.start.event.warnings.get(self.run.warned()) {
-            return Some(Event::Warning { state: None, message: message.clone() });
-        }
-        if let (Some(bound), Some(state)) = (self.run.unsaid(), self.run.current()) {
-            return Some(Event::Warning { state: Some(state.clone()), message: bound.sentence() });
+    /// Makes the decision that is due, with what the world gave to the judgement that is going on.
+    pub(super) fn decide(&self, deciding: Deciding, evidence: &Evidence) -> Decision {
+        if let Some(warning) = self.due_warning() {
+            return Decision::Happens(warning);
         }
         if let Some(id) = self.weighed_now(&deciding) {
             let step = self.machine.step(id);
-            if let Some(event) = self.ended_around(step).or_else(|| self.signal(step)) {
-                return Some(event);
+            if let Some(event) = self.ended_around(step, evidence).or_else(|| self.signal(step)) {
+                return Decision::Happens(event);
             }
-            match self.prepare(step, id) {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(event) => return Some(*event),
+            match self.lacking(step, id, evidence) {
+                Ok(None) => {}
+                Ok(Some(missing)) => return Decision::Lacks(id, missing),
+                Err(event) => return Decision::Happens(*event),
             }
         }
-        Some(match deciding {
-            Deciding::Arrive { to, waited } => self.arrive(to, waited),
+        Decision::Happens(match deciding {
+            Deciding::Arrive { to, waited } => return self.arrive(to, waited),
+            Deciding::Act(id) => return self.act(id, evidence),
             Deciding::Again(id) => self.enter_again(id),
-            Deciding::Act(id) => self.act(id),
-            Deciding::Judge(id) => self.judge(id),
+            Deciding::Judge(id) => self.judge(id, evidence),
             Deciding::Leave(id, verdict) => self.leave(id, &verdict),
             Deciding::Closed(id) => self.closed(id),
             Deciding::Finish(id) => self.finish(id),
             Deciding::End(ending) => self.complete(ending),
         })
+    }
+
+    /// Returns what is to be said before anything else is decided.
+    fn due_warning(&self) -> Option<Event> {
+        if let Some(message) = self.start.event.warnings.get(self.run.warned()) {
+            return Some(Event::Warning { state: None, message: message.clone() });
+        }
+        let (bound, state) = (self.run.unsaid()?, self.run.current()?);
+        Some(Event::Warning { state: Some(state.clone()), message: bound.sentence() })
     }
 
     /// Whoever asked for the end before the last event gets it: what would end the run in another way is decided
@@ -135,42 +137,39 @@ impl Engine<'_> {
         }
     }
 
-    /// Asks the world for what the judgement of a step needs; tells whether everything is there.
-    fn prepare(&mut self, step: &Step, id: StepId) -> Result<bool, Box<Event>> {
+    /// Returns what the judgement of a step still needs from the world.
+    fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<Missing> {
         let has_evaluator = step.evaluate.is_some()
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
         let is_judged = has_evaluator || self.run.sub_loop().is_some();
         if !is_judged || self.is_without_model(step) {
-            return Ok(true);
+            return Ok(None);
         }
-        if let Some(scope) = self.look(step)? {
+        if let Some(scope) = self.look(step, evidence)? {
             let limit = self.end_of_action(None).map(|(left, _)| left);
-            self.survey = Some(SurveyRequest { scope, limit });
-            return Ok(false);
+            return Ok(Some(Missing::Survey(SurveyRequest { scope, limit })));
         }
         let file = step.evaluate.as_ref().and_then(|evaluate| evaluate.file());
-        if let (Some(path), None) = (file, &self.file) {
+        if let (Some(path), None) = (file, &evidence.file) {
             let path = self
                 .render(path)
                 .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
-            self.wanted = Some(path);
-            return Ok(false);
+            return Ok(Some(Missing::File(path)));
         }
-        (self.query, self.question) = (None, None);
-        self.query = self.query(step, id)?.map(Box::new);
-        if self.query.is_some() {
-            return Ok(false);
+        if let Some(query) = self.query(step, id, evidence)? {
+            return Ok(Some(Missing::Query(Box::new(query))));
         }
-        self.question = self.ask(step, id)?.map(Box::new);
-        Ok(self.question.is_none())
+        let question = self.ask(step, id, evidence)?;
+        Ok(question.map(|question| Missing::Answer(Box::new(question))))
     }
 
     /// Returns the query that has to be answered before a step can be judged, or what comes in its place.
-    fn query(&self, step: &Step, id: StepId) -> Needed<QueryRequest> {
-        let evaluate = step.evaluate.as_ref().filter(|_| self.queried.is_none());
+    fn query(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<QueryRequest> {
+        let evaluate = step.evaluate.as_ref().filter(|_| evidence.queried.is_none());
         let scope = self.scope();
-        let Some(query) = evaluate.and_then(|evaluate| evaluate.query(self.judging(id, &scope, None))) else {
+        let judging = || self.judging(id, &scope, None, evidence);
+        let Some(query) = evaluate.and_then(|evaluate| evaluate.query(judging())) else {
             return Ok(None);
         };
         // An unreadable field is told by the judgement.
@@ -183,26 +182,25 @@ impl Engine<'_> {
     }
 
     /// Returns the scope whose survey is missing before a step can be judged.
-    fn look(&mut self, step: &Step) -> Needed<Vec<String>> {
+    fn look(&self, step: &Step, evidence: &Evidence) -> Needed<Vec<String>> {
         let scopes = self
             .scopes(step)
             .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
-        let missing = scopes.into_iter().find(|scope| self.surveyed(scope).is_none());
+        let missing = scopes.into_iter().find(|scope| evidence.survey(scope).is_none());
         let instead = if missing.is_some() {
             // Whoever wants the run to end does not wait for it.
-            self.survey = None;
             self.interrupted(&step.name)
         } else {
             // A look that the end of the run cut short is no error of the state.
-            let was_cut = self.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
+            let was_cut = evidence.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
             self.out_of_time(&step.name).filter(|_| was_cut)
         };
         instead.map_or(Ok(missing), |event| Err(Box::new(event)))
     }
 
     /// Returns the question for a model that is due before a step can be judged, or what comes in its place.
-    fn ask(&self, step: &Step, id: StepId) -> Needed<AskRequest> {
-        let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && self.answer.is_none());
+    fn ask(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<AskRequest> {
+        let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && evidence.answer.is_none());
         let Some(evaluate) = asking else { return Ok(None) };
         let name = &step.name;
         let refused =
@@ -211,7 +209,7 @@ impl Engine<'_> {
             return Err(Box::new(event));
         }
         let unresolved = |error: String| Box::new(error_in(name, "evaluate", &error));
-        let question = match evaluate.question(self.judging(id, &self.scope(), None)) {
+        let question = match evaluate.question(self.judging(id, &self.scope(), None, evidence)) {
             Some(Ok(question)) => question,
             Some(Err(error)) => return Err(unresolved(error.to_string())),
             None => return Ok(None),
@@ -233,7 +231,13 @@ impl Engine<'_> {
     }
 
     /// Returns what an evaluator can see.
-    fn judging<'e>(&'e self, id: StepId, scope: &'e dyn Scope, survey: Option<&'e Surveyed>) -> Judging<'e> {
+    fn judging<'e>(
+        &'e self,
+        id: StepId,
+        scope: &'e dyn Scope,
+        survey: Option<&'e Surveyed>,
+        evidence: &'e Evidence,
+    ) -> Judging<'e> {
         let form = match &self.machine.step(id).action {
             Some(Action::Prompt(prompt)) => prompt.answer.as_ref(),
             Some(Action::Shell(_) | Action::SubLoop(_) | Action::Tool(_) | Action::Board(_)) | None => None,
@@ -244,9 +248,9 @@ impl Engine<'_> {
             action: self.run.action(),
             memory: self.run.memories().get(&id),
             survey,
-            file: self.file.as_ref(),
-            answer: self.answer.as_ref(),
-            queried: self.queried.as_ref(),
+            file: evidence.file.as_ref(),
+            answer: evidence.answer.as_ref(),
+            queried: evidence.queried.as_ref(),
             form,
         }
     }
@@ -266,14 +270,10 @@ impl Engine<'_> {
         scope.map(|scope| scope.iter().map(&mut render).collect()).transpose()
     }
 
-    fn surveyed(&self, scope: &[String]) -> Option<&Surveyed> {
-        self.surveys.iter().find(|(of, _)| of == scope).map(|(_, surveyed)| surveyed)
-    }
-
     /// Returns the working tree as an event keeps it, when the loop looks for stalls.
-    fn tree(&self) -> Option<Tree> {
+    fn tree(&self, evidence: &Evidence) -> Option<Tree> {
         self.machine.stall?;
-        Some(match self.surveyed(&[])? {
+        Some(match evidence.survey(&[])? {
             Ok(survey) => Tree::Seen(survey.clone()),
             Err(why) => Tree::Unseen { unseen: why.clone() },
         })
@@ -285,14 +285,17 @@ impl Engine<'_> {
     }
 
     /// Cancellation first, then the end, then the caps, then work.
-    fn arrive(&mut self, to: Target, waited: bool) -> Event {
+    fn arrive(&self, to: Target, waited: bool) -> Decision {
         if let Some(interrupted) = self.interrupted(self.machine.name_of(to)) {
-            return interrupted;
+            return Decision::Happens(interrupted);
         }
-        let id = match to {
-            Target::End(id) => return self.close(id),
-            Target::Step(id) => id,
-        };
+        match to {
+            Target::End(id) => self.close(id),
+            Target::Step(id) => Decision::Happens(self.approach(id, waited)),
+        }
+    }
+
+    fn approach(&self, id: StepId, waited: bool) -> Event {
         if let Some(refused) = self.refuse(id) {
             return refused;
         }
@@ -434,14 +437,15 @@ impl Engine<'_> {
         (wait > Duration::ZERO).then_some(wait)
     }
 
-    fn act(&mut self, id: StepId) -> Event {
+    fn act(&self, id: StepId, evidence: &Evidence) -> Decision {
         let step = self.machine.step(id);
         if self.is_without_model(step) {
-            return self.without_model(step);
+            return Decision::Happens(self.without_model(step));
         }
-        let Some(action) = &step.action else { return self.judge(id) };
+        let Some(action) = &step.action else { return Decision::Happens(self.judge(id, evidence)) };
         let key = if matches!(action, Action::SubLoop(_)) { "loop" } else { "action" };
-        self.request(action, &step.name).unwrap_or_else(|error| error_in(&step.name, key, &error.to_string()))
+        self.begin(action, &step.name)
+            .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, key, &error.to_string())))
     }
 
     /// Goes on without the model that a step needs, or saves the run for where there is one.
@@ -490,51 +494,69 @@ impl Engine<'_> {
         budget::left(self.budget(), self.run.usage())
     }
 
-    /// Resolves an action and announces it.
-    fn request(&mut self, action: &Action, state: &StateName) -> Result<Event, RenderError> {
+    /// Resolves an action and begins it.
+    fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, RenderError> {
         let text = self.render(action.text())?;
-        let (request, kind, shown) = match action {
-            Action::Shell(shell) => {
-                let setting = self.setting(&shell.setting)?;
-                let request = ActionRequest { shell: shell.shell.clone(), text: text.clone(), setting };
-                (Request::Action(request), ActionKind::Shell, text)
-            }
+        match action {
+            Action::Shell(shell) => self.begin_command(shell, text, state),
             Action::Prompt(prompt) => {
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
-                    return Ok(event);
+                    return Ok(Decision::Happens(event));
                 }
-                let request = self.prompt(prompt, text, state)?;
-                let shown = request.text.clone();
-                (Request::Prompt(Box::new(request)), ActionKind::Prompt, shown)
+                self.begin_prompt(prompt, text, state)
             }
-            Action::Tool(tool) => {
-                let Some((server, name)) = text.trim().split_once('/') else {
-                    return Ok(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL")));
-                };
-                let mut room = Room::new();
-                let params = tool.params.iter().map(|(key, value)| {
-                    let value = value.render(&mut |template| self.render_within(&mut room, template))?;
-                    Ok((key.clone(), value))
-                });
-                let params: Map<String, Value> = params.collect::<Result<_, RenderError>>()?;
-                let shown = format!("{text} {}", Value::Object(params.clone()));
-                let (server, tool_name) = (server.to_owned(), name.to_owned());
-                let setting = self.setting(&tool.setting)?;
-                let request = ToolRequest { server, tool: tool_name, params, setting };
-                (Request::Tool(Box::new(request)), ActionKind::Mcp, shown)
-            }
-            // A sub-loop is announced by itself.
-            Action::SubLoop(sub) => return self.request_sub_loop(sub, text, state),
-            Action::Board(board) => return self.operate(board, state),
+            Action::Tool(tool) => self.begin_call(tool, &text, state),
+            Action::SubLoop(sub) => self.begin_sub_loop(sub, text, state),
+            Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
+        }
+    }
+
+    fn begin_command(
+        &self,
+        shell: &ShellAction,
+        text: String,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let event = self.announced(state, ActionKind::Shell, &text, None);
+        let setting = self.setting(&shell.setting)?;
+        let request = ActionRequest { shell: shell.shell.clone(), text, setting };
+        Ok(Decision::Begins(event, Work::Action(request)))
+    }
+
+    fn begin_prompt(
+        &self,
+        prompt: &PromptAction,
+        text: String,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let request = self.prompt(prompt, text, state)?;
+        let session = request.session.as_ref().map(|session| session.name.clone());
+        let event = self.announced(state, ActionKind::Prompt, &request.text, session);
+        Ok(Decision::Begins(event, Work::Prompt(Box::new(request))))
+    }
+
+    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
+        let Some((server, tool)) = text.trim().split_once('/') else {
+            return Ok(Decision::Happens(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL"))));
         };
-        let session = match &request {
-            Request::Prompt(prompt) => prompt.session.as_ref().map(|session| session.name.clone()),
-            Request::Action(_) | Request::Tool(_) | Request::SubLoop(_) => None,
-        };
-        self.request = Some(request);
+        let mut room = Room::new();
+        let params = call.params.iter().map(|(key, value)| {
+            let value = value.render(&mut |template| self.render_within(&mut room, template))?;
+            Ok((key.clone(), value))
+        });
+        let params: Map<String, Value> = params.collect::<Result<_, RenderError>>()?;
+        let shown = format!("{text} {}", Value::Object(params.clone()));
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let setting = self.setting(&call.setting)?;
+        let event = self.announced(state, ActionKind::Mcp, &shown, None);
+        Ok(Decision::Begins(event, Work::Tool(Box::new(ToolRequest { server, tool, params, setting }))))
+    }
+
+    /// Announces an action.
+    fn announced(&self, state: &StateName, kind: ActionKind, shown: &str, session: Option<String>) -> Event {
         let role = self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string);
-        let action = bounds::in_event(&shown).into_owned();
-        Ok(Event::ActionStart { state: state.clone(), action, kind, role, session })
+        let action = bounds::in_event(shown).into_owned();
+        Event::ActionStart { state: state.clone(), action, kind, role, session }
     }
 
     pub(super) fn step_of(&self, state: &StateName) -> Option<&Step> {
@@ -615,13 +637,13 @@ impl Engine<'_> {
         Ok(Setting { env, cwd, end: self.end_of_action(timeout), idle: setting.idle_timeout })
     }
 
-    /// Resolves what a sub-loop is given and announces it.
-    fn request_sub_loop(
-        &mut self,
+    /// Resolves what a sub-loop is given. It is announced by itself.
+    fn begin_sub_loop(
+        &self,
         sub: &SubLoopAction,
         name: String,
         state: &StateName,
-    ) -> Result<Event, RenderError> {
+    ) -> Result<Decision, RenderError> {
         let mut params = Map::new();
         let mut around = None;
         match &sub.given {
@@ -655,56 +677,8 @@ impl Engine<'_> {
             budget,
             key,
         };
-        self.request = Some(Request::SubLoop(Box::new(request)));
-        Ok(Event::SubLoopStart { state: state.clone(), r#loop: name })
-    }
-
-    /// The end of a sub-loop as an event.
-    pub(super) fn completed_sub_loop(&self, id: StepId, end: Result<SubLoopEnd, String>) -> Event {
-        let step = self.machine.step(id);
-        let (name, gives_back) = match &step.action {
-            Some(Action::SubLoop(sub)) => {
-                (self.render(&sub.name).unwrap_or_default(), matches!(sub.given, SubLoopInput::Everything))
-            }
-            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => {
-                (String::new(), false)
-            }
-        };
-        let state = step.name.clone();
-        Event::SubLoopComplete(match end {
-            Ok(end) => SubLoopComplete {
-                halt: halt(&end),
-                state,
-                r#loop: name,
-                verdict: sub_loop_verdict(end.complete.outcome),
-                exit_code: end.complete.exit_code.into(),
-                outcome: Some(end.complete.outcome),
-                final_state: Some(end.complete.final_state),
-                verified: end.complete.verified,
-                steps: end.complete.steps,
-                duration_ms: end.complete.duration_ms,
-                error: None,
-                usage: end.usage,
-                captured: if gives_back { end.captured } else { IndexMap::new() },
-                output: end.output,
-            },
-            Err(error) => SubLoopComplete {
-                state,
-                r#loop: name,
-                verdict: Verdict::error(),
-                exit_code: 2,
-                outcome: None,
-                final_state: None,
-                verified: false,
-                steps: 0,
-                duration_ms: 0,
-                error: Some(error),
-                halt: None,
-                usage: Usage::default(),
-                captured: IndexMap::new(),
-                output: Text::default(),
-            },
-        })
+        let event = Event::SubLoopStart { state: state.clone(), r#loop: name };
+        Ok(Decision::Begins(event, Work::SubLoop(state.clone(), Box::new(request))))
     }
 
     /// Returns the first thing that would end an action from outside.
@@ -716,7 +690,7 @@ impl Engine<'_> {
         own.into_iter().chain(run).chain(job).min_by_key(|(after, _)| *after)
     }
 
-    fn judge(&mut self, id: StepId) -> Event {
+    fn judge(&self, id: StepId, evidence: &Evidence) -> Event {
         let step = self.machine.step(id);
         if let Some(sub) = self.run.sub_loop() {
             let mut details = Map::new();
@@ -725,7 +699,7 @@ impl Engine<'_> {
             details.insert("steps".to_owned(), sub.steps.into());
             details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
             let verdict = sub.verdict.clone();
-            let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree());
+            let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree(evidence));
             return Event::Evaluate { r#type, verdict, observes, details, memory: None, tree };
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
@@ -739,8 +713,8 @@ impl Engine<'_> {
                     Ok(scope) => scope,
                     Err(error) => return error_in(&step.name, "evaluate", &error.to_string()),
                 };
-                let survey = scope.and_then(|scope| self.surveyed(&scope));
-                let judged = match evaluate.judge(self.judging(id, &self.scope(), survey)) {
+                let survey = scope.and_then(|scope| evidence.survey(&scope));
+                let judged = match evaluate.judge(self.judging(id, &self.scope(), survey, evidence)) {
                     Ok(judged) => judged,
                     Err(FieldError::Render(error)) => {
                         return error_in(&step.name, "evaluate", &error.to_string());
@@ -756,7 +730,7 @@ impl Engine<'_> {
                     observes,
                     details,
                     memory,
-                    tree: self.tree(),
+                    tree: self.tree(evidence),
                 }
             }
             (Routes::ByVerdict { .. }, None, None) => {
@@ -767,14 +741,14 @@ impl Engine<'_> {
     }
 
     /// An action that was stopped because the run is to end ends the run.
-    fn ended_around(&self, step: &Step) -> Option<Event> {
+    fn ended_around(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
         if let Some(sub) = self.run.sub_loop() {
             let own = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
             return own.or_else(|| Some(self.halted(step, sub.halt.as_ref()?)));
         }
-        let answer = self.answer.as_ref();
+        let answer = evidence.answer.as_ref();
         let seen = self.run.seen();
-        let queried = self.queried.as_ref();
+        let queried = evidence.queried.as_ref();
         let of_action = seen.and_then(|seen| seen.stop);
         let cause = of_action.or_else(|| answer?.stop).or_else(|| queried?.stop)?;
         let why = || {
@@ -839,7 +813,7 @@ impl Engine<'_> {
         Event::Handoff(Handoff { state, reason, message, continuation, behavior })
     }
 
-    fn leave(&mut self, id: StepId, verdict: &Verdict) -> Event {
+    fn leave(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
         self.noted(step).unwrap_or_else(|| {
             let route = self.route(step, verdict);
@@ -948,20 +922,18 @@ impl Engine<'_> {
     }
 
     /// Runs the action of a terminal, if it has one.
-    fn close(&mut self, id: EndId) -> Event {
+    fn close(&self, id: EndId) -> Decision {
         let end = self.machine.end(id);
         let Some(action) = &end.closing else {
-            return self.finish(id);
+            return Decision::Happens(self.finish(id));
         };
-        let why = match self.request_closing(action, &end.name) {
-            Ok(event) => return event,
-            Err(why) => why,
-        };
-        let message = format!("the closing action was not run: {why}");
-        Event::Warning { state: Some(end.name.clone()), message }
+        self.begin_closing(action, &end.name).unwrap_or_else(|why| {
+            let message = format!("the closing action was not run: {why}");
+            Decision::Happens(Event::Warning { state: Some(end.name.clone()), message })
+        })
     }
 
-    fn request_closing(&mut self, action: &Action, name: &StateName) -> Result<Event, String> {
+    fn begin_closing(&self, action: &Action, name: &StateName) -> Result<Decision, String> {
         if matches!(action, Action::Prompt(_)) {
             if !self.may_ask() {
                 return Err("it needs an agent, and none may be asked here".to_owned());
@@ -970,12 +942,12 @@ impl Engine<'_> {
                 return Err(why);
             }
         }
-        self.request(action, name).map_err(|error| error.to_string())
+        self.begin(action, name).map_err(|error| error.to_string())
     }
 
     /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is
     /// made up for when the run goes on.
-    fn closed(&mut self, id: EndId) -> Event {
+    fn closed(&self, id: EndId) -> Event {
         let (seen, name) = (self.run.seen(), &self.machine.end(id).name);
         let was_cut_short = seen.is_some_and(Observation::was_cut_short);
         if let Some(interrupted) = self.interrupted(name).filter(|_| was_cut_short) {
@@ -1092,36 +1064,6 @@ impl Engine<'_> {
     }
 }
 
-/// Returns what a run has to end with because its sub-loop ended so.
-fn halt(end: &SubLoopEnd) -> Option<Halt> {
-    let complete = &end.complete;
-    match (complete.terminated_by, &end.handoff) {
-        (TerminatedBy::Handoff, Some(handoff)) => Some(Halt::Handoff(handoff.clone())),
-        (
-            terminated_by @ (TerminatedBy::FatalError
-            | TerminatedBy::LoopStop
-            | TerminatedBy::Budget
-            | TerminatedBy::Unavailable
-            | TerminatedBy::NotRecorded),
-            _,
-        ) => Some(Halt::End { outcome: complete.outcome, terminated_by, reason: complete.reason.clone() }),
-        (
-            TerminatedBy::Terminal
-            | TerminatedBy::MaxIterations
-            | TerminatedBy::MaxSteps
-            | TerminatedBy::MaxEdgeRevisits
-            | TerminatedBy::Error
-            | TerminatedBy::Blocked
-            | TerminatedBy::Timeout
-            | TerminatedBy::Handoff
-            | TerminatedBy::Interrupted
-            | TerminatedBy::Stall
-            | TerminatedBy::JournalLost,
-            _,
-        ) => None,
-    }
-}
-
 /// Tells whether a prompt says itself what was left to say.
 fn names_continuation(text: &Template) -> bool {
     let wanted = [Segment::Key("continuation".to_owned())];
@@ -1136,22 +1078,6 @@ fn saved(state: &StateName, reason: HandoffReason, message: String) -> Event {
 
 fn error_in(state: &StateName, key: &str, error: &str) -> Event {
     Event::LoopError { state: state.clone(), error: format!("in `{key}`: {error}") }
-}
-
-/// What the end of a sub-loop means for the state that ran it.
-fn sub_loop_verdict(outcome: Outcome) -> Verdict {
-    match outcome {
-        Outcome::Success => Verdict::new("success"),
-        Outcome::Failure
-        | Outcome::Exhausted
-        | Outcome::Stopped
-        | Outcome::OverBudget
-        | Outcome::Handoff
-        | Outcome::Interrupted => Verdict::new("failure"),
-        Outcome::Error | Outcome::Unavailable => Verdict::error(),
-        Outcome::Blocked => Verdict::new("blocked"),
-        Outcome::Timeout => Verdict::timeout(),
-    }
 }
 
 /// Returns the verdict of an action that is not handed to any evaluator.

@@ -13,7 +13,6 @@ use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
 use super::event::{Handoff, LoopComplete};
-use super::outcome::Signal;
 use super::run::StateResult;
 
 /// A fact from the world.
@@ -39,9 +38,14 @@ pub enum Input {
     Queried(Queried),
     /// The wait is over.
     WaitDone,
-    /// Somebody wants the run to end.
-    Cancel(Signal),
+    /// The time was looked at.
+    Yielded,
 }
+
+/// An answer to something that was not asked: the run waits for another one, or it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run does not wait for this input")]
+pub struct Refused;
 
 /// What the world has to do.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub enum Next<'a> {
     Query(&'a QueryRequest),
     /// Wait this long and report.
     Wait(Duration),
+    /// Look at the time, and whether somebody wants the run to end, and report: there was much to decide.
+    Yield,
     /// Nothing: the run is over.
     Done(&'a LoopComplete),
 }

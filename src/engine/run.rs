@@ -21,31 +21,32 @@ use super::event::{
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
 
-/// Either the world owes us something, or we owe a decision, or it is over.
+/// Where the events of a run leave it: something has begun and not ended, or a decision is due, or the run is over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
-    /// The world owes us a fact.
-    Waiting(Waiting),
-    /// We owe a decision.
+    /// Something has begun whose end the events do not yet tell.
+    Pending(Pending),
+    /// A decision is due.
     Deciding(Deciding),
     /// The run is over.
     Done(LoopComplete),
 }
 
-/// What the world owes us.
+/// What has begun and not ended. A journal does not say what exactly was asked for: a run that goes on begins such
+/// work once more, and the engine knows what it asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Waiting {
-    /// The start.
+pub enum Pending {
+    /// The run itself.
     Start,
-    /// The end of a state's action.
+    /// A state's action.
     Action(StepId),
-    /// The end of a sub-loop.
+    /// A sub-loop.
     SubLoop(StepId),
-    /// The end of a terminal's action.
+    /// A terminal's action.
     Closing(EndId),
-    /// What a fresh session is told, for a hand-off in this state that said only this.
+    /// The hand-off that this state asked for with this text.
     Continuation(StateName, String),
-    /// The end of a wait before `to` is entered.
+    /// A wait before `to` is entered.
     Backoff {
         /// What comes next.
         to: Target,
@@ -238,7 +239,7 @@ impl Run {
     /// Makes the state before the first event.
     pub(super) fn new() -> Self {
         Self {
-            phase: Phase::Waiting(Waiting::Start),
+            phase: Phase::Pending(Pending::Start),
             current: None,
             stood: None,
             iteration: 1,
@@ -497,16 +498,18 @@ impl Run {
         self.visited.contains(&id)
     }
 
-    /// Ends a wait that ran to its end.
+    /// Ends a wait: it ran to its end, or the run is to end.
     pub(super) fn waited(&mut self) {
-        if let Phase::Waiting(Waiting::Backoff { to, .. }) = self.phase {
+        if let Phase::Pending(Pending::Backoff { to, .. }) = self.phase {
             self.phase = Phase::Deciding(Deciding::Arrive { to, waited: true });
         }
     }
 
-    /// Ends a wait early, because the run is to end.
-    pub(super) fn stop_waiting(&mut self) {
-        self.waited();
+    /// Shortens a wait by the time in which nobody ran the run.
+    pub(super) fn rest(&mut self, rested: Duration) {
+        if let Phase::Pending(Pending::Backoff { wait, .. }) = &mut self.phase {
+            *wait = wait.saturating_sub(rested);
+        }
     }
 
     /// Takes the next event. An event that does not fit the phase changes nothing: the engine never makes one.
@@ -531,11 +534,11 @@ impl Run {
                     }
                     self.action = Some(action.clone());
                     self.session.clone_from(session);
-                    self.phase = Phase::Waiting(Waiting::Action(id));
+                    self.phase = Phase::Pending(Pending::Action(id));
                 }
                 Some(Target::End(id)) => {
                     self.current = Some(state.clone());
-                    self.phase = Phase::Waiting(Waiting::Closing(id));
+                    self.phase = Phase::Pending(Pending::Closing(id));
                 }
                 None => {}
             },
@@ -547,7 +550,7 @@ impl Run {
             Event::SubLoopStart { state, .. } => {
                 self.before_sub_loop = Some((self.step, self.usage.clone()));
                 if let Some(Target::Step(id)) = machine.find(state) {
-                    self.phase = Phase::Waiting(Waiting::SubLoop(id));
+                    self.phase = Phase::Pending(Pending::SubLoop(id));
                 }
             }
             Event::SubLoopComplete(complete) => {
@@ -572,7 +575,7 @@ impl Run {
             Event::Backoff { duration_ms, .. } => {
                 if let Phase::Deciding(Deciding::Arrive { to, .. }) = self.phase {
                     let wait = Duration::from_millis(*duration_ms);
-                    self.phase = Phase::Waiting(Waiting::Backoff { to, wait });
+                    self.phase = Phase::Pending(Pending::Backoff { to, wait });
                 }
             }
             Event::Warning { state: None, .. } => self.warned += 1,
@@ -632,7 +635,7 @@ impl Run {
             SignalKind::Handoff => {
                 self.handoffs += 1;
                 self.left_to_say = Some(text.to_owned());
-                self.phase = Phase::Waiting(Waiting::Continuation(state.clone(), text.to_owned()));
+                self.phase = Phase::Pending(Pending::Continuation(state.clone(), text.to_owned()));
             }
             SignalKind::Error => self.end(Outcome::Error, TerminatedBy::FatalError, state, reason),
             SignalKind::Stop => self.end(Outcome::Stopped, TerminatedBy::LoopStop, state, reason),
@@ -690,15 +693,15 @@ impl Run {
             // The end was announced before, and what was due then is kept already.
             Phase::Deciding(Deciding::End(_)) | Phase::Done(_) => return,
             Phase::Deciding(due) => Some(due.clone()),
-            Phase::Waiting(Waiting::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
+            Phase::Pending(Pending::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
             // The work itself asked to be continued: it is not finished.
-            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            Phase::Pending(Pending::Continuation(..)) => self.last_entered.map(Deciding::Again),
             // The events of its end could not be written.
-            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
-            Phase::Waiting(Waiting::Closing(id)) => {
+            Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Pending(Pending::Closing(id)) => {
                 Some(Deciding::Arrive { to: Target::End(*id), waited: true })
             }
-            Phase::Waiting(Waiting::Start) => None,
+            Phase::Pending(Pending::Start) => None,
         };
     }
 
@@ -710,7 +713,7 @@ impl Run {
             {
                 self.due = Some(due.clone());
             }
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => self.suspend(),
+            Phase::Pending(_) | Phase::Deciding(_) | Phase::Done(_) => self.suspend(),
         }
     }
 
@@ -729,13 +732,13 @@ impl Run {
         }
         let due = match &self.phase {
             Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
-            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
-            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
-            Phase::Waiting(Waiting::Closing(id)) => {
+            Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Pending(Pending::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            Phase::Pending(Pending::Closing(id)) => {
                 Some(Deciding::Arrive { to: Target::End(*id), waited: true })
             }
             Phase::Deciding(due) => Some(due.clone()),
-            Phase::Waiting(Waiting::Start | Waiting::Backoff { .. }) | Phase::Done(_) => None,
+            Phase::Pending(Pending::Start | Pending::Backoff { .. }) | Phase::Done(_) => None,
         };
         let due = match due {
             Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
@@ -767,7 +770,7 @@ impl Run {
         let outcome = match &self.phase {
             Phase::Done(end) => return Some(end.outcome).filter(|_| end.is_resumable()),
             Phase::Deciding(Deciding::End(ending)) => ending.outcome,
-            Phase::Waiting(_) | Phase::Deciding(_) => return None,
+            Phase::Pending(_) | Phase::Deciding(_) => return None,
         };
         Some(outcome).filter(|outcome| outcome.is_resumable())
     }
@@ -785,10 +788,10 @@ impl Run {
     pub(super) fn place<'r>(&'r self, machine: &'r Machine) -> Option<&'r StateName> {
         let due = match &self.phase {
             Phase::Deciding(due) => Some(due),
-            Phase::Waiting(Waiting::Backoff { to, .. }) => return Some(machine.name_of(*to)),
-            Phase::Waiting(Waiting::Closing(id)) => return Some(&machine.end(*id).name),
-            Phase::Waiting(
-                Waiting::Start | Waiting::Action(_) | Waiting::SubLoop(_) | Waiting::Continuation(..),
+            Phase::Pending(Pending::Backoff { to, .. }) => return Some(machine.name_of(*to)),
+            Phase::Pending(Pending::Closing(id)) => return Some(&machine.end(*id).name),
+            Phase::Pending(
+                Pending::Start | Pending::Action(_) | Pending::SubLoop(_) | Pending::Continuation(..),
             ) => None,
             Phase::Done(_) => self.due.as_ref(),
         };
@@ -847,7 +850,7 @@ impl Run {
 
     fn complete(&mut self, machine: &Machine, seen: &Observation) {
         match self.phase {
-            Phase::Waiting(Waiting::Action(id)) => {
+            Phase::Pending(Pending::Action(id)) => {
                 let step = machine.step(id);
                 let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
                 // What was cut short is no result: who goes on finds what was there before.
@@ -857,18 +860,18 @@ impl Run {
                 self.seen = Some(result);
                 self.phase = Phase::Deciding(Deciding::Judge(id));
             }
-            Phase::Waiting(Waiting::Closing(id)) => {
+            Phase::Pending(Pending::Closing(id)) => {
                 let state = machine.end(id).name.clone();
                 self.seen = Some(StateResult { state, seen: seen.clone(), verdict: None });
                 self.phase = Phase::Deciding(Deciding::Closed(id));
             }
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {}
+            Phase::Pending(_) | Phase::Deciding(_) | Phase::Done(_) => {}
         }
     }
 
     /// The sub-loop stands for the action: its exit code and its last output are the state's.
     fn complete_sub_loop(&mut self, machine: &Machine, complete: &SubLoopComplete) {
-        let Phase::Waiting(Waiting::SubLoop(id)) = self.phase else { return };
+        let Phase::Pending(Pending::SubLoop(id)) = self.phase else { return };
         let seen = Observation {
             stdout: complete.output.clone(),
             duration: Duration::from_millis(complete.duration_ms),
@@ -1014,7 +1017,7 @@ impl Run {
     fn cap_in_force(&self, machine: &Machine) -> Option<TerminatedBy> {
         match self.phase {
             Phase::Deciding(Deciding::Arrive { to: Target::Step(id), .. }) => self.cap_before(machine, id),
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => None,
+            Phase::Pending(_) | Phase::Deciding(_) | Phase::Done(_) => None,
         }
     }
 

@@ -22,6 +22,7 @@ use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::definition::load;
 use crate::engine::event::{LoopComplete, LoopStart};
+use crate::engine::past::Standing;
 use crate::engine::{Engine, Start};
 use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
@@ -281,7 +282,11 @@ fn state(
         on_handoff: None,
         captured: IndexMap::new(),
     };
-    let engine = Engine::resume(machine, start, level.past, None, Duration::ZERO);
+    let engine = match level.past.standing(machine) {
+        Standing::Over(end) => Engine::ended(machine, start, level.past, end),
+        Standing::Open(how) => Engine::resume(machine, start, level.past, how, Duration::ZERO),
+        Standing::Lost(_) => return None,
+    };
     let (now, _) = run.ends.last?;
     let around = surroundings(territory);
     Some(snapshot::snapshot(&engine, &around, now, last_seq, &output.redactor))

@@ -103,9 +103,8 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, env: &Env, output: &Output) -> R
         let rested = told.last.map(|last| clock.now().since(last)).unwrap_or_default();
         let agents = decided.agents;
         let launch = Launch { scene, files, journal, sinks, clock, agents, territory, claim, worktree };
-        let driven = launch.drive(cancel, told.elapsed, left, |machine| {
-            Engine::resume(machine, start, past, Some(how), rested)
-        });
+        let driven = launch
+            .drive(cancel, told.elapsed, left, |machine| Engine::resume(machine, start, past, how, rested));
         Box::pin(driven).await
     })
 }

@@ -5,6 +5,7 @@ use super::resumed::folded;
 use super::*;
 use crate::engine::event::LoopComplete;
 use crate::engine::past::Standing;
+use crate::engine::run::Deciding;
 
 /// A loop of a few states with every kind of work, of route and of end.
 fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
@@ -85,12 +86,13 @@ struct ByStep<'a>(&'a [Observation]);
 impl ByStep<'_> {
     fn fact(&self, engine: &Engine<'_>) -> Option<Input> {
         let step = engine.run().step() as usize;
-        let closing = matches!(engine.run().phase(), Phase::Waiting(Waiting::Closing(_)));
+        let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
         let seen = &self.0[(step + usize::from(closing)) % self.0.len()];
         Some(match engine.next() {
             Next::Done(_) => return None,
             Next::Begin => Input::Begin,
             Next::Wait(_) => Input::WaitDone,
+            Next::Yield => Input::Yielded,
             Next::Run(_) | Next::Call(_) => Input::ActionDone(seen.clone()),
             Next::Prompt(_) => Input::PromptDone(seen.clone(), call()),
             Next::Ask(request) => {
@@ -117,7 +119,7 @@ impl ByStep<'_> {
         for _ in 0..turns {
             let Some(fact) = self.fact(engine) else { break };
             let now = Duration::from_secs(u64::from(engine.run().step()));
-            all.extend(engine.handle(fact, now));
+            all.extend(engine.handle(fact, now).unwrap());
         }
         all
     }
@@ -125,7 +127,7 @@ impl ByStep<'_> {
     /// Asks a run to end, and lets it.
     fn end(&self, engine: &mut Engine<'_>, work: Work) -> Vec<Event> {
         let now = engine.elapsed();
-        let mut all = engine.handle(Input::Cancel(Signal::Term), now);
+        let mut all = engine.cancel(Signal::Term, now);
         for _ in 0..10 {
             let Some(fact) = self.fact(engine) else { break };
             let fact = match (work, fact) {
@@ -141,7 +143,7 @@ impl ByStep<'_> {
                 }
                 (_, fact) => fact,
             };
-            all.extend(engine.handle(fact, now));
+            all.extend(engine.handle(fact, now).unwrap());
         }
         all
     }
@@ -201,7 +203,7 @@ proptest! {
                 let timed: Vec<_> = events.iter().map(|event| (event.clone(), engine.elapsed())).collect();
                 let past = folded(&machine, &timed);
                 let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
-                let mut again = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
+                let mut again = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
                 world.drive(&mut again, TURNS);
                 let Next::Done(end) = again.next() else { panic!("no end when resumed at {at} of\n{text}") };
                 // Whose time is over when it goes on does not begin anything once more.
@@ -227,8 +229,8 @@ proptest! {
             // An end that is written down is one, also when its last line is missing.
             let is_decided = matches!(past.run().phase(), Phase::Deciding(Deciding::End(_)));
             let Standing::Open(how) = past.standing(&machine) else { continue };
-            let mut engine = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
-            let mut after = engine.handle(Input::Cancel(Signal::Hup), Duration::ZERO);
+            let mut engine = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
+            let mut after = engine.cancel(Signal::Hup, Duration::ZERO);
             prop_assert!(after.is_empty(), "{after:?}");
             after.extend(world.end(&mut engine, Work::Stopped));
             prop_assert!(matches!(after.first(), Some(Event::LoopResume(_))), "{after:?} after {cut} of\n{text}");
@@ -245,10 +247,10 @@ fn a_terminal_whose_action_was_stopped_is_finished_by_the_next_part_of_the_run()
     let mut machine = machine(text);
     machine.limits.cycles = Some(1);
     let mut engine = Engine::new(&machine, start(true));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
-    all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
-    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
-    all.extend(engine.handle(Input::ActionDone(stopped()), Duration::ZERO));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap());
+    all.extend(engine.cancel(Signal::Term, Duration::ZERO));
+    all.extend(engine.handle(Input::ActionDone(stopped()), Duration::ZERO).unwrap());
     assert_snapshot!(traced(&all), @"
     1/1 a: x (0) → yes → done [Verdict for yes]
     closing done: bye (Cancelled)
@@ -258,9 +260,9 @@ fn a_terminal_whose_action_was_stopped_is_finished_by_the_next_part_of_the_run()
     let past = folded(&machine, &timed);
     let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
     assert_eq!(how.from_state.as_str(), "done");
-    let mut engine = Engine::resume(&machine, start(true), past, Some(how), Duration::ZERO);
-    let mut again = engine.handle(Input::Begin, Duration::ZERO);
-    again.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
+    let mut engine = Engine::resume(&machine, start(true), past, how, Duration::ZERO);
+    let mut again = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    again.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap());
     assert_snapshot!(traced(&again), @"
     closing done: bye (0)
     = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
@@ -273,10 +275,10 @@ fn what_a_hand_off_says_is_kept_when_the_run_is_asked_to_end_meanwhile() {
     let machine = machine(text);
     let said = Observation::exited(0, "CONTEXT_HANDOFF: item 7\n");
     let mut engine = Engine::new(&machine, start(false));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
-    all.extend(engine.handle(Input::ActionDone(said), Duration::ZERO));
-    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
-    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    all.extend(engine.handle(Input::ActionDone(said), Duration::ZERO).unwrap());
+    all.extend(engine.cancel(Signal::Term, Duration::ZERO));
+    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO).unwrap());
     let Next::Done(end) = engine.next() else { panic!("{all:?}") };
     assert_eq!(end.outcome, Outcome::Interrupted);
     let timed: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();

@@ -67,15 +67,17 @@ proptest! {
         let all = explore(&machine, BOUND);
         prop_assert!(all.is_complete());
         let mut engine = Engine::new(&machine, nights::start_of(is_night));
-        engine.handle(Input::Begin, Duration::ZERO);
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let mut answers = answers.iter().cycle();
         for _ in 0..60 {
             let input = match engine.next() {
                 Next::Done(_) => break,
                 Next::Begin => Input::Begin,
-                Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
+                Next::Wait(_) => Input::WaitDone,
+                Next::Yield => Input::Yielded,
                 Next::Prompt(_)
                 | Next::Call(_)
+                | Next::SubLoop(_)
                 | Next::Ask(_)
                 | Next::ReadContinuation
                 | Next::Read(_)
@@ -95,7 +97,7 @@ proptest! {
                     Input::ActionDone(seen)
                 }
             };
-            let events = engine.handle(input, Duration::from_secs(1));
+            let events = engine.handle(input, Duration::from_secs(1)).unwrap();
             for event in &events {
                 if let Event::StateEnter { state, .. } = event {
                     prop_assert!(all.reaches(machine.find(state).unwrap()), "{state} of\n{text}");
