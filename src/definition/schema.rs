@@ -17,8 +17,8 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
-use crate::evaluate::answer::Form;
 use crate::evaluate::field::Field;
+use crate::evaluate::form::Form;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.

@@ -15,14 +15,14 @@ use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
-use crate::evaluate::observes::Observes;
 use crate::evaluate::survey::Survey;
+use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{OnHandoff, SignalKind};
 
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// How much of a stream an event carries; a longer one stands whole in a file beside the journal.
 pub const TAIL: usize = 8 * 1024;

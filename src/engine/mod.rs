@@ -24,6 +24,7 @@ pub mod night;
 pub mod outcome;
 pub mod past;
 pub mod request;
+pub mod result;
 pub mod run;
 mod scope;
 mod signals;
@@ -34,7 +35,8 @@ use event::{Event, LoopComplete, LoopResume, LoopStart};
 use outcome::Signal;
 use past::Past;
 use request::{Input, Next, Refused};
-use run::{Pending, Phase, Run, StateResult};
+use result::StateResult;
+use run::{Pending, Phase, Run};
 use waiting::{Decision, Evidence, Missing, Waiting, Work};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.

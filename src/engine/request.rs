@@ -13,7 +13,7 @@ use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
 use super::event::{Handoff, LoopComplete};
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// A fact from the world.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
@@ -20,6 +20,7 @@ use super::event::{
     SubLoopComplete, TAIL, Tree,
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::result::StateResult;
 
 /// Where the events of a run leave it: something has begun and not ended, or a decision is due, or the run is over.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,28 +95,6 @@ pub struct Ending {
     pub reason: String,
     /// The signal, if one ended it.
     pub signal: Option<Signal>,
-}
-
-/// The result of a state, for later states to refer to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StateResult {
-    /// The state.
-    pub state: StateName,
-    /// What its action did.
-    pub seen: Observation,
-    /// How that was judged, if it was.
-    pub verdict: Option<Verdict>,
-}
-
-impl StateResult {
-    /// Returns how much of its streams is kept, here or elsewhere.
-    fn length(&self) -> u64 {
-        self.seen.stdout.length() + self.seen.stderr.length()
-    }
-
-    fn texts_mut(&mut self) -> [(Stream, &mut Text); 2] {
-        [(Stream::Stdout, &mut self.seen.stdout), (Stream::Stderr, &mut self.seen.stderr)]
-    }
 }
 
 /// An evaluation, as `${result.…}` shows it.

@@ -10,9 +10,12 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 use crate::base::text::hex;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::memory::{recalled, remembered};
+use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, at_least_one, excerpt, printed, recalled, remembered};
 
 record! {
     /// Tells whether the tracked values are the same as at the last visits of this state.

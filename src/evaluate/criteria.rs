@@ -9,9 +9,10 @@ use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
 use crate::criteria::{Standing, State, advance, decide};
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, at_least_one};
 
 record! {
     /// Reads the criteria of a piece of work from its state file, or keeps them itself from round to round.

@@ -122,6 +122,12 @@ impl<T: Decode> Decode for Field<T> {
     }
 }
 
+/// Notes a count that would mean that the state never says yes.
+pub(super) fn at_least_one(key: &'static str, count: &Field<i32>) -> Vec<(&'static str, String)> {
+    let odd = count.as_literal().filter(|count| **count < 1);
+    odd.map(|count| (key, format!("`{key}: {count}` counts as 1"))).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;

@@ -5,8 +5,8 @@ use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
-use super::excerpt;
 use super::query::{LONGEST_FILTER, LONGEST_VALUE};
+use super::subject::excerpt;
 
 type Filter = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
 

@@ -11,12 +11,13 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::base::text::tail;
 
-use super::answer::{mismatch, unusable};
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::form::{mismatch, unusable};
 use super::model::Question;
 use super::observation::Observation;
-use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, printed};
+use super::subject::printed;
+use super::verdict::{UNCERTAIN, Verdict};
 
 record! {
     /// Asks a model what the output means.
@@ -44,9 +45,6 @@ const KEPT: usize = 8 * 1024;
 
 /// The verdicts of the schema that is used when a loop brings none.
 const VERDICTS: [&str; 4] = ["yes", "no", "blocked", "partial"];
-
-/// The ending of a verdict that the model is not sure of.
-pub(super) const UNCERTAIN: &str = "_uncertain";
 
 const QUESTION: &str = "Evaluate whether this action succeeded based on its output.";
 

@@ -8,9 +8,10 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 
 use super::effort::Effort;
+use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
+use super::subject::{Subject, excerpt, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, subject};
 
 record! {
     /// Searches the output for a pattern.

@@ -7,11 +7,13 @@ use crate::base::path::Segment;
 use crate::base::template::{Template, walk};
 
 use super::effort::Effort;
+use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::{Field, FieldError};
+use super::jq;
 use super::operator::Operator;
 use super::query::{LONGEST_VALUE, Query};
+use super::subject::{Subject, excerpt, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, jq, subject};
 
 record! {
     /// Compares a value inside printed JSON with a target.

@@ -5,10 +5,12 @@ use serde_json::json;
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::number::{no_number, number, number_of};
 use super::operator::Operator;
+use super::subject::{Subject, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, no_number, number, number_of, subject};
 
 record! {
     /// Compares a printed number with a target.

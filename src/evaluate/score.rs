@@ -7,10 +7,11 @@ use crate::base::template::Template;
 use crate::base::text::head;
 
 use super::answer::{failed_all_the_same, read, said, wrong};
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::level::{Approval, Level, level};
+use super::number::number;
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, number};
 
 record! {
     /// Judges work by the score that the answer of a reviewer gives it.

@@ -7,12 +7,13 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 
 use super::convergence::Direction;
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::memory::{recalled, remembered};
+use super::number::{no_number, number, number_of};
+use super::subject::{Subject, subject};
 use super::verdict::Verdict;
-use super::{
-    Evaluator, Judged, Judging, Subject, Verdicts, at_least_one, no_number, number, number_of, recalled,
-    remembered, subject,
-};
 
 record! {
     /// Tells whether a score still gets better than the best one so far.

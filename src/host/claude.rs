@@ -5,11 +5,10 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{self, Question, Usage};
 
+use super::call::{options, passed, variable, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::output::{document, excerpt, object_in};
 use super::stream::{Format, Reader, SoFar, count};
-use super::{
-    Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, options, passed, variable,
-    words,
-};
 
 /// The host.
 pub(super) struct Claude;
@@ -359,7 +358,7 @@ mod tests {
         }
     }
 
-    const ARGUMENT_AND_MORE: usize = super::super::ARGUMENT + 1;
+    const ARGUMENT_AND_MORE: usize = super::super::call::ARGUMENT + 1;
 
     #[test]
     fn a_question_comes_with_its_schema() {

@@ -16,8 +16,10 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
+use super::call::{asked, options, prompted, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::output::excerpt;
 use super::stream::{Format, Reader, SoFar, count};
-use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
 
 /// The host.
 pub(super) struct Codex;

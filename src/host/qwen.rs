@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::evaluate::model::{Question, Usage};
 
+use super::call::{asked, options, prompted, words};
 use super::claude::Messages;
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
 use super::stream::Reader;
-use super::{Failure, Host, Invocation, Listener, Prompt, asked, options, prompted, words};
 
 /// The host.
 pub(super) struct Qwen;

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use crate::base::text::{plain, tail};
 use crate::evaluate::model::Usage;
 
-use super::{Failure, Listener, excerpt, object_in};
+use super::interface::{Failure, Listener};
+use super::output::{excerpt, object_in};
 
 /// What is kept of what an agent says.
 const KEPT: usize = 8 * 1024 * 1024;

@@ -13,7 +13,8 @@ use crate::engine::Engine;
 use crate::engine::event::TAIL;
 use crate::engine::execution;
 use crate::engine::outcome::Outcome;
-use crate::engine::run::{Pending, Phase, Run, StateResult};
+use crate::engine::result::StateResult;
+use crate::engine::run::{Pending, Phase, Run};
 use crate::evaluate::Evaluate;
 
 use super::fault;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::name::VarName;
 use crate::base::template::{RenderError, Template};
 use crate::board;
-use crate::evaluate::answer::Form;
+use crate::evaluate::form::Form;
 
 /// What a state runs: data only.
 #[derive(Clone, Debug, PartialEq)]

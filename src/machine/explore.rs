@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 
 use super::routing::{Ended, Key, Move, in_a_stall, is_sub_loop, moves};

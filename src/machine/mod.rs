@@ -15,7 +15,7 @@ use crate::definition::schema::Parameter;
 pub use crate::definition::schema::{OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 
 mod action;

@@ -2,7 +2,7 @@
 //! asks it what happens next, the checks ask it what can happen.
 
 use crate::evaluate::Verdicts;
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 
 use super::{Action, Machine, Routes, Step, Target};

@@ -1,7 +1,7 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::machine::routing::Key;
 use crate::machine::{Meaning, Routes, Target};
 
