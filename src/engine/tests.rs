@@ -9,6 +9,8 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;
 
+use generated::answer_commands;
+
 use super::event::{Llm, Source};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{AskRequest, SurveyRequest};
@@ -25,6 +27,7 @@ use crate::machine::compile::compile;
 mod board;
 mod cancelled;
 mod explored;
+mod generated;
 mod models;
 mod nights;
 mod resumed;
@@ -1087,13 +1090,9 @@ fn events_of(machine: &Machine, answers: &[Observation], trees: &str) -> Vec<Eve
     let mut engine = Engine::new(machine, start(false));
     let (mut all, mut answers, mut trees) = (Vec::new(), answers.iter().cycle(), trees.chars().cycle());
     loop {
-        let input = match engine.next() {
-            Next::Done(_) => return all,
-            Next::Begin => Input::Begin,
-            Next::Wait(_) => Input::WaitDone,
-            Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-            Next::Survey(_) => Input::Surveyed(tree(trees.next().unwrap())),
-            other => panic!("only commands and trees here, not {other:?}"),
+        let survey = || tree(trees.next().unwrap());
+        let Some(input) = answer_commands(&engine, survey, || answers.next().unwrap().clone()) else {
+            return all;
         };
         all.extend(engine.handle(input, Duration::ZERO).unwrap());
     }
@@ -1137,14 +1136,8 @@ proptest! {
         loop {
             turns += 1;
             prop_assert!(turns < 500, "no end");
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
-                Next::Survey(_) => Input::Surveyed(tree('!')),
-                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
-            };
+            let command = || answers.next().unwrap().clone();
+            let Some(input) = answer_commands(&engine, || tree('!'), command) else { break };
             let followed = engine.handle(input, Duration::from_secs(turns)).unwrap();
             prop_assert!(!followed.is_empty() || matches!(engine.next(), Next::Run(_)));
             all.extend(followed);
@@ -1216,17 +1209,12 @@ proptest! {
         let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let (mut answers, mut steps, mut digest) = (answers.iter().cycle(), steps.iter().cycle(), 0u32);
         loop {
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
-                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                Next::Survey(_) => {
-                    digest += u32::from(*steps.next().unwrap());
-                    Input::Surveyed(Ok(Survey { head: None, digest: digest.to_string() }))
-                }
-                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
+            let survey = || {
+                digest += u32::from(*steps.next().unwrap());
+                Ok(Survey { head: None, digest: digest.to_string() })
             };
+            let command = || answers.next().unwrap().clone();
+            let Some(input) = answer_commands(&engine, survey, command) else { break };
             all.extend(engine.handle(input, Duration::ZERO).unwrap());
         }
         let stalled = all.iter().any(|event| matches!(event, Event::Stall { .. }));

@@ -1,6 +1,7 @@
 //! A run that was asked to end before its last event is interrupted, wherever the request comes, and goes on as if
 //! nobody had asked: loops with every kind of work, answers and requests at random.
 
+use super::generated::{any_loop_of, chosen};
 use super::resumed::folded;
 use super::*;
 use crate::engine::event::LoopComplete;
@@ -9,7 +10,7 @@ use crate::engine::run::Deciding;
 
 /// A loop of a few states with every kind of work, of route and of end.
 fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
-    let state = prop::sample::select(vec![
+    let shapes = vec![
         "action: x, next: @",
         "action: x, next: @, on_error: @, timeout: 9, on_timeout: @",
         "next: @",
@@ -25,41 +26,23 @@ fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
         "action_type: prompt, action: ask, next: @",
         "action_type: mcp_tool, action: server/tool, on_success: @, on_tool_error: @, on_error: @",
         "action_type: board, action: next, on_done: @, on_task: @, on_stuck: @, on_error: @",
-    ]);
-    let state = (state, prop::collection::vec(0..8usize, 6));
-    let top = (any::<[bool; 7]>(), 0..8usize);
-    (prop::collection::vec(state, 1..6), top).prop_map(|(states, (switches, at))| {
-        let count = states.len();
-        let name = |index: usize| match index % (count + 2) {
-            index if index < count => format!("s{index}"),
-            index if index == count => "done".to_owned(),
-            _ => "failed".to_owned(),
-        };
-        let mut text = String::from("max_iterations: 4\nmax_steps: 15\n");
-        let target = name(at);
-        for (is_on, line) in switches.iter().zip([
-            format!("on_error: {target}"),
-            format!("on_max_iterations: {target}"),
-            "backoff: 1".to_owned(),
-            "maintain: true\nmaintain_delay: 1h".to_owned(),
-            format!("stall: {{window: 2, action: {target}}}"),
-            "stall: {window: 2}".to_owned(),
-            "timeout: 7".to_owned(),
-        ]) {
-            if *is_on && !(line.starts_with("stall") && text.contains("stall")) {
-                let _ = writeln!(text, "{line}");
-            }
-        }
-        text.push_str("states:\n");
-        for (index, (shape, targets)) in states.iter().enumerate() {
-            let mut shape = (*shape).to_owned();
-            for target in targets {
-                shape = shape.replacen('@', &name(*target), 1);
-            }
-            let _ = writeln!(text, "  s{index}: {{{shape}}}");
-        }
-        text + "  done: {terminal: true, action: bye}\n  failed: {terminal: true}\n"
-    })
+    ];
+    any_loop_of(shapes, top, "  done: {terminal: true, action: bye}\n  failed: {terminal: true}\n")
+}
+
+fn top(mut switches: [bool; 7], target: &str) -> String {
+    // One of the two kinds of stall at most.
+    switches[5] &= !switches[4];
+    let lines = [
+        format!("on_error: {target}"),
+        format!("on_max_iterations: {target}"),
+        "backoff: 1".to_owned(),
+        "maintain: true\nmaintain_delay: 1h".to_owned(),
+        format!("stall: {{window: 2, action: {target}}}"),
+        "stall: {window: 2}".to_owned(),
+        "timeout: 7".to_owned(),
+    ];
+    format!("max_iterations: 4\nmax_steps: 15\n{}", chosen(switches, lines))
 }
 
 fn any_answer() -> impl Strategy<Value = Observation> {
@@ -163,8 +146,54 @@ fn told(end: &LoopComplete) -> LoopComplete {
     LoopComplete { duration_ms: 0, reason: String::new(), ..end.clone() }
 }
 
+/// Returns every input but this one and those that answer the same request.
+fn other_inputs(fitting: &Input) -> Vec<Input> {
+    let seen = Observation::exited(0, "");
+    let queried = Queried { result: Ok(serde_json::json!(1)), stop: None };
+    let answer = Answer { reply: Ok(serde_json::json!({})), stop: None, usage: call() };
+    let mut all = vec![
+        Input::Begin,
+        Input::ActionDone(seen.clone()),
+        Input::PromptDone(seen, call()),
+        Input::Answered(answer),
+        Input::Continuation(None),
+        Input::SubLoopDone(Err("none".to_owned())),
+        Input::Surveyed(tree('a')),
+        Input::FileRead(Ok(None)),
+        Input::Queried(queried),
+        Input::WaitDone,
+        Input::Yielded,
+    ];
+    let is_fitting = |input: &Input| std::mem::discriminant(input) == std::mem::discriminant(fitting);
+    assert!(all.iter().any(is_fitting));
+    all.retain(|input| !is_fitting(input));
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn whatever_a_run_does_not_wait_for_is_refused_and_changes_nothing(
+        text in any_loop_of_every_kind(),
+        answers in prop::collection::vec(any_answer(), 1..12),
+    ) {
+        let machine = machine(&text);
+        let world = ByStep(&answers);
+        let mut engine = Engine::new(&machine, with_models());
+        for _ in 0..60 {
+            let Some(fact) = world.fact(&engine) else { break };
+            let (run, next) = (engine.run().clone(), format!("{:?}", engine.next()));
+            for other in other_inputs(&fact) {
+                let now = engine.elapsed();
+                prop_assert_eq!(engine.handle(other, now), Err(Refused));
+                prop_assert_eq!(engine.run(), &run);
+                prop_assert_eq!(format!("{:?}", engine.next()), next.clone());
+            }
+            let now = Duration::from_secs(u64::from(engine.run().step()));
+            prop_assert!(engine.handle(fact, now).is_ok());
+        }
+    }
 
     #[test]
     fn a_run_that_is_asked_to_end_before_its_last_event_is_interrupted_and_goes_on_to_the_same_end(

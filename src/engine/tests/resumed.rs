@@ -1,6 +1,7 @@
 //! A run that was left at any point and goes on does what it would have done: loops, answers and cuts at random.
 
 use super::explored::any_loop;
+use super::generated::answer_commands;
 use super::*;
 use crate::engine::event::Stamped;
 use crate::engine::past::{Past, Standing};
@@ -33,29 +34,15 @@ impl ByStep<'_> {
         let (mut all, mut runs) = (Vec::new(), Vec::new());
         for _ in 0..turns {
             let step = engine.run().step() as usize;
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
-                Next::Yield => Input::Yielded,
-                Next::Prompt(_)
-                | Next::Call(_)
-                | Next::SubLoop(_)
-                | Next::Ask(_)
-                | Next::ReadContinuation
-                | Next::Read(_)
-                | Next::Query(_) => {
-                    unreachable!("no loop here needs a model")
-                }
-                Next::Survey(_) => Input::Surveyed(tree(if step.is_multiple_of(5) { 'b' } else { 'a' })),
-                Next::Run(_) => {
-                    let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
-                    let answer = &self.0[(step + usize::from(closing)) % self.0.len()];
-                    let number = Observation::exited(0, format!("{}\n", 90_usize.saturating_sub(step)));
-                    let is_measured = engine.run().current().is_some_and(|state| state.as_str() == "m0");
-                    Input::ActionDone(if is_measured { number } else { answer.clone() })
-                }
+            let survey = || tree(if step.is_multiple_of(5) { 'b' } else { 'a' });
+            let command = || {
+                let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
+                let answer = &self.0[(step + usize::from(closing)) % self.0.len()];
+                let number = Observation::exited(0, format!("{}\n", 90_usize.saturating_sub(step)));
+                let is_measured = engine.run().current().is_some_and(|state| state.as_str() == "m0");
+                if is_measured { number } else { answer.clone() }
             };
+            let Some(input) = answer_commands(engine, survey, command) else { break };
             let now = Duration::from_secs(step as u64);
             let events = engine.handle(input, now).unwrap();
             all.extend(events.into_iter().map(|event| (event, now)));
