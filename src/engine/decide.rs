@@ -238,10 +238,7 @@ impl Engine<'_> {
         survey: Option<&'e Surveyed>,
         evidence: &'e Evidence,
     ) -> Judging<'e> {
-        let form = match &self.machine.step(id).action {
-            Some(Action::Prompt(prompt)) => prompt.answer.as_ref(),
-            Some(Action::Shell(_) | Action::SubLoop(_) | Action::Tool(_) | Action::Board(_)) | None => None,
-        };
+        let form = self.machine.step(id).action.as_ref().and_then(Action::form);
         Judging {
             seen: self.run.seen(),
             scope,
@@ -443,9 +440,8 @@ impl Engine<'_> {
             return Decision::Happens(self.without_model(step));
         }
         let Some(action) = &step.action else { return Decision::Happens(self.judge(id, evidence)) };
-        let key = if matches!(action, Action::SubLoop(_)) { "loop" } else { "action" };
         self.begin(action, &step.name)
-            .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, key, &error.to_string())))
+            .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, action.key(), &error.to_string())))
     }
 
     /// Goes on without the model that a step needs, or saves the run for where there is one.
@@ -934,7 +930,7 @@ impl Engine<'_> {
     }
 
     fn begin_closing(&self, action: &Action, name: &StateName) -> Result<Decision, String> {
-        if matches!(action, Action::Prompt(_)) {
+        if action.asks_agent() {
             if !self.may_ask() {
                 return Err("it needs an agent, and none may be asked here".to_owned());
             }

@@ -491,6 +491,32 @@ pub enum ActionKind {
     Board,
 }
 
+impl ActionKind {
+    /// Tells whether an agent does it.
+    pub fn asks_agent(self) -> bool {
+        match self {
+            Self::Prompt => true,
+            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board => false,
+        }
+    }
+
+    /// Tells whether it is an operation on the task board, which is planning and no work.
+    pub fn is_operation(self) -> bool {
+        match self {
+            Self::Board => true,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop => false,
+        }
+    }
+
+    /// Tells whether it is a run of its own, with steps that are shown one by one.
+    pub fn has_steps(self) -> bool {
+        match self {
+            Self::SubLoop => true,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::Board => false,
+        }
+    }
+}
+
 /// Which rule chose the next state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -16,8 +16,7 @@ use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId
 
 use super::bounds::{ALL_CAPTURES, ALL_MESSAGES, Bound, MOST_MESSAGES};
 use super::event::{
-    ActionKind, BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen,
-    SubLoopComplete, TAIL, Tree,
+    BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
@@ -508,7 +507,7 @@ impl Run {
             }
             Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
-                    if self.told == Told::NextPrompt && *kind == ActionKind::Prompt {
+                    if self.told == Told::NextPrompt && kind.asks_agent() {
                         self.told = Told::Nobody;
                     }
                     self.action = Some(action.clone());

@@ -28,8 +28,8 @@ pub mod graph;
 pub mod routing;
 
 pub use action::{
-    Action, Binding, BoardAction, Params, PromptAction, Setting, ShellAction, SubLoopAction, SubLoopInput,
-    ToolAction,
+    Action, Binding, BoardAction, JudgedBy, Params, PromptAction, Setting, ShellAction, SubLoopAction,
+    SubLoopInput, ToolAction,
 };
 
 /// A step, as an index into its machine.
@@ -355,19 +355,22 @@ impl Step {
     /// Tells whether this state cannot do its work without a model.
     pub fn needs_model(&self) -> bool {
         let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
-        judged || matches!(self.action, Some(Action::Prompt(_)))
+        judged || self.action.as_ref().is_some_and(Action::asks_agent)
     }
 
     /// Returns what a verdict of this state says about the work. The success of a sub-loop says something only when
     /// something passed in it.
     pub fn observes(&self, verdict: &Verdict) -> Observes {
         let unless_failing = |said| if verdict.is_failing() { Observes::Failing } else { said };
-        match (&self.action, &self.evaluate) {
-            (Some(Action::SubLoop(_)), _) => unless_failing(Observes::Passing),
+        match &self.action {
+            Some(Action::SubLoop(_)) => unless_failing(Observes::Passing),
             // The board answers for itself: its word is about the plan, unless it could not do what it was asked.
-            (Some(Action::Board(_)), _) if !verdict.is_error() => Observes::Nothing,
-            (Some(Action::Board(_)), _) | (_, None) => unless_failing(Observes::Nothing),
-            (action, Some(evaluate)) => evaluate.observes(verdict, action.is_some()),
+            Some(Action::Board(_)) if !verdict.is_error() => Observes::Nothing,
+            Some(Action::Board(_)) => unless_failing(Observes::Nothing),
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => match &self.evaluate {
+                None => unless_failing(Observes::Nothing),
+                Some(evaluate) => evaluate.observes(verdict, self.action.is_some()),
+            },
         }
     }
 

@@ -213,14 +213,17 @@ pub fn departures(step: &Step) -> Vec<Departure> {
         let badly = step.action.as_ref().map(|_| Departure::of("error", Ended::Badly));
         return std::iter::once(Departure::of("yes", Ended::Well)).chain(badly).chain(late).collect();
     };
-    if is_sub_loop(step) {
-        let ends = [("success", Ended::Well), ("failure", Ended::Badly), ("blocked", Ended::Badly)];
-        let stopped = [("error", Ended::Badly), ("timeout", Ended::Badly)];
-        return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
-    }
-    if let Some(Action::Board(board)) = &step.action {
-        let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, Ended::Well));
-        return answers.chain([Departure::of("error", Ended::Badly)]).collect();
+    match &step.action {
+        Some(Action::SubLoop(_)) => {
+            let ends = [("success", Ended::Well), ("failure", Ended::Badly), ("blocked", Ended::Badly)];
+            let stopped = [("error", Ended::Badly), ("timeout", Ended::Badly)];
+            return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
+        }
+        Some(Action::Board(board)) => {
+            let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, Ended::Well));
+            return answers.chain([Departure::of("error", Ended::Badly)]).collect();
+        }
+        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => {}
     }
     let Some(evaluate) = &step.evaluate else {
         return vec![Departure::of("yes", Ended::Well)];

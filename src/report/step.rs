@@ -360,12 +360,12 @@ impl Step {
 
     /// Tells whether the step is an operation on the task board.
     pub fn is_operation(&self) -> bool {
-        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Board)
+        self.action.as_ref().is_some_and(|action| action.kind.is_operation())
     }
 
     /// Tells whether an agent did the work, which can fail after it was started.
     fn is_prompt(&self) -> bool {
-        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Prompt)
+        self.action.as_ref().is_some_and(|action| action.kind.asks_agent())
     }
 
     /// Says how the action ended: `exit 1`, `timed out`.

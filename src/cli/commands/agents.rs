@@ -217,7 +217,7 @@ fn on_handoff(args: &LlmArgs, machine: &Machine, in_ci: bool, output: &Output) -
 
 /// Says once for each loop and machine that agents do what they want. To go on is to agree.
 fn consent(args: &LlmArgs, machine: &Machine, in_ci: bool, env: &Env, output: &Output) {
-    let acts = machine.steps().any(|(_, step)| matches!(step.action, Some(Action::Prompt(_))));
+    let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::asks_agent));
     if !acts || args.yes || in_ci {
         return;
     }

@@ -4,7 +4,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::listed;
 use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{Action, Routes, routing};
+use crate::machine::{Action, JudgedBy, Routes, routing};
 
 use super::subject::{Subject, state};
 
@@ -12,11 +12,10 @@ use super::subject::{Subject, state};
 pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
         let Routes::ByVerdict { table, .. } = &step.routes else { continue };
-        let possible = match (&step.evaluate, &step.action) {
+        let possible = match (&step.evaluate, step.action.as_ref().map(Action::judged_by)) {
             (Some(evaluate), _) => evaluate.verdicts(),
-            (None, Some(Action::Board(board))) => Verdicts::only(board.kind.verdicts()),
-            (None, Some(Action::SubLoop(_))) => Verdicts::only(&["success", "failure", "blocked"]),
-            (None, _) => Verdicts::only(&["yes"]),
+            (None, Some(JudgedBy::Itself(words))) => Verdicts::only(words),
+            (None, Some(JudgedBy::Evaluator(_)) | None) => Verdicts::only(&["yes"]),
         };
         let Verdicts::Only(possible) = possible else { continue };
         for verdict in table.keys() {
@@ -32,7 +31,10 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
             let kind = match (&step.evaluate, &step.action) {
                 (Some(evaluate), _) => evaluate.name(),
                 (None, Some(Action::Board(board))) => board.kind.word(),
-                (None, _) => "no evaluator",
+                (
+                    None,
+                    Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::SubLoop(_)) | None,
+                ) => "no evaluator",
             };
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
             let list = listed(&possible, "or");
