@@ -855,6 +855,9 @@ macro_rules! choice {
             /// Every word, in the order of the reference.
             $visibility const WORDS: &'static [&'static str] = &[$($word),*];
 
+            /// Every choice, in the same order.
+            $visibility const ALL: &'static [Self] = &[$(Self::$variant),*];
+
             /// Returns the word as it is written in a file.
             $visibility fn word(self) -> &'static str {
                 match self {
@@ -872,10 +875,8 @@ macro_rules! choice {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                match word.as_ref() {
-                    $($word => Ok(Self::$variant),)*
-                    other => Err(serde::de::Error::unknown_variant(other, Self::WORDS)),
-                }
+                let found = Self::ALL.iter().copied().find(|choice| choice.word() == word);
+                found.ok_or_else(|| serde::de::Error::unknown_variant(&word, Self::WORDS))
             }
         }
 

@@ -334,7 +334,7 @@ choice! {
 }
 
 choice! {
-    /// A signal that an action can print at the start of a line.
+    /// A signal that an action can print at the start of a line; of several, the first in this order counts.
     pub enum SignalKind {
         /// `CONTEXT_HANDOFF:`: the work goes on in a fresh session.
         Handoff = "handoff",
@@ -343,11 +343,6 @@ choice! {
         /// `LOOP_STOP:`: the run is over in order.
         Stop = "stop",
     }
-}
-
-impl SignalKind {
-    /// Every signal, in the order in which they count when there are several.
-    pub const ALL: [Self; 3] = [Self::Handoff, Self::Error, Self::Stop];
 }
 
 choice! {

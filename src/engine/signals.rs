@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_signal_stands_at_the_start_of_a_line() {
-        let all = &SignalKind::ALL;
+        let all = SignalKind::ALL;
         check("working\nCONTEXT_HANDOFF: item 7\nmore\n", all, Some((SignalKind::Handoff, "item 7")));
         check("CONTEXT_HANDOFF:\r\n", all, Some((SignalKind::Handoff, "")));
         check("LOOP_STOP:enough", all, Some((SignalKind::Stop, "enough")));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_kind_comes_before_another_and_the_first_of_a_kind_counts() {
-        let all = &SignalKind::ALL;
+        let all = SignalKind::ALL;
         let mixed = "LOOP_STOP: c\nFATAL_ERROR: b\nCONTEXT_HANDOFF: a\nFATAL_ERROR: d";
         check(mixed, all, Some((SignalKind::Handoff, "a")));
         check(mixed, &[SignalKind::Stop, SignalKind::Error], Some((SignalKind::Error, "b")));

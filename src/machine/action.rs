@@ -162,6 +162,22 @@ impl Action {
         }
     }
 
+    /// Returns the other loop that it runs, where it runs one.
+    pub fn sub_loop(&self) -> Option<&SubLoopAction> {
+        match self {
+            Self::SubLoop(sub) => Some(sub),
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => None,
+        }
+    }
+
+    /// Returns what its verdicts come from where no evaluator judges it, for messages.
+    pub fn verdicts_of(&self) -> Option<&'static str> {
+        match self {
+            Self::Board(board) => Some(board.kind.word()),
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) => None,
+        }
+    }
+
     /// Returns the form that its answer has to have, if it asks for one.
     pub fn form(&self) -> Option<&Form> {
         match self {

@@ -151,7 +151,7 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
 }
 
 pub(super) fn is_sub_loop(step: &Step) -> bool {
-    matches!(step.action, Some(Action::SubLoop(_)))
+    step.action.as_ref().is_some_and(|action| action.sub_loop().is_some())
 }
 
 /// Returns where a state leads whose tries are used up: another entry into the same state after enough of them, or an

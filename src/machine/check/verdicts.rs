@@ -2,8 +2,8 @@
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::listed;
-use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::Verdict;
+use crate::evaluate::{Evaluate, Verdicts};
 use crate::machine::{Action, JudgedBy, Routes, routing};
 
 use super::subject::{Subject, state};
@@ -28,14 +28,9 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
             if by_itself || by_the_action || by_alias {
                 continue;
             }
-            let kind = match (&step.evaluate, &step.action) {
-                (Some(evaluate), _) => evaluate.name(),
-                (None, Some(Action::Board(board))) => board.kind.word(),
-                (
-                    None,
-                    Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::SubLoop(_)) | None,
-                ) => "no evaluator",
-            };
+            let by_evaluator = step.evaluate.as_ref().map(Evaluate::name);
+            let by_action = || step.action.as_ref().and_then(Action::verdicts_of);
+            let kind = by_evaluator.or_else(by_action).unwrap_or("no evaluator");
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
             let list = listed(&possible, "or");
             let help = match step.action {
