@@ -14,12 +14,18 @@ use serde_json::{Map, Value};
 use crate::base::time::Timestamp;
 use crate::machine::{Budget, Machine, OnHandoff};
 
+mod arrive;
+mod begin;
 mod bounds;
 mod budget;
+mod common;
 mod decide;
+mod end;
 mod environment;
 pub mod event;
 pub mod execution;
+mod judge;
+mod leave;
 pub mod night;
 pub mod outcome;
 pub mod past;
