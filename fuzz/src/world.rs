@@ -10,7 +10,7 @@ use ll_loop::engine::event::{Event, Llm, LoopStart, Overrides, SCHEMA, Source, S
 use ll_loop::engine::outcome::Signal;
 use ll_loop::engine::request::{Input, Next};
 use ll_loop::engine::{Engine, Start};
-use ll_loop::evaluate::model::{Answer, Usage};
+use ll_loop::evaluate::model::{ModelAnswer, Usage};
 use ll_loop::evaluate::observation::{Observation, Text};
 use ll_loop::evaluate::query::Queried;
 use ll_loop::evaluate::survey::Survey;
@@ -147,14 +147,14 @@ fn usage(sequence: &mut impl FnMut() -> u8) -> Usage {
     Usage { calls: 1, input_tokens: sequence().into(), output_tokens: sequence().into(), ..Usage::default() }
 }
 
-fn answer(sequence: &mut impl FnMut() -> u8) -> Answer {
+fn answer(sequence: &mut impl FnMut() -> u8) -> ModelAnswer {
     let reply = match sequence() % 4 {
         0 => Err("it is not there".to_owned()),
         1 => Ok(json!({"verdict": "yes", "confidence": 0.8, "reason": "it is"})),
         2 => Ok(json!({"verdict": "no"})),
         _ => Ok(json!({"verdict": 3, "confidence": "high"})),
     };
-    Answer { reply, stop: None, usage: usage(sequence) }
+    ModelAnswer { reply, stop: None, usage: usage(sequence) }
 }
 
 /// Returns the journal of a run of this loop, as it would be written.

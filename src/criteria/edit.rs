@@ -76,7 +76,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criteria::{Decision, Standing};
+    use crate::criteria::{Decision, Progress};
 
     fn state() -> State {
         let criterion = |name: &str, check: Option<&str>| Criterion {
@@ -87,7 +87,7 @@ mod tests {
         State::begin("a spec", &[criterion("b", Some("true")), criterion("a", None)], &steps)
     }
 
-    fn standing(state: &State) -> Standing {
+    fn standing(state: &State) -> Progress {
         Decision::about(Some(state.text().as_bytes())).standing
     }
 
@@ -97,11 +97,11 @@ mod tests {
         assert_eq!(state.unmet().collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(state.checks().collect::<Vec<_>>(), [("b", "true")]);
         assert!(state.set("a", true) && state.set("b", true) && !state.set("c", true));
-        assert_eq!(standing(&state), Standing::Continue);
+        assert_eq!(standing(&state), Progress::Continue);
         state.signal(true);
-        assert_eq!(standing(&state), Standing::Done);
+        assert_eq!(standing(&state), Progress::Done);
         state.end("completed");
-        assert_eq!(standing(&state), Standing::Inactive);
+        assert_eq!(standing(&state), Progress::Inactive);
     }
 
     #[test]

@@ -12,6 +12,6 @@ pub mod message;
 pub mod state;
 
 pub use advance::advance;
-pub use decision::{Decision, Standing, decide};
+pub use decision::{Decision, Progress, decide};
 pub use message::resume_message;
 pub use state::State;

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::resolve::{self, Fetch, Fetched, Kind, Reference, Resolved};
+use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
 use super::source::Sources;
 use super::yaml::{self, MAX_SIZE};
@@ -370,9 +370,9 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
     let places: Vec<PathBuf> = match reference.kind {
         _ if name.as_os_str().is_empty() => Vec::new(),
-        Kind::Parent => std::iter::once(beside).chain(named).collect(),
-        Kind::Library => vec![beside],
-        Kind::Text => vec![beside, root.join(name)],
+        ReferenceKind::Parent => std::iter::once(beside).chain(named).collect(),
+        ReferenceKind::Library => vec![beside],
+        ReferenceKind::Text => vec![beside, root.join(name)],
     };
     let with = |place: &Path, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
     let mut candidates = places.iter().flat_map(|place| {

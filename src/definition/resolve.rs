@@ -10,7 +10,9 @@ use indexmap::IndexMap;
 
 use super::schema::{Composition, Loop, Parameter};
 use super::source::Sources;
-use super::tree::{Level, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight};
+use super::tree::{
+    MergeLevel, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight,
+};
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, paradigm};
 use crate::base::decode::{Decode, Record};
@@ -43,7 +45,7 @@ const MAX_COPIED_TEXT: usize = 4 * MAX_SIZE;
 
 /// What kind of file is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// A loop to inherit from.
     Parent,
     /// A library of fragments.
@@ -56,7 +58,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Reference<'r> {
     /// What kind of file.
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     /// How it is named.
     pub name: &'r str,
     /// The file that names it.
@@ -209,7 +211,12 @@ impl Resolver<'_, '_> {
     }
 
     /// Reads another file.
-    fn file(&mut self, kind: Kind, name: &str, span: &Span) -> Result<(PathBuf, Option<Node>), String> {
+    fn file(
+        &mut self,
+        kind: ReferenceKind,
+        name: &str,
+        span: &Span,
+    ) -> Result<(PathBuf, Option<Node>), String> {
         let fetched = self.fetched(kind, name, span)?;
         if let Some(known) = self.read.get(&fetched.path) {
             let known = known.clone().filter(|tree| self.pay(tree, span));
@@ -240,7 +247,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Finds a file that another one names.
-    fn fetched(&mut self, kind: Kind, name: &str, span: &Span) -> Result<Fetched, String> {
+    fn fetched(&mut self, kind: ReferenceKind, name: &str, span: &Span) -> Result<Fetched, String> {
         let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
         (self.fetch)(&Reference { kind, name, from: &from })
     }
@@ -276,7 +283,7 @@ impl Resolver<'_, '_> {
             }
             names.join(" → ")
         };
-        match self.file(Kind::Parent, &name, &span) {
+        match self.file(ReferenceKind::Parent, &name, &span) {
             Err(why) => {
                 let message = format!("the loop `{name}` to inherit from cannot be read: {why}");
                 let mut finding = error("no-parent", &span, message);
@@ -303,7 +310,7 @@ impl Resolver<'_, '_> {
                 chain.push((path, shown.unwrap_or(name)));
                 let parent = self.inherit(parent, chain);
                 chain.pop();
-                merge(parent, tree, Level::Loop)
+                merge(parent, tree, MergeLevel::Loop)
             }
         }
     }
@@ -395,7 +402,7 @@ impl Resolver<'_, '_> {
         };
         let mut states = map(&span, states);
         for over in bodies.into_iter().chain(take(tree, "states")) {
-            states = merge(states, over.value, Level::States);
+            states = merge(states, over.value, MergeLevel::States);
         }
         put(tree, Entry { key: "states".to_owned(), key_span: written.key_span, value: states });
         if tree.get("initial").is_none() {
@@ -441,7 +448,7 @@ impl Resolver<'_, '_> {
 
     /// Reads a file that is a text.
     fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, String> {
-        let fetched = self.fetched(Kind::Text, name, span)?;
+        let fetched = self.fetched(ReferenceKind::Text, name, span)?;
         let (file, whole) = self.source(&fetched)?;
         Ok(text(&Span { file, range: 0..whole.len() }, whole.trim_end()))
     }
@@ -460,7 +467,7 @@ impl Resolver<'_, '_> {
             self.complete = false;
         }
         for (name, node) in imports.iter().flatten().zip(written).take(MAX_IMPORTS) {
-            match self.file(Kind::Library, name, &node.span) {
+            match self.file(ReferenceKind::Library, name, &node.span) {
                 Ok((_, Some(file))) => {
                     if file.get("fragments").is_none() {
                         let message = format!("`{name}` has no `fragments`");
@@ -537,7 +544,7 @@ impl Resolver<'_, '_> {
         }
         let given = take(&mut state.value, "with");
         let own = std::mem::replace(&mut state.value, plain(&span, ""));
-        let mut merged = merge(fragment.state.clone(), own, Level::State);
+        let mut merged = merge(fragment.state.clone(), own, MergeLevel::State);
         self.bind(&mut merged, given.as_ref(), &name, fragment, &span);
         state.value = merged;
     }
@@ -588,13 +595,13 @@ impl Resolver<'_, '_> {
         if !bound.is_empty() {
             let own = take(state, "param").map(|entry| entry.value);
             let bound = map(&at, bound);
-            let value = own.map_or(bound.clone(), |own| merge(own, bound, Level::Other));
+            let value = own.map_or(bound.clone(), |own| merge(own, bound, MergeLevel::Other));
             put(state, Entry { key: "param".to_owned(), key_span: at.clone(), value });
         }
         if !rest.is_empty() {
             let inner = take(state, "with").map(|entry| entry.value);
             let rest = map(&at, rest);
-            let value = inner.map_or(rest.clone(), |inner| merge(inner, rest, Level::Other));
+            let value = inner.map_or(rest.clone(), |inner| merge(inner, rest, MergeLevel::Other));
             put(state, Entry { key: "with".to_owned(), key_span: at, value });
         }
     }

@@ -23,7 +23,7 @@ use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, Around, PromptRequest, Session, Setting, SubLoopRequest, ToolRequest};
 use super::run::{Deciding, Ending, Phase};
-use super::waiting::{Decision, Evidence, Work};
+use super::waiting::{Decision, Evidence, WorkRequest};
 use super::{Engine, bounds, budget, environment};
 
 /// How long the action of a terminal may take when nothing else is said.
@@ -112,7 +112,7 @@ impl Engine<'_> {
         let event = self.announced(state, ActionKind::Shell, &text, None);
         let setting = self.setting(&shell.setting)?;
         let request = ActionRequest { shell: shell.shell.clone(), text, setting };
-        Ok(Decision::Begins(event, Work::Action(request)))
+        Ok(Decision::Begins(event, WorkRequest::Action(request)))
     }
 
     fn begin_prompt(
@@ -124,7 +124,7 @@ impl Engine<'_> {
         let request = self.prompt(prompt, text, state)?;
         let session = request.session.as_ref().map(|session| session.name.clone());
         let event = self.announced(state, ActionKind::Prompt, &request.text, session);
-        Ok(Decision::Begins(event, Work::Prompt(Box::new(request))))
+        Ok(Decision::Begins(event, WorkRequest::Prompt(Box::new(request))))
     }
 
     fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
@@ -141,7 +141,10 @@ impl Engine<'_> {
         let (server, tool) = (server.to_owned(), tool.to_owned());
         let setting = self.setting(&call.setting)?;
         let event = self.announced(state, ActionKind::Mcp, &shown, None);
-        Ok(Decision::Begins(event, Work::Tool(Box::new(ToolRequest { server, tool, params, setting }))))
+        Ok(Decision::Begins(
+            event,
+            WorkRequest::Tool(Box::new(ToolRequest { server, tool, params, setting })),
+        ))
     }
 
     /// Announces an action.
@@ -263,7 +266,7 @@ impl Engine<'_> {
             key,
         };
         let event = Event::SubLoopStart { state: state.clone(), r#loop: name };
-        Ok(Decision::Begins(event, Work::SubLoop(state.clone(), Box::new(request))))
+        Ok(Decision::Begins(event, WorkRequest::SubLoop(state.clone(), Box::new(request))))
     }
 
     /// Returns the first thing that would end an action from outside.

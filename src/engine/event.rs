@@ -79,7 +79,7 @@ pub enum Event {
         memory: Option<Value>,
         /// The working tree at this visit, where the stall detector of the loop compares it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        tree: Option<Tree>,
+        tree: Option<TreeState>,
     },
     /// Visits of a state in a row were all the same.
     Stall {
@@ -232,7 +232,7 @@ pub enum HandoffReason {
 /// The working tree as the stall detector saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Tree {
+pub enum TreeState {
     /// It was looked at.
     Seen(Survey),
     /// It could not be looked at.
@@ -251,7 +251,7 @@ pub struct StallSeen {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metric: Option<Value>,
     /// The working tree, or why it was not compared.
-    pub tree: Tree,
+    pub tree: TreeState,
 }
 
 impl StallSeen {
@@ -262,9 +262,9 @@ impl StallSeen {
             metric.as_ref().map(|metric| format!(", same value {}", text::one_line(&metric.to_string(), 60)));
         let value = value.unwrap_or_default();
         let compared = match tree {
-            Tree::Seen(Survey { head: Some(_), .. }) => ", same working tree, no new commit".to_owned(),
-            Tree::Seen(Survey { head: None, .. }) => ", same working tree".to_owned(),
-            Tree::Unseen { unseen } => {
+            TreeState::Seen(Survey { head: Some(_), .. }) => ", same working tree, no new commit".to_owned(),
+            TreeState::Seen(Survey { head: None, .. }) => ", same working tree".to_owned(),
+            TreeState::Unseen { unseen } => {
                 format!("; the working tree was not compared: {}", text::one_line(unseen, 200))
             }
         };
@@ -793,7 +793,7 @@ pub struct Stamped {
 
 /// What every line has in front.
 #[derive(Deserialize)]
-struct Head<'l> {
+struct LineHead<'l> {
     #[serde(borrow)]
     event: Cow<'l, str>,
     ts: Timestamp,
@@ -810,7 +810,7 @@ impl Stamped {
     /// Reads a line of a journal: the same as `Deserialize`, in a third of the time, because the fields of an event are
     /// not collected before it is known which event they are of.
     pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
-        let Head { event, ts, seq, at_ms, depth, path } = serde_json::from_slice(line)?;
+        let LineHead { event, ts, seq, at_ms, depth, path } = serde_json::from_slice(line)?;
         let event = match &*event {
             "action_complete" => Event::ActionComplete(serde_json::from_slice(line)?),
             "loop_start" => Event::LoopStart(serde_json::from_slice(line)?),

@@ -17,12 +17,12 @@ use crate::evaluate::{Judged, Judging};
 use crate::machine::{self, Action, OnHandoff, Routes, Step, StepId};
 
 use super::common::{error_in, saved, unjudged_verdict};
-use super::event::{Event, Halt, Handoff, HandoffReason, Tree};
+use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{AskRequest, QueryRequest, SurveyRequest};
 use super::run::Ending;
-use super::signals::{self, Found};
-use super::waiting::{Evidence, Missing};
+use super::signals::{self, PrintedSignal};
+use super::waiting::{Evidence, MissingEvidence};
 use super::{Engine, bounds};
 
 /// How long a model may take to answer when the loop does not say.
@@ -36,7 +36,7 @@ type Needed<T> = Result<Option<T>, Box<Event>>;
 
 impl Engine<'_> {
     /// Returns what the judgement of a step still needs from the world.
-    pub(super) fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<Missing> {
+    pub(super) fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<MissingEvidence> {
         let has_evaluator = step.evaluate.is_some()
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
@@ -46,20 +46,20 @@ impl Engine<'_> {
         }
         if let Some(scope) = self.look(step, evidence)? {
             let limit = self.end_of_action(None).map(|(left, _)| left);
-            return Ok(Some(Missing::Survey(SurveyRequest { scope, limit })));
+            return Ok(Some(MissingEvidence::Survey(SurveyRequest { scope, limit })));
         }
         let file = step.evaluate.as_ref().and_then(|evaluate| evaluate.file());
         if let (Some(path), None) = (file, &evidence.file) {
             let path = self
                 .render(path)
                 .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
-            return Ok(Some(Missing::File(path)));
+            return Ok(Some(MissingEvidence::File(path)));
         }
         if let Some(query) = self.query(step, id, evidence)? {
-            return Ok(Some(Missing::Query(Box::new(query))));
+            return Ok(Some(MissingEvidence::Query(Box::new(query))));
         }
         let question = self.ask(step, id, evidence)?;
-        Ok(question.map(|question| Missing::Answer(Box::new(question))))
+        Ok(question.map(|question| MissingEvidence::Answer(Box::new(question))))
     }
 
     /// Returns the query that has to be answered before a step can be judged, or what comes in its place.
@@ -166,11 +166,11 @@ impl Engine<'_> {
     }
 
     /// Returns the working tree as an event keeps it, when the loop looks for stalls.
-    fn tree(&self, evidence: &Evidence) -> Option<Tree> {
+    fn tree(&self, evidence: &Evidence) -> Option<TreeState> {
         self.machine.stall?;
         Some(match evidence.survey(&[])? {
-            Ok(survey) => Tree::Seen(survey.clone()),
-            Err(why) => Tree::Unseen { unseen: why.clone() },
+            Ok(survey) => TreeState::Seen(survey.clone()),
+            Err(why) => TreeState::Unseen { unseen: why.clone() },
         })
     }
 
@@ -279,7 +279,7 @@ impl Engine<'_> {
     /// Returns the signal that the action of a step printed, if the loop obeys it. A sub-loop obeys its own.
     pub(super) fn signal(&self, step: &Step) -> Option<Event> {
         let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
-        let Found { signal, text } = signals::find(seen.stdout.as_str(), &self.machine.signals)?;
+        let PrintedSignal { signal, text } = signals::find(seen.stdout.as_str(), &self.machine.signals)?;
         Some(Event::Signal { state: step.name.clone(), signal, text })
     }
 

@@ -1,7 +1,7 @@
 //! Where an evaluated state leads.
 
 use crate::evaluate::verdict::Verdict;
-use crate::machine::routing::{self, Ended, Reason};
+use crate::machine::routing::{self, ActionEnd, Reason};
 use crate::machine::{Step, StepId, Target};
 
 use super::common::{describe, error_in, unjudged_verdict};
@@ -60,9 +60,9 @@ impl Engine<'_> {
     pub(super) fn route(&self, step: &Step, verdict: &Verdict) -> Event {
         let seen = self.run.seen();
         let ended = match seen {
-            Some(seen) if seen.timed_out() => Ended::Late,
-            Some(seen) if !seen.succeeded() => Ended::Badly,
-            _ => Ended::Well,
+            Some(seen) if seen.timed_out() => ActionEnd::Late,
+            Some(seen) if !seen.succeeded() => ActionEnd::Badly,
+            _ => ActionEnd::Well,
         };
         let way = if self.is_without_model(step) {
             routing::without_model(self.machine, step)

@@ -40,10 +40,10 @@ mod waiting;
 use event::{Event, LoopComplete, LoopResume, LoopStart};
 use outcome::Signal;
 use past::Past;
-use request::{Input, Next, Refused};
+use request::{Input, Next, UnexpectedInput};
 use result::StateResult;
 use run::{Pending, Phase, Run};
-use waiting::{Decision, Evidence, Missing, Waiting, Work};
+use waiting::{Decision, Evidence, MissingEvidence, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
@@ -140,7 +140,7 @@ impl<'m> Engine<'m> {
 
     /// Takes the answer to [`Engine::next`], `now` after the start, and returns what follows from it. Any other input is
     /// refused and changes nothing.
-    pub fn handle(&mut self, input: Input, now: Duration) -> Result<Vec<Event>, Refused> {
+    pub fn handle(&mut self, input: Input, now: Duration) -> Result<Vec<Event>, UnexpectedInput> {
         self.now = self.now.max(now);
         let mut events = Vec::new();
         let evidence = self.take(input, &mut events)?;
@@ -175,20 +175,20 @@ impl<'m> Engine<'m> {
 
     /// Takes an input into the run, and returns what the judgement that is going on has to go by. This is the one place
     /// that knows which input answers what, and refuses every other one.
-    fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<Evidence, Refused> {
+    fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<Evidence, UnexpectedInput> {
         let mut evidence = Evidence::default();
         match (std::mem::take(&mut self.waiting), input) {
             (Waiting::Start, Input::Begin) => {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
             }
             (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
-            (Waiting::Work(Work::Action(_) | Work::Tool(_)), Input::ActionDone(seen)) => {
+            (Waiting::Work(WorkRequest::Action(_) | WorkRequest::Tool(_)), Input::ActionDone(seen)) => {
                 self.record(self.completed(seen, None), events);
             }
-            (Waiting::Work(Work::Prompt(_)), Input::PromptDone(seen, usage)) => {
+            (Waiting::Work(WorkRequest::Prompt(_)), Input::PromptDone(seen, usage)) => {
                 self.record(self.completed(seen, Some(usage)), events);
             }
-            (Waiting::Work(Work::SubLoop(state, request)), Input::SubLoopDone(end)) => {
+            (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
                 self.record(sub_loop::completed(state, *request, end), events);
             }
             (Waiting::Continuation(state, text), Input::Continuation(written)) => {
@@ -198,17 +198,17 @@ impl<'m> Engine<'m> {
                 self.record(event, events);
             }
             (Waiting::Backoff(_), Input::WaitDone) => self.run.waited(),
-            (Waiting::Judging(_, Missing::Survey(request), before), Input::Surveyed(surveyed)) => {
+            (Waiting::Judging(_, MissingEvidence::Survey(request), before), Input::Surveyed(surveyed)) => {
                 evidence = before;
                 evidence.surveys.push((request.scope, surveyed));
             }
-            (Waiting::Judging(_, Missing::File(_), before), Input::FileRead(read)) => {
+            (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
                 evidence = Evidence { file: Some(read), ..before };
             }
-            (Waiting::Judging(_, Missing::Query(_), before), Input::Queried(queried)) => {
+            (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
                 evidence = Evidence { queried: Some(queried), ..before };
             }
-            (Waiting::Judging(id, Missing::Answer(_), before), Input::Answered(answer)) => {
+            (Waiting::Judging(id, MissingEvidence::Answer(_), before), Input::Answered(answer)) => {
                 let state = self.machine.step(id).name.clone();
                 let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
                 evidence = Evidence { answer: Some(answer), ..before };
@@ -219,13 +219,19 @@ impl<'m> Engine<'m> {
                 waiting @ (Waiting::Start
                 | Waiting::Resume(_)
                 | Waiting::Work(
-                    Work::Action(_) | Work::Prompt(_) | Work::Tool(_) | Work::SubLoop(..),
+                    WorkRequest::Action(_)
+                    | WorkRequest::Prompt(_)
+                    | WorkRequest::Tool(_)
+                    | WorkRequest::SubLoop(..),
                 )
                 | Waiting::Continuation(..)
                 | Waiting::Backoff(_)
                 | Waiting::Judging(
                     _,
-                    Missing::Survey(_) | Missing::File(_) | Missing::Query(_) | Missing::Answer(_),
+                    MissingEvidence::Survey(_)
+                    | MissingEvidence::File(_)
+                    | MissingEvidence::Query(_)
+                    | MissingEvidence::Answer(_),
                     _,
                 )
                 | Waiting::Turn(_)
@@ -243,7 +249,7 @@ impl<'m> Engine<'m> {
                 | Input::Yielded,
             ) => {
                 self.waiting = waiting;
-                return Err(Refused);
+                return Err(UnexpectedInput);
             }
         }
         Ok(evidence)

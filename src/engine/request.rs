@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::evaluate::FileRead;
-use crate::evaluate::model::{Answer, Question, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
@@ -25,7 +25,7 @@ pub enum Input {
     /// The agent that took a prompt ended, and what it cost.
     PromptDone(Observation, Usage),
     /// A model answered, or did not.
-    Answered(Answer),
+    Answered(ModelAnswer),
     /// What a fresh session is told, where it is written down.
     Continuation(Option<String>),
     /// The sub-loop ended, or could not begin.
@@ -45,7 +45,7 @@ pub enum Input {
 /// An answer to something that was not asked: the run waits for another one, or it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run does not wait for this input")]
-pub struct Refused;
+pub struct UnexpectedInput;
 
 /// What the world has to do.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,10 @@ use crate::evaluate::verdict::Observes;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::bounds::{ALL_CAPTURES, ALL_MESSAGES, Bound, MOST_MESSAGES};
+use super::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use super::event::{
-    BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL, Tree,
+    BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen, SubLoopComplete, TAIL,
+    TreeState,
 };
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
@@ -137,7 +138,7 @@ impl Trust {
 
 /// Who is told what the work left to say when the run was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ContinuationReader {
     Nobody,
     /// This step, which is done once more.
     Step(u32),
@@ -182,7 +183,7 @@ pub struct Run {
     message_bytes: usize,
     message_count: u64,
     /// Of what there was more than is kept, and whether that was said.
-    exceeded: BTreeMap<Bound, bool>,
+    exceeded: BTreeMap<Overflow, bool>,
     noted: bool,
     retry_announced: bool,
     trust: Trust,
@@ -205,7 +206,7 @@ pub struct Run {
     /// What the work left to say when it asked for a fresh session, until the run goes on.
     left_to_say: Option<String>,
     /// What is told what was left to say.
-    told: Told,
+    told: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
     sessions: BTreeMap<String, String>,
@@ -257,7 +258,7 @@ impl Run {
             lost: None,
             continuation: None,
             left_to_say: None,
-            told: Told::Nobody,
+            told: ContinuationReader::Nobody,
             board: Board::default(),
             sessions: BTreeMap::new(),
             session: None,
@@ -332,7 +333,7 @@ impl Run {
     }
 
     /// Returns what is to be said because not everything is kept any more.
-    pub(super) fn unsaid(&self) -> Option<Bound> {
+    pub(super) fn unsaid(&self) -> Option<Overflow> {
         self.exceeded.iter().find(|(_, said)| !**said).map(|(bound, _)| *bound)
     }
 
@@ -404,9 +405,9 @@ impl Run {
     /// Returns what the work that is done once more left to say to itself.
     pub(super) fn told_again(&self) -> Option<&str> {
         let is_told = match self.told {
-            Told::Nobody => false,
-            Told::Step(step) => step == self.step,
-            Told::NextPrompt => true,
+            ContinuationReader::Nobody => false,
+            ContinuationReader::Step(step) => step == self.step,
+            ContinuationReader::NextPrompt => true,
         };
         self.continuation.as_deref().filter(|_| is_told)
     }
@@ -507,8 +508,8 @@ impl Run {
             }
             Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
                 Some(Target::Step(id)) => {
-                    if self.told == Told::NextPrompt && kind.asks_agent() {
-                        self.told = Told::Nobody;
+                    if self.told == ContinuationReader::NextPrompt && kind.asks_agent() {
+                        self.told = ContinuationReader::Nobody;
                     }
                     self.action = Some(action.clone());
                     self.session.clone_from(session);
@@ -592,7 +593,7 @@ impl Run {
         if dropped > 0 {
             self.messages.drain(..dropped);
             self.message_bytes -= bytes;
-            self.exceeded.entry(Bound::Messages).or_insert(false);
+            self.exceeded.entry(Overflow::Messages).or_insert(false);
         }
     }
 
@@ -735,9 +736,9 @@ impl Run {
         let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
         if let Some(due) = due {
             self.told = match (entry, &due) {
-                (Some(_), _) => Told::NextPrompt,
-                (None, Deciding::Again(_)) => Told::Step(self.step),
-                (None, _) => Told::Nobody,
+                (Some(_), _) => ContinuationReader::NextPrompt,
+                (None, Deciding::Again(_)) => ContinuationReader::Step(self.step),
+                (None, _) => ContinuationReader::Nobody,
             };
             self.phase = Phase::Deciding(due);
         }
@@ -903,7 +904,7 @@ impl Run {
             result.seen = result.seen.shortened(TAIL);
             taken += result.length();
         }
-        self.exceeded.entry(Bound::Captures).or_insert(false);
+        self.exceeded.entry(Overflow::Captures).or_insert(false);
     }
 
     fn evaluate(
@@ -911,7 +912,7 @@ impl Run {
         machine: &Machine,
         (verdict, observes): (&Verdict, Option<Observes>),
         details: &Map<String, Value>,
-        (memory, tree): (Option<&Value>, Option<&Tree>),
+        (memory, tree): (Option<&Value>, Option<&TreeState>),
     ) {
         // An action that was never judged comes here with `Act`, a judged one with `Judge`.
         if let Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)) = self.phase {
@@ -930,7 +931,7 @@ impl Run {
     }
 
     /// Continues the row of visits that were all the same, or begins a new one.
-    fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &Tree) {
+    fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &TreeState) {
         let metric = ["value", "current", "score"].iter().find_map(|key| details.get(*key)).cloned();
         let seen = StallSeen { verdict: verdict.clone(), metric, tree: tree.clone() };
         let visits = match self.streaks.get(&id) {

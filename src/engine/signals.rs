@@ -14,17 +14,17 @@ const STANDARD: &str = "Ready for fresh session";
 
 /// A signal and what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PrintedSignal {
     pub(super) signal: SignalKind,
     pub(super) text: String,
 }
 
 /// Finds the signal in an output that the loop obeys. A signal stands at the start of a line, in capitals; what stands
 /// behind it, up to the end of the line, is its text. Of one kind, the first one counts.
-pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<Found> {
+pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<PrintedSignal> {
     PATTERNS.iter().filter(|(signal, _)| obeyed.contains(signal)).find_map(|(signal, marker)| {
         let text = output.lines().find_map(|line| line.strip_prefix(marker))?;
-        Some(Found { signal: *signal, text: text.trim().to_owned() })
+        Some(PrintedSignal { signal: *signal, text: text.trim().to_owned() })
     })
 }
 

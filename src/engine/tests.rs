@@ -17,7 +17,7 @@ use super::request::{AskRequest, SurveyRequest};
 use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
-use crate::evaluate::model::{Answer, Usage};
+use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
 use crate::evaluate::query::Queried;
 use crate::evaluate::survey::{Survey, Surveyed};
@@ -197,12 +197,12 @@ fn call() -> Usage {
 }
 
 /// Takes the output of a scripted answer as the verdict of a judge.
-fn answered(seen: &Observation, request: &AskRequest) -> Answer {
+fn answered(seen: &Observation, request: &AskRequest) -> ModelAnswer {
     assert!(request.question.prompt.contains("<action_output>"));
     let verdict = seen.stdout.without_line_end();
     let reply = json!({"verdict": verdict, "confidence": 0.9, "reason": "because"});
     let reply = if seen.exit_code == 0 { Ok(reply) } else { Err(verdict.to_owned()) };
-    Answer { reply, stop: seen.stop, usage: call() }
+    ModelAnswer { reply, stop: seen.stop, usage: call() }
 }
 
 /// Lets a sub-loop end as a scripted answer says: its exit code names the outcome, its output is a capture `kid`.
@@ -900,7 +900,7 @@ fn a_request_to_end_does_not_wait_for_a_survey() {
     engine.cancel(Signal::Term, Duration::ZERO);
     let Next::Done(end) = engine.next() else { panic!() };
     assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Interrupted, "check"));
-    assert_eq!(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO), Err(Refused));
+    assert_eq!(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO), Err(UnexpectedInput));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::name::StateName;
 use crate::evaluate::FileRead;
-use crate::evaluate::model::Answer;
+use crate::evaluate::model::ModelAnswer;
 use crate::evaluate::query::Queried;
 use crate::evaluate::survey::Surveyed;
 use crate::machine::StepId;
@@ -22,13 +22,13 @@ pub(super) enum Waiting {
     /// The start of another part of it.
     Resume(Box<LoopResume>),
     /// The end of work.
-    Work(Work),
+    Work(WorkRequest),
     /// What was written down for a fresh session, after a state asked for one with this text.
     Continuation(StateName, String),
     /// The end of a wait.
     Backoff(Duration),
     /// What the judgement of a state lacks.
-    Judging(StepId, Missing, Evidence),
+    Judging(StepId, MissingEvidence, Evidence),
     /// That the world looks at the time and at requests to end: there was much to decide.
     Turn(Evidence),
     /// Nothing: it is over.
@@ -36,7 +36,7 @@ pub(super) enum Waiting {
 }
 
 /// Work that was announced and not yet done.
-pub(super) enum Work {
+pub(super) enum WorkRequest {
     /// A command line.
     Action(ActionRequest),
     /// A prompt.
@@ -48,7 +48,7 @@ pub(super) enum Work {
 }
 
 /// What a judgement lacks.
-pub(super) enum Missing {
+pub(super) enum MissingEvidence {
     /// A look at the working tree.
     Survey(SurveyRequest),
     /// A file.
@@ -69,7 +69,7 @@ pub(super) struct Evidence {
     /// The answer to the query.
     pub(super) queried: Option<Queried>,
     /// The answer of the model.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<ModelAnswer>,
 }
 
 /// What comes next in a run.
@@ -77,9 +77,9 @@ pub(super) enum Decision {
     /// Something happens.
     Happens(Event),
     /// Work begins, which this event announces.
-    Begins(Event, Work),
+    Begins(Event, WorkRequest),
     /// A state cannot be judged before the world gives this.
-    Lacks(StepId, Missing),
+    Lacks(StepId, MissingEvidence),
 }
 
 impl Evidence {
@@ -94,16 +94,16 @@ impl Waiting {
     pub(super) fn next(&self) -> Next<'_> {
         match self {
             Self::Start | Self::Resume(_) => Next::Begin,
-            Self::Work(Work::Action(request)) => Next::Run(request),
-            Self::Work(Work::Prompt(request)) => Next::Prompt(request),
-            Self::Work(Work::Tool(request)) => Next::Call(request),
-            Self::Work(Work::SubLoop(_, request)) => Next::SubLoop(request),
+            Self::Work(WorkRequest::Action(request)) => Next::Run(request),
+            Self::Work(WorkRequest::Prompt(request)) => Next::Prompt(request),
+            Self::Work(WorkRequest::Tool(request)) => Next::Call(request),
+            Self::Work(WorkRequest::SubLoop(_, request)) => Next::SubLoop(request),
             Self::Continuation(..) => Next::ReadContinuation,
             Self::Backoff(wait) => Next::Wait(*wait),
-            Self::Judging(_, Missing::Survey(request), _) => Next::Survey(request),
-            Self::Judging(_, Missing::File(path), _) => Next::Read(path),
-            Self::Judging(_, Missing::Query(request), _) => Next::Query(request),
-            Self::Judging(_, Missing::Answer(request), _) => Next::Ask(request),
+            Self::Judging(_, MissingEvidence::Survey(request), _) => Next::Survey(request),
+            Self::Judging(_, MissingEvidence::File(path), _) => Next::Read(path),
+            Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
+            Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),
             Self::Turn(_) => Next::Yield,
             Self::Nothing(end) => Next::Done(end),
         }

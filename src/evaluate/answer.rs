@@ -10,7 +10,7 @@ use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
 use super::form::mismatch;
 use super::observation::Observation;
-use super::subject::{Subject, excerpt, subject};
+use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
 
 record! {
@@ -127,8 +127,8 @@ pub(super) fn read<'a>(
     judging: Judging<'a>,
 ) -> Result<Result<(Value, Option<&'a Observation>), Judged>, FieldError> {
     let text = match subject(source, judging)? {
-        Subject::Text(text) => text,
-        Subject::Crashed(judged) => return Ok(Err(judged)),
+        JudgedText::Text(text) => text,
+        JudgedText::Crashed(judged) => return Ok(Err(judged)),
     };
     if text.trim().is_empty() {
         return Ok(Err(Judged::error("there is no answer: the output is empty")));

@@ -7,7 +7,7 @@ use crate::base::decode::record;
 use crate::base::template::{RenderError, Room, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
-use crate::criteria::{Standing, State, advance, decide};
+use crate::criteria::{Progress, State, advance, decide};
 
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::at_least_one;
@@ -86,10 +86,10 @@ impl Criteria {
 fn stands(state: &State, stuck_after: u32) -> Judged {
     let decision = decide(state, stuck_after);
     let verdict = Verdict::new(match decision.standing {
-        Standing::Inactive => "inactive",
-        Standing::Done => "done",
-        Standing::Stuck => "stuck",
-        Standing::Continue => "continue",
+        Progress::Inactive => "inactive",
+        Progress::Done => "done",
+        Progress::Stuck => "stuck",
+        Progress::Continue => "continue",
     });
     let details =
         json!({ "unmet": decision.unmet, "next_step": state.next_step(), "reason": decision.reason });

@@ -9,7 +9,7 @@ use crate::base::template::{Scope, Template};
 use super::effort::Effort;
 use super::field::FieldError;
 use super::form::Form;
-use super::model::{Answer, Question};
+use super::model::{ModelAnswer, Question};
 use super::observation::Observation;
 use super::query::{Queried, Query};
 use super::survey::Surveyed;
@@ -31,7 +31,7 @@ pub struct Judging<'a> {
     /// What was read, for an evaluator that names a file.
     pub file: Option<&'a FileRead>,
     /// What a model answered, for an evaluator that asks one.
-    pub answer: Option<&'a Answer>,
+    pub answer: Option<&'a ModelAnswer>,
     /// What came of its query, for an evaluator that has one.
     pub queried: Option<&'a Queried>,
     /// The form that the answer to the state's prompt has to have, if it asks for one.

@@ -242,12 +242,12 @@ impl Decode for AnswerSchema {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Answer, Usage};
+    use super::super::model::{ModelAnswer, Usage};
     use super::super::testing::{asked, judge_answer};
     use super::*;
 
-    fn answer(reply: Value) -> Answer {
-        Answer { reply: Ok(reply), stop: None, usage: Usage::default() }
+    fn answer(reply: Value) -> ModelAnswer {
+        ModelAnswer { reply: Ok(reply), stop: None, usage: Usage::default() }
     }
 
     #[track_caller]
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_there_is_an_error_with_its_reason() {
-        let none = Answer { reply: Err("the host crashed".into()), ..answer(Value::Null) };
+        let none = ModelAnswer { reply: Err("the host crashed".into()), ..answer(Value::Null) };
         let judged = judge_answer("type: llm_structured", &none, 0);
         assert_eq!(
             (judged.verdict.as_str(), &judged.details["error"]),

@@ -20,7 +20,7 @@ pub struct Question {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The answer, or why there is none.
     pub reply: Result<Value, String>,
     /// Why the call did not come to its own end, if it did not.

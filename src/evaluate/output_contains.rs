@@ -10,7 +10,7 @@ use crate::base::template::Template;
 use super::effort::Effort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
-use super::subject::{Subject, excerpt, subject};
+use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
 
 record! {
@@ -30,8 +30,8 @@ record! {
 impl Evaluator for OutputContains {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match subject(self.source.as_ref(), judging)? {
-            Subject::Text(text) => text,
-            Subject::Crashed(judged) => return Ok(judged),
+            JudgedText::Text(text) => text,
+            JudgedText::Crashed(judged) => return Ok(judged),
         };
         let template = self.pattern.render(judging.scope)?;
         let pattern = match Pattern::read(&template) {

@@ -9,7 +9,7 @@ use crate::base::text::head;
 use super::answer::{failed_all_the_same, read, said, wrong};
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::level::{Approval, Level, level};
+use super::level::{Approval, ScoreLevel, level};
 use super::number::number;
 use super::verdict::Verdict;
 
@@ -71,7 +71,7 @@ impl Score {
             }
         };
         let own = level(review.score, issues, review.approval);
-        let claimed = said(answer, "escalationLevel").and_then(Level::parse);
+        let claimed = said(answer, "escalationLevel").and_then(ScoreLevel::parse);
         let claimed = claimed.filter(|_| review.approval != Approval::Approved);
         let level = claimed.map_or(own, |claimed| claimed.max(own));
         let feedback = said(answer, "feedback").map(|text| format!("{}{text}", level.start()));

@@ -12,7 +12,7 @@ use super::observation::Observation;
 use super::verdict::Verdict;
 
 /// The text an evaluator judges, or the judgement that there is none.
-pub(super) enum Subject<'a> {
+pub(super) enum JudgedText<'a> {
     Text(Cow<'a, str>),
     Crashed(Judged),
 }
@@ -21,14 +21,14 @@ pub(super) enum Subject<'a> {
 pub(super) fn subject<'a>(
     source: Option<&Template>,
     judging: Judging<'a>,
-) -> Result<Subject<'a>, FieldError> {
+) -> Result<JudgedText<'a>, FieldError> {
     match (source, judging.seen) {
-        (Some(source), _) => Ok(Subject::Text(Cow::Owned(source.render(judging.scope)?))),
-        (None, Some(seen)) if seen.crashed() => Ok(Subject::Crashed(Judged::new(
+        (Some(source), _) => Ok(JudgedText::Text(Cow::Owned(source.render(judging.scope)?))),
+        (None, Some(seen)) if seen.crashed() => Ok(JudgedText::Crashed(Judged::new(
             Verdict::error(),
             json!({ "exit_code": seen.exit_code, "error": format!("the action failed (exit {})", seen.exit_code) }),
         ))),
-        (None, seen) => Ok(Subject::Text(printed(seen))),
+        (None, seen) => Ok(JudgedText::Text(printed(seen))),
     }
 }
 

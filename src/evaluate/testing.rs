@@ -11,7 +11,7 @@ use crate::base::template::{Found, Missing, Namespace, Scope, walk};
 use super::effort::Effort;
 use super::field::FieldError;
 use super::form::Form;
-use super::model::{Answer, Question};
+use super::model::{ModelAnswer, Question};
 use super::observation::Observation;
 use super::query::Queried;
 use super::survey::Surveyed;
@@ -100,7 +100,7 @@ fn with_action<T>(
     spec: &str,
     stdout: &str,
     exit_code: i32,
-    answer: Option<&Answer>,
+    answer: Option<&ModelAnswer>,
     run: impl FnOnce(&Evaluate, Judging<'_>) -> T,
 ) -> T {
     let (seen, scope) = (Observation::exited(exit_code, stdout), scope());
@@ -108,7 +108,7 @@ fn with_action<T>(
 }
 
 /// The judgement of an action with what a model answered about it.
-pub(super) fn judge_answer(spec: &str, answer: &Answer, exit_code: i32) -> Judged {
+pub(super) fn judge_answer(spec: &str, answer: &ModelAnswer, exit_code: i32) -> Judged {
     with_action(spec, "out", exit_code, Some(answer), |evaluate, judging| evaluate.judge(judging).unwrap())
 }
 

@@ -17,7 +17,7 @@ use crate::evaluate::model::{Question, Usage};
 use super::call::{asked, options, prompted, words};
 use super::claude::Messages;
 use super::interface::{Failure, Host, Invocation, Listener, Prompt};
-use super::stream::Reader;
+use super::stream::StreamReader;
 
 /// The host.
 pub(super) struct Qwen;
@@ -61,8 +61,8 @@ fn call(command: &str, model: Option<&str>, text: String) -> Invocation {
     Invocation { argv, stdin: Some(text), env: Vec::new() }
 }
 
-fn reader() -> Reader<Messages> {
-    Reader::new(Messages::default(), NOT_SET_UP)
+fn reader() -> StreamReader<Messages> {
+    StreamReader::new(Messages::default(), NOT_SET_UP)
 }
 
 #[cfg(test)]

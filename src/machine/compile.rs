@@ -19,7 +19,7 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 
 use super::{
-    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Limits, Llm, Machine,
+    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
     Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
     SubLoopAction, SubLoopInput, Target, ToolAction,
 };
@@ -135,7 +135,7 @@ impl<'d> Compiler<'d> {
         Some(machine)
     }
 
-    fn limits(&mut self) -> Limits {
+    fn limits(&mut self) -> LoopLimits {
         let definition = self.definition;
         let root = DocPath::root();
         let iterations = self.optional(definition.on_max_iterations.as_ref(), &root.key("on_max_iterations"));
@@ -145,7 +145,7 @@ impl<'d> Compiler<'d> {
             let message = "`on_max_steps` has no effect without `max_steps`";
             self.problems.push(Diagnostic::warning("no-effect", place, message));
         }
-        Limits {
+        LoopLimits {
             iterations: Cap { limit: definition.max_iterations.get(), handler: iterations },
             steps: definition.max_steps.map(|limit| Cap { limit: limit.get(), handler: steps }),
             cycles: None,

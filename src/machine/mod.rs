@@ -59,7 +59,7 @@ pub struct Machine {
     /// Where a run starts.
     pub initial: Target,
     /// Its caps.
-    pub limits: Limits,
+    pub limits: LoopLimits,
     /// The variables as written, with templates in their texts.
     pub context: IndexMap<VarName, Value>,
     /// The typed inputs.
@@ -139,7 +139,7 @@ pub struct Stall {
 
 /// What a run may take at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct LoopLimits {
     /// Passes.
     pub iterations: Cap,
     /// State executions.

@@ -12,7 +12,7 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::time::millis;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
-use crate::engine::request::{Input, Next, Refused, SubLoopRequest};
+use crate::engine::request::{Input, Next, SubLoopRequest, UnexpectedInput};
 use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::{self, Surroundings};
@@ -173,8 +173,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
             // The run ended before what it had asked for came.
-            Err(Refused) if signal.is_some() => {}
-            Err(Refused) => unreachable!("every request above has its own answer"),
+            Err(UnexpectedInput) if signal.is_some() => {}
+            Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
         world.record(engine, events)?;
         // Nothing runs now, so the working tree is what the journal says of it.

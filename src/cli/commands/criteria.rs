@@ -12,10 +12,10 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::{Decision, Standing, State, advance, decide};
+use crate::criteria::{Decision, Progress, State, advance, decide};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::named;
 use crate::run::shared_file::{self, Content, STATE};
 
@@ -123,7 +123,7 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
 
 fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, CliError> {
     if let Some(state) = file.find()?
-        && decide(&state, STUCK_AFTER).standing != Standing::Inactive
+        && decide(&state, STUCK_AFTER).standing != Progress::Inactive
     {
         let message =
             format!("{} is about work that goes on: {}", file.path.display(), one_line(state.spec(), LINE));
@@ -162,9 +162,9 @@ fn check(file: &StateFile, timeout: Duration, env: &Env, output: &Output) -> Res
     let Decision { standing, reason, unmet, .. } = decide(&after, STUCK_AFTER);
     output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());
     Ok(match standing {
-        Standing::Stuck => exit::LIMIT,
-        Standing::Inactive | Standing::Done | Standing::Continue if unmet.is_empty() => 0,
-        Standing::Inactive | Standing::Done | Standing::Continue => exit::UNMET,
+        Progress::Stuck => exit::LIMIT,
+        Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,
+        Progress::Inactive | Progress::Done | Progress::Continue => exit::UNMET,
     })
 }
 
@@ -183,7 +183,7 @@ fn perform(checks: &[(String, String)], timeout: Duration, env: &Env) -> std::io
         for (_, check) in checks {
             let argv = ["bash", "-c", check].map(str::to_owned).to_vec();
             let program = Program { argv, env: env.clone(), cwd: None, stdin: None };
-            let limits = Limits { end: Some((timeout, Stop::Timeout)), idle: None };
+            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {
                 break;
@@ -226,7 +226,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, CliError> {
     }
     state.signal(true);
     let decision = decide(&state, STUCK_AFTER);
-    if decision.standing != Standing::Done {
+    if decision.standing != Progress::Done {
         let reason = decision.reason.unwrap_or_default();
         output.error(&format!("the work is not done: {}", one_line(&reason, LINE)));
         return Ok(exit::UNMET);
@@ -255,7 +255,7 @@ fn shown(state: &State) -> String {
     let decision = decide(state, STUCK_AFTER);
     lines.extend(match decision.reason {
         Some(reason) => Some(one_line(&reason, LINE)),
-        None if decision.standing == Standing::Done => Some("all criteria are met".to_owned()),
+        None if decision.standing == Progress::Done => Some("all criteria are met".to_owned()),
         None => None,
     });
     lines.push(String::new());

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::schema::{Loop, Paradigm};
-use super::tree::{Level, entries, map, merge};
+use super::tree::{MergeLevel, entries, map, merge};
 use crate::base::decode::{Decode, Definitions, Record};
 use crate::base::diagnostic::{Diagnostics, Place};
 use crate::base::node::Node;
@@ -149,7 +149,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
         out.push(finding);
     }
     match expanded.filter(|_| !failed) {
-        Some(expanded) => Expanded::Loop(merge(expanded, rest, Level::Loop)),
+        Some(expanded) => Expanded::Loop(merge(expanded, rest, MergeLevel::Loop)),
         None => Expanded::Rest(rest),
     }
 }

@@ -150,7 +150,7 @@ fn told(end: &LoopComplete) -> LoopComplete {
 fn other_inputs(fitting: &Input) -> Vec<Input> {
     let seen = Observation::exited(0, "");
     let queried = Queried { result: Ok(serde_json::json!(1)), stop: None };
-    let answer = Answer { reply: Ok(serde_json::json!({})), stop: None, usage: call() };
+    let answer = ModelAnswer { reply: Ok(serde_json::json!({})), stop: None, usage: call() };
     let mut all = vec![
         Input::Begin,
         Input::ActionDone(seen.clone()),
@@ -186,7 +186,7 @@ proptest! {
             let (run, next) = (engine.run().clone(), format!("{:?}", engine.next()));
             for other in other_inputs(&fact) {
                 let now = engine.elapsed();
-                prop_assert_eq!(engine.handle(other, now), Err(Refused));
+                prop_assert_eq!(engine.handle(other, now), Err(UnexpectedInput));
                 prop_assert_eq!(engine.run(), &run);
                 prop_assert_eq!(format!("{:?}", engine.next()), next.clone());
             }

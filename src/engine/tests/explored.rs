@@ -2,7 +2,7 @@
 
 use super::generated::{answer_commands, any_loop_of, chosen};
 use super::*;
-use crate::machine::explore::{BOUND, Node, explore};
+use crate::machine::explore::{BOUND, Situation, explore};
 use crate::machine::{Action, Target};
 
 /// A loop of a few states with every kind of route.
@@ -54,7 +54,7 @@ proptest! {
             if let Next::Run(_) = engine.next() {
                 at = engine.run().current().and_then(|name| machine.find(name)).unwrap();
                 let (verified, capped) = (engine.run().is_verified(), engine.run().capped().is_some());
-                let node = Node { at, verified, capped };
+                let node = Situation { at, verified, capped };
                 prop_assert!(all.contains(node), "{node:?} of\n{text}");
             }
             let command = || {
@@ -75,10 +75,10 @@ proptest! {
         let at = machine.find(&end.final_state).unwrap();
         prop_assert!(all.reaches(at), "{end:?} of\n{text}");
         if end.terminated_by == super::super::outcome::TerminatedBy::Terminal {
-            prop_assert!(all.contains(Node { at, verified: end.verified, capped: false }), "{end:?} of\n{text}");
+            prop_assert!(all.contains(Situation { at, verified: end.verified, capped: false }), "{end:?} of\n{text}");
         }
         if matches!(end.outcome, Outcome::Error | Outcome::Blocked) && matches!(at, Target::Step(_)) {
-            let nodes: Vec<Node> = all.nodes().map(|(_, node)| node).collect();
+            let nodes: Vec<Situation> = all.nodes().map(|(_, node)| node).collect();
             let is_known = all.dead_ends().iter().any(|dead| nodes[dead.node].at == at);
             prop_assert!(is_known, "{end:?} of\n{text}");
         }

@@ -6,10 +6,10 @@ use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 use crate::machine::{Action, JudgedBy, Routes, routing};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
 /// A route for a verdict that the state cannot give, on the key of the route.
-pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
         let Routes::ByVerdict { table, .. } = &step.routes else { continue };
         let possible = match (&step.evaluate, step.action.as_ref().map(Action::judged_by)) {
@@ -45,7 +45,7 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
 
 /// A verdict for which neither the state nor the loop has a way. Errors and timeouts end a run as errors, which is
 /// what they are, and are left to the deep check.
-pub(super) fn unhandled(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn unhandled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step, moves) in subject.steps() {
         let mut said_any_other = false;
         for one in moves.iter().filter(|one| one.way.is_none()) {
