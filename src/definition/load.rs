@@ -115,7 +115,7 @@ pub struct Rejected {
     pub remains: Option<Loop>,
 }
 
-/// Why there is no loop.
+/// Why a loop cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No loop has this name.
@@ -177,7 +177,7 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
-    /// The file was read, and it is no loop.
+    /// The file was read, and it is not a loop.
     #[error("`{}` is not a valid loop", path.display())]
     Rejected {
         /// The file.
@@ -382,7 +382,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err("it has no name".to_owned());
     };
-    // Not even whether something is there is told.
+    // The message must not reveal whether the file exists.
     if !located.reach.holds(path) {
         let path = shown(path, cwd);
         return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));

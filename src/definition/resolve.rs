@@ -1,7 +1,7 @@
 //! From what a file says to a plain loop: parents, fragments, short forms and paradigms are worked in here, on the
 //! tree, so that every value keeps the place where it was written, in whichever file.
 //!
-//! Nothing is read here; whoever calls hands over the files that are asked for.
+//! Nothing is read here; the caller hands over the requested files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ pub fn resolve(
     Resolved { tree, complete: resolver.complete, composed: resolver.composed }
 }
 
-/// A partial state and what it wants to be told.
+/// A partial state and its parameters.
 #[derive(Clone)]
 struct Fragment {
     state: Node,
@@ -315,7 +315,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The keys that are worked in here are no keys of a plain loop, so nobody else could tell what was meant.
+    /// The keys that are resolved here do not exist in a plain loop, so later stages could not report them.
     fn misspelt(&mut self, tree: &mut Node) {
         let form = tree.get("paradigm").and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
         let ours: Vec<&str> =
@@ -381,7 +381,7 @@ impl Resolver<'_, '_> {
                     vec![entry("on_yes", text(span, yes.trim())), entry("on_no", text(span, no.trim()))]
                 }
                 Some(_) => {
-                    let finding = error("flow", span, format!("`{item}` is no entry of a flow"));
+                    let finding = error("flow", span, format!("`{item}` is not an entry of a flow"));
                     self.push(
                         finding.help("write `STATE`, or `STATE?YES:NO` with the two states that follow"),
                     );
@@ -870,7 +870,7 @@ mod tests {
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: [a, 'b?c']\n")]), @"
         main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
-        main:2:11 flow: `b?c` is no entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
+        main:2:11 flow: `b?c` is not an entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: []\n")]), @"
         main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)

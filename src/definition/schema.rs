@@ -130,7 +130,7 @@ record! {
     pub struct State {
         /// The text to run, after interpolation. Without one the state only evaluates.
         action: Option<Template>,
-        /// How the action is run; told from the text when absent.
+        /// How the action is run; inferred from the text when absent.
         action_type: Option<ActionType>,
         /// The loop that this state runs: its name, or a template for it.
         r#loop as "loop": Option<Template>,
@@ -148,7 +148,7 @@ record! {
         next: Option<Target>,
         /// Whether the run ends here.
         terminal: bool = false,
-        /// What ending here means; told from the state's name when absent.
+        /// What ending here means; inferred from the state's name when absent.
         outcome: Option<TerminalOutcome>,
         /// The same as `outcome: failure`.
         failure: Option<bool>,

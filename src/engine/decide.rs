@@ -50,8 +50,8 @@ impl Engine<'_> {
         Some(Event::Warning { state: Some(state.clone()), message: bound.sentence() })
     }
 
-    /// Whoever asked for the end before the last event gets it: what would end the run in another way is decided
-    /// again when the run goes on. An end that is written down already stays what it is.
+    /// A request to end that comes before the last event wins over every other end of the run. What would have ended
+    /// it otherwise is decided again when the run is resumed. An end that is already in the journal stays.
     pub(super) fn unless_asked_to_end(&self, event: Event) -> Event {
         let is_decided = matches!(self.run.phase(), Phase::Deciding(Deciding::End(_)));
         let state = match &event {

@@ -208,7 +208,7 @@ pub struct Handoff {
     pub reason: HandoffReason,
     /// Why, for people.
     pub message: String,
-    /// What the work that continues is told.
+    /// What the action left for the session that continues the work.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continuation: Option<String>,
     /// Who continues it.
@@ -294,7 +294,7 @@ pub struct LoopStart {
     /// Whether a maintain loop ends with the first cycle in which nothing failed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub until_clean: bool,
-    /// The limits of the task board, for a loop that works on one: its work is told by task.
+    /// The limits of the task board, for a loop that uses one: its reports are grouped by task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub board: Option<Box<board::Limits>>,
     /// What is to be said as soon as the run has begun, each as a warning of its own.
@@ -311,7 +311,7 @@ pub struct LoopStart {
     /// The variables, resolved.
     #[serde(default)]
     pub context: Map<String, Value>,
-    /// What the command line said, so that a resumed run is told the same.
+    /// The options of the command line, so that a resumed run uses the same ones.
     #[serde(default)]
     pub overrides: Overrides,
     /// The version of the journal: a newer one is not understood.

@@ -70,7 +70,7 @@ impl Engine<'_> {
         let Some(query) = evaluate.and_then(|evaluate| evaluate.query(judging())) else {
             return Ok(None);
         };
-        // An unreadable field is told by the judgement.
+        // The judgement reports an unreadable field.
         let Ok(query) = query else { return Ok(None) };
         if let Some(event) = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name)) {
             return Err(Box::new(event));
@@ -86,10 +86,10 @@ impl Engine<'_> {
             .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
         let missing = scopes.into_iter().find(|scope| evidence.survey(scope).is_none());
         let instead = if missing.is_some() {
-            // Whoever wants the run to end does not wait for it.
+            // A cancelled run does not wait for a survey.
             self.interrupted(&step.name)
         } else {
-            // A look that the end of the run cut short is no error of the state.
+            // A survey that failed because the run's time was over is not an error of the state.
             let was_cut = evidence.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
             self.out_of_time(&step.name).filter(|_| was_cut)
         };

@@ -48,7 +48,7 @@ use waiting::{Decision, Evidence, MissingEvidence, Waiting, WorkRequest};
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
 
-/// What a run is told at its start and never changes.
+/// The settings with which a run starts. They never change.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// How the run begins, as its first event says.
@@ -94,7 +94,7 @@ impl<'m> Engine<'m> {
         Self { machine, start, run, now: Duration::ZERO, cancel: None, waiting: Waiting::Start }
     }
 
-    /// Makes a run that goes on, after nobody ran it for a time.
+    /// Makes a run that is resumed after a pause of this length.
     pub fn resume(
         machine: &'m Machine,
         start: Start,
@@ -118,7 +118,7 @@ impl<'m> Engine<'m> {
         &self.run
     }
 
-    /// Returns what the run was told at its start.
+    /// Returns the settings with which the run started.
     pub fn start(&self) -> &Start {
         &self.start
     }

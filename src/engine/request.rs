@@ -26,7 +26,7 @@ pub enum Input {
     PromptDone(Observation, Usage),
     /// A model answered, or did not.
     Answered(ModelAnswer),
-    /// What a fresh session is told, where it is written down.
+    /// The continuation that an agent wrote to its file, if it did.
     Continuation(Option<String>),
     /// The sub-loop ended, or could not begin.
     SubLoopDone(Result<SubLoopEnd, String>),
@@ -60,7 +60,7 @@ pub enum Next<'a> {
     Call(&'a ToolRequest),
     /// Ask a model this and report.
     Ask(&'a AskRequest),
-    /// Look for what a fresh session is told and report.
+    /// Read the file in which an agent leaves a continuation, and report.
     ReadContinuation,
     /// Run this loop to its end and report.
     SubLoop(&'a SubLoopRequest),

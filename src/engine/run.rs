@@ -136,7 +136,7 @@ impl Trust {
     }
 }
 
-/// Who is told what the work left to say when the run was left.
+/// Which prompt receives the text that a hand-off left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContinuationReader {
     Nobody,
@@ -203,9 +203,9 @@ pub struct Run {
     /// A state that the run stands in and that the machine does not have: it is another one than it was.
     lost: Option<StateName>,
     continuation: Option<String>,
-    /// What the work left to say when it asked for a fresh session, until the run goes on.
+    /// The text of a hand-off, until the run is resumed.
     left_to_say: Option<String>,
-    /// What is told what was left to say.
+    /// Which prompt receives it.
     told: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
@@ -397,12 +397,12 @@ impl Run {
         self.iteration_cap
     }
 
-    /// Returns what the work left to say to the part of the run that goes on now.
+    /// Returns the text that a hand-off left for this part of the run.
     pub fn continuation(&self) -> Option<&str> {
         self.continuation.as_deref()
     }
 
-    /// Returns what the work that is done once more left to say to itself.
+    /// Returns that text for the current prompt, if this is the one that receives it.
     pub(super) fn told_again(&self) -> Option<&str> {
         let is_told = match self.told {
             ContinuationReader::Nobody => false,
@@ -484,7 +484,7 @@ impl Run {
         }
     }
 
-    /// Shortens a wait by the time in which nobody ran the run.
+    /// Shortens a pending wait by the time between two parts of the run.
     pub(super) fn rest(&mut self, rested: Duration) {
         if let Phase::Pending(Pending::Backoff { wait, .. }) = &mut self.phase {
             *wait = wait.saturating_sub(rested);
@@ -633,7 +633,7 @@ impl Run {
         self.handoff = Some(handoff.clone());
     }
 
-    /// The board answers for itself: its word is no observation of the work, unless it could not do what it was asked.
+    /// An operation on the board observes nothing about the work, unless it failed.
     fn operate(&mut self, event: &BoardEvent) {
         let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
         self.board.take(&event.change);
@@ -788,7 +788,7 @@ impl Run {
         }
     }
 
-    /// Returns what the work left to say to whoever goes on with the run.
+    /// Returns the text that a hand-off left for the next part of the run.
     pub(super) fn left_to_say(&self) -> Option<&str> {
         self.left_to_say.as_deref()
     }
@@ -832,7 +832,7 @@ impl Run {
             Phase::Pending(Pending::Action(id)) => {
                 let step = machine.step(id);
                 let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
-                // What was cut short is no result: who goes on finds what was there before.
+                // An action that was cut short has no result: a resumed run still sees the previous one.
                 if !seen.was_cut_short() {
                     self.store(machine, step, &result);
                 }
@@ -870,8 +870,8 @@ impl Run {
         self.phase = Phase::Deciding(Deciding::Judge(id));
     }
 
-    /// Keeps a result under the names by which later states can ask for it. What nobody asks for is kept in short:
-    /// a hundred states that print much must not add up.
+    /// Stores a result under the names by which later states can refer to it. Of a result that no template refers to,
+    /// only the end is kept: a hundred states that print much must not add up.
     fn store(&mut self, machine: &Machine, step: &Step, result: &StateResult) {
         if let Some(name) = &step.capture {
             self.captured.insert(name.to_string(), result.clone());
@@ -1014,7 +1014,7 @@ impl Run {
 
     fn leave(&mut self, machine: &Machine, from: &StateName, verdict: Option<&Verdict>) {
         let Some(Target::Step(id)) = machine.find(from) else { return };
-        // A visit that nobody evaluated, as after a timeout, is not like the one before.
+        // A visit without an evaluation, as after a timeout, breaks the streak.
         if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
             self.streaks.remove(&id);
         }

@@ -28,8 +28,7 @@ record! {
     }
 }
 
-/// What is remembered from visit to visit. The values may be long, and may be nobody's business: a digest tells
-/// whether they are the same.
+/// What is remembered from visit to visit. The values may be long or secret: a digest tells whether they are the same.
 #[derive(Serialize, Deserialize)]
 struct Memory {
     values: String,
@@ -96,7 +95,7 @@ fn named<'a>(name: &str, judging: Judging<'a>) -> Option<Cow<'a, str>> {
     let paths = std::iter::once(name.to_owned()).chain(PLACES.iter().map(|place| format!("{place}.{name}")));
     let mut values = paths.filter_map(|path| {
         let template = Template::parse(&format!("${{{path}}}")).ok()?;
-        // What is no name of ours, such as `${HOME}`, is text for a shell.
+        // A name outside our namespaces, such as `${HOME}`, is left for the shell.
         if template.as_literal().is_some() { None } else { template.render(judging.scope).ok() }
     });
     values.next().map(Cow::Owned)

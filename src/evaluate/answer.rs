@@ -71,7 +71,7 @@ impl Answered {
             Some(Value::String(word)) => word.trim().to_owned(),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
             Some(Value::Array(_) | Value::Object(_)) => {
-                return wrong(&format!("`{field}` of the answer is no word"), answer);
+                return wrong(&format!("`{field}` of the answer is not a word"), answer);
             }
             Some(Value::Null) | None => return wrong(&format!("the answer has no `{field}`"), answer),
         };
@@ -134,10 +134,10 @@ pub(super) fn read<'a>(
         return Ok(Err(Judged::error("there is no answer: the output is empty")));
     }
     let Some(answer) = json_in(&text) else {
-        return Ok(Err(Judged::error(format!("the answer is no JSON: {}", excerpt(&text)))));
+        return Ok(Err(Judged::error(format!("the answer is not JSON: {}", excerpt(&text)))));
     };
     if !answer.is_object() {
-        return Ok(Err(wrong("the answer is no JSON object", &answer)));
+        return Ok(Err(wrong("the answer is not a JSON object", &answer)));
     }
     if let Some(why) = judging.form.and_then(|form| mismatch(form.schema(), &answer)) {
         return Ok(Err(wrong(
@@ -246,11 +246,11 @@ mod tests {
         for (spec, answer, why) in [
             ("", "", "there is no answer"),
             ("", " \n", "there is no answer"),
-            ("", "I am done.", "the answer is no JSON: I am done."),
-            ("", r#"{"status": "done""#, "is no JSON"),
-            ("", r#""done""#, r#"is no JSON object (it is "done")"#),
-            ("", r#"["done"]"#, "is no JSON object"),
-            ("", "null", "is no JSON object"),
+            ("", "I am done.", "the answer is not JSON: I am done."),
+            ("", r#"{"status": "done""#, "is not JSON"),
+            ("", r#""done""#, r#"is not a JSON object (it is "done")"#),
+            ("", r#"["done"]"#, "is not a JSON object"),
+            ("", "null", "is not a JSON object"),
             ("", "{}", "required"),
             ("", r#"{"state": "done"}"#, r#"(it is {"state":"done"})"#),
             ("", r#"{"status": 1}"#, "/status: "),
@@ -260,7 +260,7 @@ mod tests {
             (
                 ", field: other",
                 r#"{"status": "done", "other": ["done"]}"#,
-                "`other` of the answer is no word",
+                "`other` of the answer is not a word",
             ),
             (", source: ''", r#"{"status": "done"}"#, "there is no answer"),
         ] {

@@ -85,7 +85,7 @@ impl Criteria {
 /// Says how the work stands.
 fn stands(state: &State, stuck_after: u32) -> Judged {
     let decision = decide(state, stuck_after);
-    let verdict = Verdict::new(match decision.standing {
+    let verdict = Verdict::new(match decision.progress {
         Progress::Inactive => "inactive",
         Progress::Done => "done",
         Progress::Stuck => "stuck",

@@ -38,7 +38,7 @@ pub struct Judging<'a> {
     pub form: Option<&'a Form>,
 }
 
-/// What is in a file, none where there is no file, or why it cannot be read.
+/// The content of a file (`None` if the file does not exist), or why it cannot be read.
 pub type FileRead = Result<Option<Vec<u8>>, String>;
 
 /// A verdict and what it rests on.

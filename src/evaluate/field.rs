@@ -24,7 +24,7 @@ pub enum FieldError {
     /// The template needs something that is not there.
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// The template became a text that is no such value.
+    /// The rendered text is not a value of this type.
     #[error("`{}` is not {expected}", one_line(text, 60))]
     Unreadable {
         /// The text.

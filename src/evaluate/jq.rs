@@ -63,7 +63,7 @@ pub(super) fn too_long(path: &str, length: usize) -> String {
 }
 
 fn compile(filter: &str) -> Result<Filter, String> {
-    let wrong = || format!("`{}` is no jq expression", excerpt(filter));
+    let wrong = || format!("`{}` is not a valid jq expression", excerpt(filter));
     if filter.len() > LONGEST_FILTER {
         return Err(wrong());
     }

@@ -1,4 +1,4 @@
-//! How urgent it is to tell whoever does the work that it is not good.
+//! How urgently a score calls for more work.
 
 /// How serious it is, from harmless to the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads what [`remembered`] wrote. What cannot be read is no memory.
+/// Reads what [`remembered`] wrote; an unreadable memory counts as absent.
 pub(super) fn recalled<T: DeserializeOwned>(memory: Option<&Value>) -> Option<T> {
     memory.and_then(|memory| T::deserialize(memory).ok())
 }

@@ -1,4 +1,4 @@
-//! What a model is asked, what it answers and what that costs. Who asks it is no business of this layer.
+//! Questions for a model, their answers and their cost. The layer `run` does the asking.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -64,7 +64,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Tells whether nobody was asked.
+    /// Tells whether no model was called.
     pub fn is_nothing(&self) -> bool {
         self.calls == 0
     }

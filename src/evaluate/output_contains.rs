@@ -111,7 +111,8 @@ impl OutputContains {
             }
             Checked::Plain => {
                 let shown = excerpt(pattern);
-                let message = format!("`{shown}` is no regular expression and is searched as plain text");
+                let message =
+                    format!("`{shown}` is not a valid regular expression and is searched as plain text");
                 Some(Oddity::warning(key, message))
             }
             Checked::Unusable(why) => Some(Oddity::fault(key, why.to_string())),
@@ -121,7 +122,7 @@ impl OutputContains {
 
 fn negated_plain(pattern: &str) -> String {
     let shown = excerpt(pattern);
-    format!("`{shown}` is no regular expression, so that it is not found says nothing (`negate`)")
+    format!("`{shown}` is not a valid regular expression, so its absence proves nothing (`negate`)")
 }
 
 /// A pattern in the cheapest form that can express it.

@@ -11,7 +11,7 @@ use super::field::FieldError;
 use super::observation::Observation;
 use super::verdict::Verdict;
 
-/// The text an evaluator judges, or the judgement that there is none.
+/// The text to judge, or the judgement of an action that crashed before it printed any.
 pub(super) enum JudgedText<'a> {
     Text(Cow<'a, str>),
     Crashed(Judged),

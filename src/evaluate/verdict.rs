@@ -85,7 +85,7 @@ impl Verdict {
         self.0 == "timeout"
     }
 
-    /// Returns what the word says where nobody knows who said it, as in a journal of an earlier version. An answer that
+    /// Returns what the word means when its evaluator is unknown, as in a journal of an earlier version. An answer that
     /// its own judge is not sure of verifies nothing.
     pub fn observes(&self) -> Observes {
         match self.as_str() {

@@ -108,7 +108,7 @@ fn answer(envelope: &Map<String, Value>, exit_code: i32) -> Result<Value, Failur
     }
 }
 
-/// Returns why a result is none, by its fields: `class` is what the failed message of a stream was called, `quota` the
+/// Returns why a result is a failure, by its fields: `class` is what the failed message of a stream was called, `quota` the
 /// quota that was met.
 fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>) -> Result<(), Failure> {
     let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or("success");

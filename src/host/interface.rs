@@ -34,7 +34,8 @@ pub struct Invocation {
     pub env: Vec<(String, String)>,
 }
 
-/// Why a call came to nothing. Told by fields and codes, never by searching texts for words.
+/// Why a call failed. Decided by fields and exit codes, never by searching texts for words: those change from version
+/// to version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The call failed; another one may not.
@@ -79,7 +80,7 @@ pub trait Host {
     /// Tells whether it says what a call cost.
     fn prices(&self) -> bool;
 
-    /// Returns the keys of a loop that it cannot be told.
+    /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
 
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.

@@ -17,10 +17,10 @@ pub(super) trait StreamFormat {
     /// Takes an event. One that ends the call sets `is_done`.
     fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str));
 
-    /// Returns the last words of a call that has come to its end, or why they are none.
+    /// Returns the final message of a finished call, or why the call failed.
     fn last_words(&self, so_far: &StreamState) -> Result<String, Failure>;
 
-    /// Returns the answer of such a call where one in a certain form was asked for, or why there is none.
+    /// Returns the structured answer of a finished call, or why the call failed.
     fn answer(&self, so_far: &StreamState) -> Result<String, Failure> {
         self.last_words(so_far)
     }
@@ -84,7 +84,7 @@ impl<F: StreamFormat> StreamReader<F> {
         self.ended(exit_code, wanted).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
     }
 
-    /// Reads an output that is no stream, but a document on several lines.
+    /// Reads an output that is one JSON document on several lines instead of a stream.
     fn whole(&mut self) {
         if self.so_far.is_stream {
             return;
@@ -163,7 +163,7 @@ impl<F: StreamFormat> Listener for StreamReader<F> {
 }
 
 impl StreamState {
-    /// Keeps a line that is no event, as long as there was none.
+    /// Keeps a line that is not an event, until the first event comes.
     fn keep_stray(&mut self, line: &str) {
         if !self.is_stream && self.strays.len() + line.len() < KEPT {
             self.strays.extend([line, "\n"]);
@@ -171,7 +171,7 @@ impl StreamState {
     }
 }
 
-/// Reads a count, which is data from outside: what is no count is none, and one that is too large is the largest.
+/// Reads a count from untrusted data: anything but a number counts as 0, and a number that is too large as the maximum.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
     let count = counts.and_then(|counts| counts.get(key));

@@ -1,4 +1,4 @@
-//! What a state runs, as data. Who performs it is no business of this layer.
+//! What a state runs, as data. The layer `run` performs it.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub struct BoardAction {
     pub text: Template,
     /// Which operation.
     pub kind: board::Kind,
-    /// What it is told.
+    /// Its parameters.
     pub params: IndexMap<String, Template>,
 }
 

@@ -569,7 +569,7 @@ impl<'d> Compiler<'d> {
         let word = text.source().trim();
         let Some(kind) = board::Kind::parse(word) else {
             let words = || board::Kind::ALL.iter().map(|kind| kind.word());
-            let message = format!("`{}` is no operation on the board", one_line(word, 60));
+            let message = format!("`{}` is not an operation on the board", one_line(word, 60));
             let help = match nearest(word, words()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the operations are {}", words().collect::<Vec<_>>().join(", ")),

@@ -272,7 +272,7 @@ impl Exploration {
     }
 }
 
-/// Writes a way, and leaves out the middle of one that nobody would read.
+/// Writes a path, without its middle if it is too long to read.
 pub(super) fn written<T>(way: &[T], write: impl Fn(&T) -> String) -> String {
     const ENDS: usize = 6;
     let all = |part: &[T]| part.iter().map(&write).collect::<Vec<_>>();

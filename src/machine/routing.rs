@@ -118,7 +118,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
 }
 
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
-/// `blocked`, or else for errors. A way back into the same state is another try, which would come to nothing. None: the
+/// `blocked`, or else for errors. A route back into the same state is another try, which would fail again. None: the
 /// run has to be continued where one may be asked.
 pub fn without_model(machine: &Machine, step: &Step) -> Option<Way> {
     let blocked = Verdict::blocked();

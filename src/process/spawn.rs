@@ -290,7 +290,7 @@ impl Running {
             | (Request::Gently(_), ChildPhase::Asked { .. })
             | (_, ChildPhase::Killed { .. } | ChildPhase::Exited { .. } | ChildPhase::Draining { .. }) => {}
             (Request::Gently(_), ChildPhase::Running | ChildPhase::Done { .. }) => {
-                self.ask_to_end(Stop::Cancelled)
+                self.ask_to_end(Stop::Cancelled);
             }
             (Request::Now(_), ChildPhase::Running | ChildPhase::Done { .. } | ChildPhase::Asked { .. }) => {
                 self.stop.get_or_insert(Stop::Cancelled);

@@ -123,7 +123,7 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
 
 fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, CliError> {
     if let Some(state) = file.find()?
-        && decide(&state, STUCK_AFTER).standing != Progress::Inactive
+        && decide(&state, STUCK_AFTER).progress != Progress::Inactive
     {
         let message =
             format!("{} is about work that goes on: {}", file.path.display(), one_line(state.spec(), LINE));
@@ -159,9 +159,9 @@ fn check(file: &StateFile, timeout: Duration, env: &Env, output: &Output) -> Res
     // The commands took their time, and may have changed the file themselves.
     let after = advance(file.read()?, &results);
     file.write(&after)?;
-    let Decision { standing, reason, unmet, .. } = decide(&after, STUCK_AFTER);
+    let Decision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
     output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());
-    Ok(match standing {
+    Ok(match progress {
         Progress::Stuck => exit::LIMIT,
         Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,
         Progress::Inactive | Progress::Done | Progress::Continue => exit::UNMET,
@@ -226,7 +226,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, CliError> {
     }
     state.signal(true);
     let decision = decide(&state, STUCK_AFTER);
-    if decision.standing != Progress::Done {
+    if decision.progress != Progress::Done {
         let reason = decision.reason.unwrap_or_default();
         output.error(&format!("the work is not done: {}", one_line(&reason, LINE)));
         return Ok(exit::UNMET);
@@ -255,7 +255,7 @@ fn shown(state: &State) -> String {
     let decision = decide(state, STUCK_AFTER);
     lines.extend(match decision.reason {
         Some(reason) => Some(one_line(&reason, LINE)),
-        None if decision.standing == Progress::Done => Some("all criteria are met".to_owned()),
+        None if decision.progress == Progress::Done => Some("all criteria are met".to_owned()),
         None => None,
     });
     lines.push(String::new());

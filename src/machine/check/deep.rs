@@ -72,7 +72,8 @@ fn dead_ends(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagno
                 ("error", Diagnostic::note("dead-end", place, message).help(help))
             }
             "blocked" => {
-                let message = format!("`blocked` in `{name}` ends the run with no state told: {path}");
+                let message =
+                    format!("`blocked` in `{name}` ends the run before any state can react: {path}");
                 let help = "add `on_blocked` to the state or to the loop, to say who is needed for what";
                 ("blocked", Diagnostic::warning("dead-end", place, message).help(help))
             }

@@ -35,7 +35,7 @@ pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagn
     }
 }
 
-/// A failure terminal about which nobody is told anything but its name.
+/// A failure terminal that explains nothing beyond its name.
 pub(super) fn silent_failure(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (id, end) in subject.machine.ends() {
         if end.meaning != Meaning::Failure || end.closing.is_some() || end.description.is_some() {

@@ -67,7 +67,7 @@ pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     }
 }
 
-/// Texts about the task board that there are not, and such texts where there is no board.
+/// Unknown fields of `board`, and any of its fields in a loop without a board.
 pub(super) fn board(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let has_board = subject.machine.has_board();
     for one in uses(subject).into_iter().filter(|one| one.expression.namespace == Namespace::Board) {

@@ -15,7 +15,7 @@ use crate::cli::args::{HookArgs, HookFormat, HookQuery};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::criteria::hook::Answer;
+use crate::criteria::hook::HookDialect;
 use crate::criteria::{Decision, State, resume_message};
 use crate::run::shared_file::{self, Content, STATE};
 
@@ -55,7 +55,7 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let at = words.iter().position(|word| word == "hook")?;
     let is_claude = words.iter().any(|word| word.ends_with("claude"));
-    let answer = if is_claude { Answer::Claude } else { Answer::Seed };
+    let answer = if is_claude { HookDialect::Claude } else { HookDialect::Seed };
     match words.get(at + 1)?.as_ref() {
         "stop-check" => {
             let reason = Some("the hook is called with wrong arguments".to_owned());
@@ -67,10 +67,10 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
 }
 
 impl HookFormat {
-    fn answer(self) -> Answer {
+    fn answer(self) -> HookDialect {
         match self {
-            Self::Seed => Answer::Seed,
-            Self::Claude => Answer::Claude,
+            Self::Seed => HookDialect::Seed,
+            Self::Claude => HookDialect::Claude,
         }
     }
 }
