@@ -10,8 +10,7 @@ use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::board;
 use crate::evaluate::observation::Stop;
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
 use crate::machine::{
     self, Action, Binding, BoardAction, Budget, PromptAction, ShellAction, Step, StepId, SubLoopAction,
@@ -187,10 +186,14 @@ impl Engine<'_> {
             let value = self.render_within(&mut room, value)?;
             let _ = write!(text, "{before}- {name}: {value}");
         }
-        if let Some(told) = self.run.told_again().filter(|_| !names_continuation(&prompt.text)) {
+        if let Some(continuation) = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text))
+        {
             // A slash command is one only at the start of a prompt.
-            text =
-                if text.starts_with('/') { format!("{text}\n\n{told}") } else { format!("{told}\n\n{text}") };
+            text = if text.starts_with('/') {
+                format!("{text}\n\n{continuation}")
+            } else {
+                format!("{continuation}\n\n{text}")
+            };
         }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);

@@ -16,8 +16,7 @@ use crate::board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnHandoff, SignalKind};
 
 use super::night::Night;

@@ -4,8 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 use super::routing::{ActionEnd, Key, Move, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};

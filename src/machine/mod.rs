@@ -15,8 +15,7 @@ use crate::definition::schema::Parameter;
 pub use crate::definition::schema::{OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 mod action;
 pub mod calls;

@@ -2,8 +2,7 @@
 //! asks it what happens next, the checks ask it what can happen.
 
 use crate::evaluate::Verdicts;
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 use super::{Action, Machine, Routes, Step, Target};
 

@@ -15,8 +15,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
-use crate::evaluate::verdict::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 /// Characters of an action's text that are kept; the whole text is in the journal.
 const MAX_ACTION: usize = 4 * 1024;
