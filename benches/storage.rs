@@ -84,7 +84,7 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
             Input::Begin
         };
         let began = Instant::now();
-        let events = engine.handle(input, Duration::ZERO);
+        let events = engine.handle(input, Duration::ZERO).unwrap();
         let written =
             journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&machine.name)).unwrap();
         let content = snapshot::snapshot(&engine, &around, at, journal.last_seq(), journal.redactor());

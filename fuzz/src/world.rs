@@ -10,7 +10,7 @@ use ll_loop::internals::engine::event::{Event, Llm, LoopStart, Overrides, SCHEMA
 use ll_loop::internals::engine::outcome::Signal;
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
-use ll_loop::internals::evaluate::model::{Answer, Usage};
+use ll_loop::internals::evaluate::model::{ModelAnswer, Usage};
 use ll_loop::internals::evaluate::observation::{Observation, Text};
 use ll_loop::internals::evaluate::query::Queried;
 use ll_loop::internals::evaluate::survey::Survey;
@@ -100,7 +100,11 @@ pub fn walk(
         let input = match engine.next() {
             Next::Done(_) => break,
             Next::Begin => Input::Begin,
-            _ if sequence() == 255 => Input::Cancel(Signal::Term),
+            _ if sequence() == 255 => {
+                let events = engine.cancel(Signal::Term, now);
+                all.extend(events.into_iter().map(|event| (now, event)));
+                continue;
+            }
             Next::Run(_) | Next::Call(_) => Input::ActionDone(seen(sequence)),
             Next::Prompt(_) => Input::PromptDone(seen(sequence), usage(sequence)),
             Next::Ask(_) => Input::Answered(answer(sequence)),
@@ -124,8 +128,10 @@ pub fn walk(
                 stop: None,
             }),
             Next::Wait(_) => Input::WaitDone,
+            Next::Yield => Input::Yielded,
         };
-        all.extend(engine.handle(input, now).into_iter().map(|event| (now, event)));
+        let events = engine.handle(input, now).expect("every request above has its own answer");
+        all.extend(events.into_iter().map(|event| (now, event)));
     }
     all
 }
@@ -141,14 +147,14 @@ fn usage(sequence: &mut impl FnMut() -> u8) -> Usage {
     Usage { calls: 1, input_tokens: sequence().into(), output_tokens: sequence().into(), ..Usage::default() }
 }
 
-fn answer(sequence: &mut impl FnMut() -> u8) -> Answer {
+fn answer(sequence: &mut impl FnMut() -> u8) -> ModelAnswer {
     let reply = match sequence() % 4 {
         0 => Err("it is not there".to_owned()),
         1 => Ok(json!({"verdict": "yes", "confidence": 0.8, "reason": "it is"})),
         2 => Ok(json!({"verdict": "no"})),
         _ => Ok(json!({"verdict": 3, "confidence": "high"})),
     };
-    Answer { reply, stop: None, usage: usage(sequence) }
+    ModelAnswer { reply, stop: None, usage: usage(sequence) }
 }
 
 /// Returns the journal of a run of this loop, as it would be written.

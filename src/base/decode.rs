@@ -861,6 +861,9 @@ macro_rules! choice {
             /// Every word, in the order of the reference.
             $visibility const WORDS: &'static [&'static str] = &[$($word),*];
 
+            /// Every choice, in the same order.
+            $visibility const ALL: &'static [Self] = &[$(Self::$variant),*];
+
             /// Returns the word as it is written in a file.
             $visibility fn word(self) -> &'static str {
                 match self {
@@ -870,10 +873,7 @@ macro_rules! choice {
 
             /// Returns what a word stands for.
             $visibility fn by_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
-                    _ => None,
-                }
+                Self::ALL.iter().copied().find(|choice| choice.word() == word)
             }
         }
 

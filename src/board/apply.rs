@@ -74,7 +74,7 @@ fn load(board: &mut Board, plan: Plan, notes: &mut Vec<Note>) -> Done {
     Ok("loaded")
 }
 
-/// Refuses what is no plan.
+/// Refuses an invalid plan.
 fn check(planned: &[Planned]) -> Result<(), &'static str> {
     if planned.is_empty() {
         return Err("the plan has no tasks");

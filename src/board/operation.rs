@@ -1,4 +1,4 @@
-//! The operations on a board: how a loop file names them, what they are told, and which words they answer.
+//! The operations on a board: their names in a loop file, their parameters and their verdicts.
 
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Returns what it can be told, under `params`.
+    /// Returns the names of its `params`.
     pub fn params(self) -> &'static [&'static str] {
         match self {
             Self::Load | Self::Split => &["answer"],
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// Makes the operation with what it is told. Says why it cannot.
+    /// Makes the operation from its parameters, or says why they are invalid.
     pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, String> {
         let text = |name: &str| params.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
         let report = || Report {
@@ -123,7 +123,7 @@ fn read<T: DeserializeOwned>(what: &str, answer: &str) -> Result<T, String> {
     serde_json::from_str(answer).map_err(|error| format!("the answer is not {what}: {error}"))
 }
 
-/// An operation with what it is told.
+/// An operation with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A plan becomes the tasks.
@@ -196,7 +196,7 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// A dependency on a task that there is not.
+    /// A dependency on an unknown task.
     DroppedEdge,
     /// A dependency that closed a circle.
     BrokenCycle,

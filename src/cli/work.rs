@@ -4,7 +4,7 @@ use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
 use crate::base::time::human;
 use crate::criteria::decision::STUCK_AFTER;
-use crate::criteria::{Standing, State, decide};
+use crate::criteria::{Progress, State, decide};
 use crate::evaluate::observation::Observation;
 
 /// How much of a line is shown.
@@ -56,7 +56,7 @@ pub(super) fn shown(state: &State) -> String {
     let decision = decide(state, STUCK_AFTER);
     lines.extend(match decision.reason {
         Some(reason) => Some(one_line(&reason, LINE)),
-        None if decision.standing == Standing::Done => Some("all criteria are met".to_owned()),
+        None if decision.progress == Progress::Done => Some("all criteria are met".to_owned()),
         None => None,
     });
     lines.push(String::new());

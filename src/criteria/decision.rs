@@ -1,16 +1,17 @@
-//! Whether whoever works may stop, and why.
+//! Whether an agent may stop working, and why.
 
 use super::state::State;
 
-/// So many rounds in a row at the same criterion are enough.
+/// After this many rounds in a row at the same criterion the work counts as stuck (spec page 06: the circuit breaker of
+/// the state file).
 pub const STUCK_AFTER: u32 = 5;
 
-/// How the work stands.
+/// How far the work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Progress {
     /// There is no work, or it was ended.
     Inactive,
-    /// Every criterion is met, and whoever works says so.
+    /// Every criterion is met, and the agent says so.
     Done,
     /// The same criterion stays unmet.
     Stuck,
@@ -21,10 +22,10 @@ pub enum Standing {
 /// What is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether whoever works may stop.
+    /// Whether the agent may stop.
     pub stop: bool,
-    /// How the work stands.
-    pub standing: Standing,
+    /// How far the work is.
+    pub progress: Progress,
     /// Why, where that is not plain.
     pub reason: Option<String>,
     /// The criteria that are not met, in the order of the file.
@@ -32,22 +33,22 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn new(standing: Standing, reason: Option<String>) -> Self {
-        Self { stop: standing != Standing::Continue, standing, reason, unmet: Vec::new() }
+    fn new(progress: Progress, reason: Option<String>) -> Self {
+        Self { stop: progress != Progress::Continue, progress, reason, unmet: Vec::new() }
     }
 
     /// Decides about the content of a file, or about none.
     pub fn about(file: Option<&[u8]>) -> Self {
         match file.map(State::read) {
-            None => Self::new(Standing::Inactive, None),
+            None => Self::new(Progress::Inactive, None),
             Some(Err(_)) => Self::invalid(),
             Some(Ok(state)) => decide(&state, STUCK_AFTER),
         }
     }
 
-    /// Decides about a file that cannot be read: nobody is held up for that.
+    /// Decides about an unreadable file: the agent may stop, because it cannot be held up for a broken file.
     pub fn invalid() -> Self {
-        Self::new(Standing::Inactive, Some("invalid state file".to_owned()))
+        Self::new(Progress::Inactive, Some("invalid state file".to_owned()))
     }
 }
 
@@ -55,23 +56,23 @@ impl Decision {
 pub fn decide(state: &State, stuck_after: u32) -> Decision {
     let unmet: Vec<String> = state.unmet().map(str::to_owned).collect();
     let has_criteria = state.criteria().next().is_some();
-    let (standing, reason) = if matches!(state.status(), "completed" | "cancelled") {
-        (Standing::Inactive, None)
+    let (progress, reason) = if matches!(state.status(), "completed" | "cancelled") {
+        (Progress::Inactive, None)
     } else if state.stuck_count() >= f64::from(stuck_after) {
-        (Standing::Stuck, Some(stuck(state)))
+        (Progress::Stuck, Some(stuck(state)))
     } else if has_criteria && unmet.is_empty() && state.is_signalled() {
-        (Standing::Done, None)
+        (Progress::Done, None)
     } else if !unmet.is_empty() {
-        (Standing::Continue, Some(format!("unmet criteria: {}", unmet.join(", "))))
+        (Progress::Continue, Some(format!("unmet criteria: {}", unmet.join(", "))))
     } else if has_criteria {
-        (Standing::Continue, Some("all criteria are met, but exit_signal is not set".to_owned()))
+        (Progress::Continue, Some("all criteria are met, but exit_signal is not set".to_owned()))
     } else if state.is_signalled() {
-        (Standing::Continue, Some("no criteria are recorded in criteriaStatus".to_owned()))
+        (Progress::Continue, Some("no criteria are recorded in criteriaStatus".to_owned()))
     } else {
         let reason = "no criteria are recorded in criteriaStatus, and exit_signal is not set";
-        (Standing::Continue, Some(reason.to_owned()))
+        (Progress::Continue, Some(reason.to_owned()))
     };
-    Decision { unmet, ..Decision::new(standing, reason) }
+    Decision { unmet, ..Decision::new(progress, reason) }
 }
 
 fn stuck(state: &State) -> String {
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn without_a_file_there_is_no_work() {
         let decision = Decision::about(None);
-        assert_eq!((decision.stop, decision.standing, decision.reason), (true, Standing::Inactive, None));
+        assert_eq!((decision.stop, decision.progress, decision.reason), (true, Progress::Inactive, None));
     }
 
     #[test]
@@ -359,7 +360,7 @@ mod tests {
         fn whoever_may_not_stop_is_told_why(value in value()) {
             let decision = Decision::about(Some(value.to_string().as_bytes()));
             prop_assert!(decision.stop || decision.reason.is_some_and(|reason| !reason.is_empty()));
-            prop_assert_eq!(decision.stop, decision.standing != Standing::Continue);
+            prop_assert_eq!(decision.stop, decision.progress != Progress::Continue);
         }
 
         #[test]

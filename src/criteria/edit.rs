@@ -50,7 +50,7 @@ impl State {
         status.get_mut(name).map(|value| *value = json!(is_met)).is_some()
     }
 
-    /// Says whether whoever works believes that the work is done.
+    /// Records whether the agent believes that the work is done.
     pub fn signal(&mut self, is_done: bool) {
         self.0.insert("exit_signal".to_owned(), json!(is_done));
     }
@@ -76,7 +76,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criteria::{Decision, Standing};
+    use crate::criteria::{Decision, Progress};
 
     fn state() -> State {
         let criterion = |name: &str, check: Option<&str>| Criterion {
@@ -87,8 +87,8 @@ mod tests {
         State::begin("a spec", &[criterion("b", Some("true")), criterion("a", None)], &steps)
     }
 
-    fn standing(state: &State) -> Standing {
-        Decision::about(Some(state.text().as_bytes())).standing
+    fn progress(state: &State) -> Progress {
+        Decision::about(Some(state.text().as_bytes())).progress
     }
 
     #[test]
@@ -97,11 +97,11 @@ mod tests {
         assert_eq!(state.unmet().collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(state.checks().collect::<Vec<_>>(), [("b", "true")]);
         assert!(state.set("a", true) && state.set("b", true) && !state.set("c", true));
-        assert_eq!(standing(&state), Standing::Continue);
+        assert_eq!(progress(&state), Progress::Continue);
         state.signal(true);
-        assert_eq!(standing(&state), Standing::Done);
+        assert_eq!(progress(&state), Progress::Done);
         state.end("completed");
-        assert_eq!(standing(&state), Standing::Inactive);
+        assert_eq!(progress(&state), Progress::Inactive);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the hooks of an agent's session are told: one JSON object on one line, whatever the state file says.
+//! The replies to the hooks of an agent's session: one JSON object on one line, whatever the state file says.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use super::Decision;
 
 /// In whose words a hook is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum HookDialect {
     /// `{"ok": …}`
     Seed,
     /// Those of Claude Code.
     Claude,
 }
 
-impl Answer {
+impl HookDialect {
     /// Answers whether the session may stop.
     pub fn to_stop(self, decision: &Decision) -> String {
         let reason = decision.reason.as_deref().map(|reason| Value::from(reason).to_string());

@@ -1,8 +1,8 @@
-//! What a session is told that begins while work goes on.
+//! The message for a session that begins while work is in progress.
 
 use super::state::State;
 
-/// How much of the specification is told.
+/// How much of the specification the message shows.
 const SPEC_CHARACTERS: usize = 100;
 
 /// Returns where the work stands, when it goes on: nothing that has ended needs to be resumed.

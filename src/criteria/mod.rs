@@ -1,4 +1,5 @@
-//! When a piece of work is done, goes on, or is stuck: one file, and the same answer for whoever asks.
+//! When a piece of work is done, goes on, or is stuck: one file, and the same answer for an evaluator, a hook and a
+//! command.
 //!
 //! `.loop/state.json` names the criteria of the work and says which are met. Agents, hooks, people and loops read it,
 //! and [`decide`] is the one place that says what it means. What it means after another round of checks, [`advance`]
@@ -12,6 +13,6 @@ pub mod message;
 pub mod state;
 
 pub use advance::advance;
-pub use decision::{Decision, Standing, decide};
+pub use decision::{Decision, Progress, decide};
 pub use message::resume_message;
 pub use state::State;

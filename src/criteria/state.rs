@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Clone, Debug, PartialEq)]
 pub struct State(pub(super) Map<String, Value>);
 
-/// Why a file is no state.
+/// Why a file is not a valid state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// It is too large to be one.
@@ -81,7 +81,7 @@ impl State {
         self.criteria().filter(|(_, is_met)| !is_met).map(|(name, _)| name)
     }
 
-    /// Tells whether whoever works says that the work is done.
+    /// Tells whether the agent says that the work is done.
     pub fn is_signalled(&self) -> bool {
         self.0.get("exit_signal") == Some(&Value::Bool(true))
     }

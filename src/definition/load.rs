@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::resolve::{self, Fetch, Fetched, Kind, Reference, Resolved};
+use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
 use super::source::Sources;
 use super::yaml::{self, MAX_SIZE};
@@ -115,7 +115,7 @@ pub struct Rejected {
     pub remains: Option<Loop>,
 }
 
-/// Why there is no loop.
+/// Why a loop cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No loop has this name.
@@ -177,7 +177,7 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
-    /// The file was read, and it is no loop.
+    /// The file was read, and it is not a loop.
     #[error("`{}` is not a valid loop", path.display())]
     Rejected {
         /// The file.
@@ -370,9 +370,9 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
     let places: Vec<PathBuf> = match reference.kind {
         _ if name.as_os_str().is_empty() => Vec::new(),
-        Kind::Parent => std::iter::once(beside).chain(named).collect(),
-        Kind::Library => vec![beside],
-        Kind::Text => vec![beside, root.join(name)],
+        ReferenceKind::Parent => std::iter::once(beside).chain(named).collect(),
+        ReferenceKind::Library => vec![beside],
+        ReferenceKind::Text => vec![beside, root.join(name)],
     };
     let with = |place: &Path, extension: &str| PathBuf::from(format!("{}.{extension}", place.display()));
     let mut candidates = places.iter().flat_map(|place| {
@@ -382,7 +382,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err("it has no name".to_owned());
     };
-    // Not even whether something is there is told.
+    // The message must not reveal whether the file exists.
     if !located.reach.holds(path) {
         let path = shown(path, cwd);
         return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));

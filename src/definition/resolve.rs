@@ -1,7 +1,7 @@
 //! From what a file says to a plain loop: parents, fragments, short forms and paradigms are worked in here, on the
 //! tree, so that every value keeps the place where it was written, in whichever file.
 //!
-//! Nothing is read here; whoever calls hands over the files that are asked for.
+//! Nothing is read here; the caller hands over the requested files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use indexmap::IndexMap;
 
 use super::schema::{Composition, Loop, Parameter};
 use super::source::Sources;
-use super::tree::{Level, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight};
+use super::tree::{
+    MergeLevel, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight,
+};
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, paradigm};
 use crate::base::decode::{Decode, Record};
@@ -43,7 +45,7 @@ const MAX_COPIED_TEXT: usize = 4 * MAX_SIZE;
 
 /// What kind of file is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// A loop to inherit from.
     Parent,
     /// A library of fragments.
@@ -56,7 +58,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Reference<'r> {
     /// What kind of file.
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     /// How it is named.
     pub name: &'r str,
     /// The file that names it.
@@ -110,7 +112,7 @@ pub fn resolve(
     Resolved { tree, complete: resolver.complete, composed: resolver.composed }
 }
 
-/// A partial state and what it wants to be told.
+/// A partial state and its parameters.
 #[derive(Clone)]
 struct Fragment {
     state: Node,
@@ -209,7 +211,12 @@ impl Resolver<'_, '_> {
     }
 
     /// Reads another file.
-    fn file(&mut self, kind: Kind, name: &str, span: &Span) -> Result<(PathBuf, Option<Node>), String> {
+    fn file(
+        &mut self,
+        kind: ReferenceKind,
+        name: &str,
+        span: &Span,
+    ) -> Result<(PathBuf, Option<Node>), String> {
         let fetched = self.fetched(kind, name, span)?;
         if let Some(known) = self.read.get(&fetched.path) {
             let known = known.clone().filter(|tree| self.pay(tree, span));
@@ -240,7 +247,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Finds a file that another one names.
-    fn fetched(&mut self, kind: Kind, name: &str, span: &Span) -> Result<Fetched, String> {
+    fn fetched(&mut self, kind: ReferenceKind, name: &str, span: &Span) -> Result<Fetched, String> {
         let from = self.paths.get(usize::from(span.file.0)).cloned().unwrap_or_default();
         (self.fetch)(&Reference { kind, name, from: &from })
     }
@@ -276,7 +283,7 @@ impl Resolver<'_, '_> {
             }
             names.join(" → ")
         };
-        match self.file(Kind::Parent, &name, &span) {
+        match self.file(ReferenceKind::Parent, &name, &span) {
             Err(why) => {
                 let message = format!("the loop `{name}` to inherit from cannot be read: {why}");
                 let mut finding = error("no-parent", &span, message);
@@ -303,12 +310,12 @@ impl Resolver<'_, '_> {
                 chain.push((path, shown.unwrap_or(name)));
                 let parent = self.inherit(parent, chain);
                 chain.pop();
-                merge(parent, tree, Level::Loop)
+                merge(parent, tree, MergeLevel::Loop)
             }
         }
     }
 
-    /// The keys that are worked in here are no keys of a plain loop, so nobody else could tell what was meant.
+    /// The keys that are resolved here do not exist in a plain loop, so later stages could not report them.
     fn misspelt(&mut self, tree: &mut Node) {
         let form = tree.get("paradigm").and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
         let ours: Vec<&str> =
@@ -374,7 +381,7 @@ impl Resolver<'_, '_> {
                     vec![entry("on_yes", text(span, yes.trim())), entry("on_no", text(span, no.trim()))]
                 }
                 Some(_) => {
-                    let finding = error("flow", span, format!("`{item}` is no entry of a flow"));
+                    let finding = error("flow", span, format!("`{item}` is not an entry of a flow"));
                     self.push(
                         finding.help("write `STATE`, or `STATE?YES:NO` with the two states that follow"),
                     );
@@ -395,7 +402,7 @@ impl Resolver<'_, '_> {
         };
         let mut states = map(&span, states);
         for over in bodies.into_iter().chain(take(tree, "states")) {
-            states = merge(states, over.value, Level::States);
+            states = merge(states, over.value, MergeLevel::States);
         }
         put(tree, Entry { key: "states".to_owned(), key_span: written.key_span, value: states });
         if tree.get("initial").is_none() {
@@ -441,7 +448,7 @@ impl Resolver<'_, '_> {
 
     /// Reads a file that is a text.
     fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, String> {
-        let fetched = self.fetched(Kind::Text, name, span)?;
+        let fetched = self.fetched(ReferenceKind::Text, name, span)?;
         let (file, whole) = self.source(&fetched)?;
         Ok(text(&Span { file, range: 0..whole.len() }, whole.trim_end()))
     }
@@ -460,7 +467,7 @@ impl Resolver<'_, '_> {
             self.complete = false;
         }
         for (name, node) in imports.iter().flatten().zip(written).take(MAX_IMPORTS) {
-            match self.file(Kind::Library, name, &node.span) {
+            match self.file(ReferenceKind::Library, name, &node.span) {
                 Ok((_, Some(file))) => {
                     if file.get("fragments").is_none() {
                         let message = format!("`{name}` has no `fragments`");
@@ -537,7 +544,7 @@ impl Resolver<'_, '_> {
         }
         let given = take(&mut state.value, "with");
         let own = std::mem::replace(&mut state.value, plain(&span, ""));
-        let mut merged = merge(fragment.state.clone(), own, Level::State);
+        let mut merged = merge(fragment.state.clone(), own, MergeLevel::State);
         self.bind(&mut merged, given.as_ref(), &name, fragment, &span);
         state.value = merged;
     }
@@ -588,13 +595,13 @@ impl Resolver<'_, '_> {
         if !bound.is_empty() {
             let own = take(state, "param").map(|entry| entry.value);
             let bound = map(&at, bound);
-            let value = own.map_or(bound.clone(), |own| merge(own, bound, Level::Other));
+            let value = own.map_or(bound.clone(), |own| merge(own, bound, MergeLevel::Other));
             put(state, Entry { key: "param".to_owned(), key_span: at.clone(), value });
         }
         if !rest.is_empty() {
             let inner = take(state, "with").map(|entry| entry.value);
             let rest = map(&at, rest);
-            let value = inner.map_or(rest.clone(), |inner| merge(inner, rest, Level::Other));
+            let value = inner.map_or(rest.clone(), |inner| merge(inner, rest, MergeLevel::Other));
             put(state, Entry { key: "with".to_owned(), key_span: at, value });
         }
     }
@@ -863,7 +870,7 @@ mod tests {
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: [a, 'b?c']\n")]), @"
         main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
-        main:2:11 flow: `b?c` is no entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
+        main:2:11 flow: `b?c` is not an entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: []\n")]), @"
         main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)

@@ -17,8 +17,8 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
-use crate::evaluate::answer::Form;
 use crate::evaluate::field::Field;
+use crate::evaluate::form::Form;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
@@ -130,7 +130,7 @@ record! {
     pub struct State {
         /// The text to run, after interpolation. Without one the state only evaluates.
         action: Option<Template>,
-        /// How the action is run; told from the text when absent.
+        /// How the action is run; inferred from the text when absent.
         action_type: Option<ActionType>,
         /// The loop that this state runs: its name, or a template for it.
         r#loop as "loop": Option<Template>,
@@ -148,7 +148,7 @@ record! {
         next: Option<Target>,
         /// Whether the run ends here.
         terminal: bool = false,
-        /// What ending here means; told from the state's name when absent.
+        /// What ending here means; inferred from the state's name when absent.
         outcome: Option<TerminalOutcome>,
         /// The same as `outcome: failure`.
         failure: Option<bool>,
@@ -334,7 +334,7 @@ choice! {
 }
 
 choice! {
-    /// A signal that an action can print at the start of a line.
+    /// A signal that an action can print at the start of a line; of several, the first in this order counts.
     pub enum SignalKind {
         /// `CONTEXT_HANDOFF:`: the work goes on in a fresh session.
         Handoff = "handoff",
@@ -343,11 +343,6 @@ choice! {
         /// `LOOP_STOP:`: the run is over in order.
         Stop = "stop",
     }
-}
-
-impl SignalKind {
-    /// Every signal, in the order in which they count when there are several.
-    pub const ALL: [Self; 3] = [Self::Handoff, Self::Error, Self::Stop];
 }
 
 choice! {

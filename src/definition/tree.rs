@@ -104,7 +104,7 @@ fn add(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
 
 /// What a mapping is, for some keys have several names in some mappings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum MergeLevel {
     /// A whole loop.
     Loop,
     /// States by name.
@@ -117,7 +117,7 @@ pub(super) enum Level {
     Other,
 }
 
-impl Level {
+impl MergeLevel {
     fn below(self, key: &str) -> Self {
         match (self, key) {
             (Self::Loop, "states" | "state_defs" | "fragments") => Self::States,
@@ -143,7 +143,7 @@ impl Level {
 
 /// Lays one tree over another: mappings are merged key by key, everything else replaces what is below, and nothing
 /// (`key:` or `key: null`) removes it. A key that has several names replaces every one of them.
-pub(super) fn merge(below: Node, over: Node, level: Level) -> Node {
+pub(super) fn merge(below: Node, over: Node, level: MergeLevel) -> Node {
     let (below, over, span) = match (below, over) {
         (Node { value: NodeValue::Map(below), .. }, Node { value: NodeValue::Map(over), span }) => {
             (below, over, span)
@@ -180,7 +180,7 @@ mod tests {
     use crate::definition::yaml;
 
     #[track_caller]
-    fn check(below: &str, over: &str, level: Level, expected: &str) {
+    fn check(below: &str, over: &str, level: MergeLevel, expected: &str) {
         let read = |text: &str| yaml::parse(text, FileId(0), &mut Diagnostics::default()).unwrap();
         assert_eq!(merge(read(below), read(over), level).to_json().to_string(), expected);
     }
@@ -190,29 +190,29 @@ mod tests {
         check(
             "{a: 1, b: {c: [1, 2], d: 3}}",
             "{b: {c: [4]}, e: 5}",
-            Level::Other,
+            MergeLevel::Other,
             r#"{"a":1,"b":{"c":[4],"d":3},"e":5}"#,
         );
-        check("{a: {b: 1}}", "{a: 2}", Level::Other, r#"{"a":2}"#);
-        check("{a: 1}", "{a: {b: 2}}", Level::Other, r#"{"a":{"b":2}}"#);
+        check("{a: {b: 1}}", "{a: 2}", MergeLevel::Other, r#"{"a":2}"#);
+        check("{a: 1}", "{a: {b: 2}}", MergeLevel::Other, r#"{"a":{"b":2}}"#);
     }
 
     #[test]
     fn nothing_removes_what_was_inherited() {
-        check("{a: 1, b: 2}", "{a: null, c: ~}", Level::Other, r#"{"b":2,"c":null}"#);
-        check("{a: {b: 1}}", "{a:}", Level::Other, "{}");
+        check("{a: 1, b: 2}", "{a: null, c: ~}", MergeLevel::Other, r#"{"b":2,"c":null}"#);
+        check("{a: {b: 1}}", "{a:}", MergeLevel::Other, "{}");
     }
 
     #[test]
     fn a_key_replaces_its_other_names() {
-        check("{on_pass: a, next: b}", "{on_yes: c}", Level::State, r#"{"on_yes":"c","next":"b"}"#);
+        check("{on_pass: a, next: b}", "{on_yes: c}", MergeLevel::State, r#"{"on_yes":"c","next":"b"}"#);
         check(
             "{condition: {type: x}}",
             "{evaluate: {target: 1}}",
-            Level::State,
+            MergeLevel::State,
             r#"{"evaluate":{"type":"x","target":1}}"#,
         );
-        check("{true: a, _: b}", "{success: c}", Level::Route, r#"{"success":"c","_":"b"}"#);
-        check("{on_pass: a}", "{on_yes: c}", Level::Other, r#"{"on_pass":"a","on_yes":"c"}"#);
+        check("{true: a, _: b}", "{success: c}", MergeLevel::Route, r#"{"success":"c","_":"b"}"#);
+        check("{on_pass: a}", "{on_yes: c}", MergeLevel::Other, r#"{"on_pass":"a","on_yes":"c"}"#);
     }
 }

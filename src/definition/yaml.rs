@@ -35,7 +35,7 @@ pub fn parse(text: &str, file: FileId, out: &mut Diagnostics) -> Option<Node> {
         out.push(unprintable(found));
         return None;
     }
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         text,
         places: Places::new(text),
         file,
@@ -95,7 +95,7 @@ pub(super) fn cost(text: &str) -> usize {
     1 + text.matches("${").count()
 }
 
-struct Reader<'t, 'o> {
+struct YamlReader<'t, 'o> {
     text: &'t str,
     places: Places<'t>,
     file: FileId,
@@ -174,7 +174,7 @@ impl Weight {
     }
 }
 
-impl Reader<'_, '_> {
+impl YamlReader<'_, '_> {
     fn run(&mut self) -> Result<(), Fatal> {
         let mut documents = 0;
         for event in Parser::new_from_str(self.text) {

@@ -24,12 +24,12 @@ const DETAILS: usize = 1024 * 1024;
 
 /// Something of which there was more than is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Bound {
+pub(super) enum Overflow {
     Messages,
     Captures,
 }
 
-impl Bound {
+impl Overflow {
     /// Says what is not kept any more.
     pub(super) fn sentence(self) -> String {
         const MIB: usize = 1024 * 1024;

@@ -4,7 +4,7 @@ use crate::base::name::captured_variable;
 use crate::base::text::tail;
 
 use super::Engine;
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// The most of one result that goes into a variable: the system bounds each one, and all of them together.
 const ONE: usize = 32 * 1024;

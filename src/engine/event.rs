@@ -15,14 +15,13 @@ use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
-use crate::evaluate::observes::Observes;
 use crate::evaluate::survey::Survey;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnHandoff, SignalKind};
 
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// How much of a stream an event carries; a longer one stands whole in a file beside the journal.
 pub const TAIL: usize = 8 * 1024;
@@ -79,7 +78,7 @@ pub enum Event {
         memory: Option<Value>,
         /// The working tree at this visit, where the stall detector of the loop compares it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        tree: Option<Tree>,
+        tree: Option<TreeState>,
     },
     /// Visits of a state in a row were all the same.
     Stall {
@@ -208,7 +207,7 @@ pub struct Handoff {
     pub reason: HandoffReason,
     /// Why, for people.
     pub message: String,
-    /// What the work that continues is told.
+    /// What the action left for the session that continues the work.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continuation: Option<String>,
     /// Who continues it.
@@ -232,7 +231,7 @@ pub enum HandoffReason {
 /// The working tree as the stall detector saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Tree {
+pub enum TreeState {
     /// It was looked at.
     Seen(Survey),
     /// It could not be looked at.
@@ -251,7 +250,7 @@ pub struct StallSeen {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metric: Option<Value>,
     /// The working tree, or why it was not compared.
-    pub tree: Tree,
+    pub tree: TreeState,
 }
 
 impl StallSeen {
@@ -262,9 +261,9 @@ impl StallSeen {
             metric.as_ref().map(|metric| format!(", same value {}", text::one_line(&metric.to_string(), 60)));
         let value = value.unwrap_or_default();
         let compared = match tree {
-            Tree::Seen(Survey { head: Some(_), .. }) => ", same working tree, no new commit".to_owned(),
-            Tree::Seen(Survey { head: None, .. }) => ", same working tree".to_owned(),
-            Tree::Unseen { unseen } => {
+            TreeState::Seen(Survey { head: Some(_), .. }) => ", same working tree, no new commit".to_owned(),
+            TreeState::Seen(Survey { head: None, .. }) => ", same working tree".to_owned(),
+            TreeState::Unseen { unseen } => {
                 format!("; the working tree was not compared: {}", text::one_line(unseen, 200))
             }
         };
@@ -294,7 +293,7 @@ pub struct LoopStart {
     /// Whether a maintain loop ends with the first cycle in which nothing failed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub until_clean: bool,
-    /// The limits of the task board, for a loop that works on one: its work is told by task.
+    /// The limits of the task board, for a loop that uses one: its reports are grouped by task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub board: Option<Box<board::Limits>>,
     /// What is to be said as soon as the run has begun, each as a warning of its own.
@@ -311,7 +310,7 @@ pub struct LoopStart {
     /// The variables, resolved.
     #[serde(default)]
     pub context: Map<String, Value>,
-    /// What the command line said, so that a resumed run is told the same.
+    /// The options of the command line, so that a resumed run uses the same ones.
     #[serde(default)]
     pub overrides: Overrides,
     /// The version of the journal: a newer one is not understood.
@@ -489,6 +488,32 @@ pub enum ActionKind {
     SubLoop,
     /// An operation on the task board.
     Board,
+}
+
+impl ActionKind {
+    /// Tells whether an agent does it.
+    pub fn asks_agent(self) -> bool {
+        match self {
+            Self::Prompt => true,
+            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board => false,
+        }
+    }
+
+    /// Tells whether it is an operation on the task board, which is planning and no work.
+    pub fn is_operation(self) -> bool {
+        match self {
+            Self::Board => true,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop => false,
+        }
+    }
+
+    /// Tells whether it is a run of its own, with steps that are shown one by one.
+    pub fn has_steps(self) -> bool {
+        match self {
+            Self::SubLoop => true,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::Board => false,
+        }
+    }
 }
 
 /// Which rule chose the next state.
@@ -767,7 +792,7 @@ pub struct Stamped {
 
 /// What every line has in front.
 #[derive(Deserialize)]
-struct Head<'l> {
+struct LineHead<'l> {
     #[serde(borrow)]
     event: Cow<'l, str>,
     ts: Timestamp,
@@ -784,7 +809,7 @@ impl Stamped {
     /// Reads a line of a journal: the same as `Deserialize`, in a third of the time, because the fields of an event are
     /// not collected before it is known which event they are of.
     pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
-        let Head { event, ts, seq, at_ms, depth, path } = serde_json::from_slice(line)?;
+        let LineHead { event, ts, seq, at_ms, depth, path } = serde_json::from_slice(line)?;
         let event = match &*event {
             "action_complete" => Event::ActionComplete(serde_json::from_slice(line)?),
             "loop_start" => Event::LoopStart(serde_json::from_slice(line)?),

@@ -1,6 +1,6 @@
 //! The pure run: what was observed goes in, what happened and what to do next come out.
 //!
-//! No clock, no process, no file. [`Engine::next`] says what the world owes the run; [`Engine::handle`] takes a fact
+//! No clock, no process, no file. [`Engine::next`] says what the run waits for; [`Engine::handle`] takes the answer
 //! and returns the events that follow from it. [`run::Run`] is the fold over those events, so that a journal is
 //! enough to have the run again. Decisions look at the fold alone: nothing is decided twice or forgotten when a
 //! batch of events is cut short.
@@ -12,39 +12,43 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::time::Timestamp;
-use crate::evaluate::FileRead;
-use crate::evaluate::model::Answer;
-use crate::evaluate::query::Queried;
-use crate::evaluate::survey::Surveyed;
 use crate::machine::{Budget, Machine, OnHandoff};
 
+mod arrive;
+mod begin;
 mod bounds;
 mod budget;
+mod common;
 mod decide;
+mod end;
 mod environment;
 pub mod event;
 pub mod execution;
+mod judge;
+mod leave;
 pub mod night;
 pub mod outcome;
 pub mod past;
 pub mod request;
+pub mod result;
 pub mod run;
 mod scope;
 mod signals;
+mod sub_loop;
+mod waiting;
 
 use event::{Event, LoopComplete, LoopResume, LoopStart};
 use outcome::Signal;
 use past::Past;
-use request::{
-    ActionRequest, AskRequest, Input, Next, PromptRequest, QueryRequest, SubLoopRequest, SurveyRequest,
-    ToolRequest,
-};
-use run::{Deciding, Phase, Run, StateResult, Waiting};
+use request::{Input, Next, UnexpectedInput};
+use result::StateResult;
+use run::{Pending, Phase, Run};
+use waiting::{Decision, Evidence, MissingEvidence, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
 
-/// What a run is told at its start and never changes.
+/// The settings with which a run starts. They never change.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// How the run begins, as its first event says.
@@ -97,28 +101,7 @@ pub struct Engine<'m> {
     run: Run,
     now: Duration,
     cancel: Option<Signal>,
-    request: Option<Request>,
-    survey: Option<SurveyRequest>,
-    surveys: Vec<(Vec<String>, Surveyed)>,
-    /// The file that is needed, until it is read.
-    wanted: Option<String>,
-    file: Option<FileRead>,
-    query: Option<Box<QueryRequest>>,
-    queried: Option<Queried>,
-    question: Option<Box<AskRequest>>,
-    answer: Option<Answer>,
-    /// How a run that was left goes on, until it does.
-    resuming: Option<Box<LoopResume>>,
-    /// How much of a wait has passed while nobody ran the run.
-    rested: Duration,
-}
-
-/// Work that was announced and not yet done.
-enum Request {
-    Action(ActionRequest),
-    Prompt(Box<PromptRequest>),
-    Tool(Box<ToolRequest>),
-    SubLoop(Box<SubLoopRequest>),
+    waiting: Waiting,
 }
 
 impl<'m> Engine<'m> {
@@ -127,42 +110,26 @@ impl<'m> Engine<'m> {
         start.event.max_iterations = machine.limits.iterations.limit;
         let mut run = Run::new();
         run.inherit(start.captured.clone());
-        Self::with(machine, start, run)
+        Self { machine, start, run, now: Duration::ZERO, cancel: None, waiting: Waiting::Start }
     }
 
-    /// Makes a run that goes on, after nobody ran it for a time. Without `how` it has nothing left to do.
+    /// Makes a run that is resumed after a pause of this length.
     pub fn resume(
         machine: &'m Machine,
         start: Start,
         past: Past,
-        how: Option<Box<LoopResume>>,
+        how: Box<LoopResume>,
         rested: Duration,
     ) -> Self {
-        let now = past.elapsed;
-        let waits = matches!(past.run.phase(), Phase::Waiting(Waiting::Backoff { .. }));
-        let rested = if waits { rested } else { Duration::ZERO };
-        Self { now, resuming: how, rested, ..Self::with(machine, start, past.run) }
+        let Past { mut run, elapsed: now, .. } = past;
+        run.rest(rested);
+        Self { machine, start, run, now, cancel: None, waiting: Waiting::Resume(how) }
     }
 
-    fn with(machine: &'m Machine, start: Start, run: Run) -> Self {
-        Self {
-            machine,
-            start,
-            run,
-            now: Duration::ZERO,
-            cancel: None,
-            request: None,
-            survey: None,
-            surveys: Vec::new(),
-            wanted: None,
-            file: None,
-            query: None,
-            queried: None,
-            question: None,
-            answer: None,
-            resuming: None,
-            rested: Duration::ZERO,
-        }
+    /// Makes a run that ended for good.
+    pub fn ended(machine: &'m Machine, start: Start, past: Past, end: LoopComplete) -> Self {
+        let Past { run, elapsed: now, .. } = past;
+        Self { machine, start, run, now, cancel: None, waiting: Waiting::Nothing(end) }
     }
 
     /// Returns everything that is known about the run.
@@ -170,7 +137,7 @@ impl<'m> Engine<'m> {
         &self.run
     }
 
-    /// Returns what the run was told at its start.
+    /// Returns the settings with which the run started.
     pub fn start(&self) -> &Start {
         &self.start
     }
@@ -187,140 +154,170 @@ impl<'m> Engine<'m> {
 
     /// Says what the world has to do now.
     pub fn next(&self) -> Next<'_> {
-        if self.resuming.is_some() {
-            return Next::Begin;
-        }
-        if let (Phase::Deciding(_), Some(survey)) = (self.run.phase(), &self.survey) {
-            return Next::Survey(survey);
-        }
-        if let (Phase::Deciding(_), Some(path)) = (self.run.phase(), &self.wanted) {
-            return Next::Read(path);
-        }
-        if let (Phase::Deciding(_), Some(query)) = (self.run.phase(), &self.query) {
-            return Next::Query(query);
-        }
-        if let (Phase::Deciding(_), Some(question)) = (self.run.phase(), &self.question) {
-            return Next::Ask(question);
-        }
-        match (self.run.phase(), &self.request) {
-            (Phase::Waiting(Waiting::Start), _) => Next::Begin,
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Action(request))) => {
-                Next::Run(request)
-            }
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Prompt(request))) => {
-                Next::Prompt(request)
-            }
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Some(Request::Tool(request))) => {
-                Next::Call(request)
-            }
-            (Phase::Waiting(Waiting::Continuation(..)), _) => Next::ReadContinuation,
-            (Phase::Waiting(Waiting::SubLoop(_)), Some(Request::SubLoop(request))) => Next::SubLoop(request),
-            (Phase::Waiting(Waiting::Backoff { wait, .. }), _) => {
-                Next::Wait(self.bounded(wait.saturating_sub(self.rested)))
-            }
-            (Phase::Done(end), _) => Next::Done(end),
-            // There was much to decide, and the world has its turn before it goes on. What is waited for is asked for
-            // above: a request is made with the event that announces it.
-            (Phase::Deciding(_) | Phase::Waiting(_), _) => Next::Wait(Duration::ZERO),
-        }
+        self.waiting.next()
     }
 
-    /// Takes a fact, `now` after the start, and returns what follows from it. A fact that nobody waits for changes
-    /// nothing.
-    pub fn handle(&mut self, input: Input, now: Duration) -> Vec<Event> {
+    /// Takes the answer to [`Engine::next`], `now` after the start, and returns what follows from it. Any other input is
+    /// refused and changes nothing.
+    pub fn handle(&mut self, input: Input, now: Duration) -> Result<Vec<Event>, UnexpectedInput> {
         self.now = self.now.max(now);
         let mut events = Vec::new();
-        if let Some(how) = self.resuming.take_if(|_| matches!(input, Input::Begin)) {
-            self.record(Event::LoopResume(*how), &mut events);
-        }
-        match (self.run.phase(), input) {
-            (Phase::Waiting(Waiting::Start), Input::Begin) => {
-                self.record(Event::LoopStart(self.start.event.clone()), &mut events);
-            }
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::ActionDone(seen)) => {
-                self.request = None;
-                let event = self.completed(seen, None);
-                self.record(event, &mut events);
-            }
-            (Phase::Waiting(Waiting::Action(_) | Waiting::Closing(_)), Input::PromptDone(seen, usage)) => {
-                self.request = None;
-                let event = self.completed(seen, Some(usage));
-                self.record(event, &mut events);
-            }
-            (Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)), Input::Answered(answer)) => {
-                let state = self.machine.step(*id).name.clone();
-                self.question = None;
-                let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
-                self.answer = Some(answer);
-                self.record(Event::Judge { state, usage, error }, &mut events);
-            }
-            (Phase::Waiting(Waiting::Continuation(state, text)), Input::Continuation(written)) => {
-                let event =
-                    self.interrupted(state).unwrap_or_else(|| self.signalled_handoff(state, text, written));
-                self.record(event, &mut events);
-            }
-            (Phase::Waiting(Waiting::SubLoop(id)), Input::SubLoopDone(end)) => {
-                let id = *id;
-                self.request = None;
-                let event = self.completed_sub_loop(id, end);
-                self.record(event, &mut events);
-            }
-            (Phase::Deciding(_), Input::Surveyed(surveyed)) => {
-                if let Some(request) = self.survey.take() {
-                    self.surveys.push((request.scope, surveyed));
-                }
-            }
-            (Phase::Deciding(_), Input::FileRead(read)) if self.wanted.is_some() => {
-                self.wanted = None;
-                self.file = Some(read);
-            }
-            (Phase::Deciding(_), Input::Queried(queried)) if self.query.is_some() => {
-                self.query = None;
-                self.queried = Some(queried);
-            }
-            (Phase::Waiting(Waiting::Backoff { .. }), Input::WaitDone) => {
-                self.rested = Duration::ZERO;
-                self.run.waited();
-            }
-            (_, Input::Cancel(signal)) => {
-                self.cancel.get_or_insert(signal);
-            }
-            _ => {}
-        }
-        self.settle(&mut events);
+        let evidence = self.take(input, &mut events)?;
+        self.waiting = self.settle(evidence, &mut events);
+        Ok(events)
+    }
+
+    /// Takes the wish that the run ends, `now` after the start, and returns what follows from it. What is running comes
+    /// to its own end.
+    pub fn cancel(&mut self, signal: Signal, now: Duration) -> Vec<Event> {
+        self.now = self.now.max(now);
+        self.cancel.get_or_insert(signal);
+        let mut events = Vec::new();
+        self.waiting = match std::mem::take(&mut self.waiting) {
+            // A run that goes on says so first, also when it is to end at once.
+            waiting @ (Waiting::Start
+            | Waiting::Resume(_)
+            | Waiting::Work(_)
+            | Waiting::Continuation(..)
+            | Waiting::Nothing(_)) => waiting,
+            Waiting::Backoff(_) => self.settle(Evidence::default(), &mut events),
+            Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
+        };
         events
     }
 
     /// Ends the run, because what follows from a fact could not be written down.
     pub fn end_unsaved(&mut self, end: LoopComplete) {
-        self.run.apply(self.machine, &Event::LoopComplete(end));
+        self.run.apply(self.machine, &Event::LoopComplete(end.clone()));
+        self.waiting = Waiting::Nothing(end);
     }
 
-    /// Makes the decisions that need nothing from the world. States without work could go round for ever: after
-    /// [`TURN`] events the world may look at the time, and at whether somebody wants the run to end.
-    fn settle(&mut self, events: &mut Vec<Event>) {
-        if self.resuming.is_some() {
-            // A run that goes on says so first, also when it is to end at once.
-            return;
+    /// Takes an input into the run, and returns what the judgement that is going on has to go by. This is the one place
+    /// that knows which input answers what, and refuses every other one.
+    fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<Evidence, UnexpectedInput> {
+        let mut evidence = Evidence::default();
+        match (std::mem::take(&mut self.waiting), input) {
+            (Waiting::Start, Input::Begin) => {
+                self.record(Event::LoopStart(self.start.event.clone()), events);
+            }
+            (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
+            (Waiting::Work(WorkRequest::Action(_) | WorkRequest::Tool(_)), Input::ActionDone(seen)) => {
+                self.record(self.completed(seen, None), events);
+            }
+            (Waiting::Work(WorkRequest::Prompt(_)), Input::PromptDone(seen, usage)) => {
+                self.record(self.completed(seen, Some(usage)), events);
+            }
+            (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
+                self.record(sub_loop::completed(state, *request, end), events);
+            }
+            (Waiting::Continuation(state, text), Input::Continuation(written)) => {
+                let event = self
+                    .interrupted(&state)
+                    .unwrap_or_else(|| self.signalled_handoff(&state, &text, written));
+                self.record(event, events);
+            }
+            (Waiting::Backoff(_), Input::WaitDone) => self.run.waited(),
+            (Waiting::Judging(_, MissingEvidence::Survey(request), before), Input::Surveyed(surveyed)) => {
+                evidence = before;
+                evidence.surveys.push((request.scope, surveyed));
+            }
+            (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
+                evidence = Evidence { file: Some(read), ..before };
+            }
+            (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
+                evidence = Evidence { queried: Some(queried), ..before };
+            }
+            (Waiting::Judging(id, MissingEvidence::Answer(_), before), Input::Answered(answer)) => {
+                let state = self.machine.step(id).name.clone();
+                let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
+                evidence = Evidence { answer: Some(answer), ..before };
+                self.record(Event::Judge { state, usage, error }, events);
+            }
+            (Waiting::Turn(before), Input::Yielded) => evidence = before,
+            (
+                waiting @ (Waiting::Start
+                | Waiting::Resume(_)
+                | Waiting::Work(
+                    WorkRequest::Action(_)
+                    | WorkRequest::Prompt(_)
+                    | WorkRequest::Tool(_)
+                    | WorkRequest::SubLoop(..),
+                )
+                | Waiting::Continuation(..)
+                | Waiting::Backoff(_)
+                | Waiting::Judging(
+                    _,
+                    MissingEvidence::Survey(_)
+                    | MissingEvidence::File(_)
+                    | MissingEvidence::Query(_)
+                    | MissingEvidence::Answer(_),
+                    _,
+                )
+                | Waiting::Turn(_)
+                | Waiting::Nothing(_)),
+                Input::Begin
+                | Input::ActionDone(_)
+                | Input::PromptDone(..)
+                | Input::Answered(_)
+                | Input::Continuation(_)
+                | Input::SubLoopDone(_)
+                | Input::Surveyed(_)
+                | Input::FileRead(_)
+                | Input::Queried(_)
+                | Input::WaitDone
+                | Input::Yielded,
+            ) => {
+                self.waiting = waiting;
+                return Err(UnexpectedInput);
+            }
         }
-        if self.cancel.is_some() {
-            self.run.stop_waiting();
-        }
-        while events.len() < TURN
-            && let Some(event) = self.decide()
-        {
-            let event = self.unless_asked_to_end(event);
-            self.record(event, events);
+        Ok(evidence)
+    }
+
+    /// Makes the decisions that need nothing from the world, and returns what the run waits for then. States without
+    /// work could go round for ever: after [`TURN`] events the world may look at the time, and at whether somebody wants
+    /// the run to end.
+    fn settle(&mut self, mut evidence: Evidence, events: &mut Vec<Event>) -> Waiting {
+        loop {
+            let deciding = match self.run.phase() {
+                Phase::Deciding(deciding) => deciding.clone(),
+                Phase::Done(end) => return Waiting::Nothing(end.clone()),
+                Phase::Pending(Pending::Start) => return Waiting::Start,
+                Phase::Pending(Pending::Continuation(state, text)) => {
+                    return Waiting::Continuation(state.clone(), text.clone());
+                }
+                Phase::Pending(Pending::Backoff { .. }) if self.cancel.is_some() => {
+                    self.run.waited();
+                    continue;
+                }
+                Phase::Pending(Pending::Backoff { wait, .. }) => {
+                    return Waiting::Backoff(self.bounded(*wait));
+                }
+                Phase::Pending(Pending::Action(_) | Pending::SubLoop(_) | Pending::Closing(_)) => {
+                    unreachable!("work begins with its request, and is begun once more where a run goes on")
+                }
+            };
+            if events.len() >= TURN {
+                return Waiting::Turn(evidence);
+            }
+            match self.decide(deciding, &evidence) {
+                Decision::Happens(event) => {
+                    let event = self.unless_asked_to_end(event);
+                    if matches!(event, Event::StateEnter { .. }) {
+                        evidence = Evidence::default();
+                    }
+                    self.record(event, events);
+                }
+                Decision::Begins(event, work) => {
+                    self.record(event, events);
+                    return Waiting::Work(work);
+                }
+                Decision::Lacks(id, missing) => return Waiting::Judging(id, missing, evidence),
+            }
         }
     }
 
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {
-        if matches!(event, Event::StateEnter { .. }) {
-            self.surveys.clear();
-            self.file = None;
-            self.queried = None;
-            self.answer = None;
-        }
         self.run.apply(self.machine, &event);
         events.push(event);
     }

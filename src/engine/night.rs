@@ -1,4 +1,4 @@
-//! What one night of a maintain loop came to, as the next nights are told: names and counts, nothing that was printed.
+//! The result of one night of a maintain loop, for the reports of the next ones: names and counts, no output.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
-use super::run::{Phase, Run, StateResult};
+use super::result::StateResult;
+use super::run::{Phase, Run};
 use crate::base::name::StateName;
 use crate::evaluate::observation::{Stored, Stream};
 use crate::machine::Machine;

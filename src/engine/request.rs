@@ -6,15 +6,14 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::evaluate::FileRead;
-use crate::evaluate::model::{Answer, Question, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
 use super::event::{Handoff, LoopComplete};
-use super::outcome::Signal;
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// A fact from the world.
 #[derive(Clone, Debug)]
@@ -26,8 +25,8 @@ pub enum Input {
     /// The agent that took a prompt ended, and what it cost.
     PromptDone(Observation, Usage),
     /// A model answered, or did not.
-    Answered(Answer),
-    /// What a fresh session is told, where it is written down.
+    Answered(ModelAnswer),
+    /// The continuation that an agent wrote to its file, if it did.
     Continuation(Option<String>),
     /// The sub-loop ended, or could not begin.
     SubLoopDone(Result<SubLoopEnd, String>),
@@ -39,9 +38,14 @@ pub enum Input {
     Queried(Queried),
     /// The wait is over.
     WaitDone,
-    /// Somebody wants the run to end.
-    Cancel(Signal),
+    /// The time was looked at.
+    Yielded,
 }
+
+/// An answer to something that was not asked: the run waits for another one, or it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the run does not wait for this input")]
+pub struct UnexpectedInput;
 
 /// What the world has to do.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +60,7 @@ pub enum Next<'a> {
     Call(&'a ToolRequest),
     /// Ask a model this and report.
     Ask(&'a AskRequest),
-    /// Look for what a fresh session is told and report.
+    /// Read the file in which an agent leaves a continuation, and report.
     ReadContinuation,
     /// Run this loop to its end and report.
     SubLoop(&'a SubLoopRequest),
@@ -68,6 +72,8 @@ pub enum Next<'a> {
     Query(&'a QueryRequest),
     /// Wait this long and report.
     Wait(Duration),
+    /// Look at the time, and whether somebody wants the run to end, and report: there was much to decide.
+    Yield,
     /// Nothing: the run is over.
     Done(&'a LoopComplete),
 }

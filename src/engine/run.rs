@@ -9,43 +9,44 @@ use serde_json::{Map, Value};
 use crate::base::name::StateName;
 use crate::board::Board;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::evaluate::observes::Observes;
-use crate::evaluate::verdict::Verdict;
-use crate::machine::{EndId, Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::machine::{EndId, StepId, Target};
 
-use super::bounds::{ALL_CAPTURES, ALL_MESSAGES, Bound, MOST_MESSAGES};
-use super::event::{
-    ActionKind, BoardEvent, Event, Handoff, LoopComplete, LoopResume, RouteReason, StallSeen,
-    SubLoopComplete, TAIL, Tree,
-};
+use super::bounds::Overflow;
+use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
+use super::result::StateResult;
 
-/// Either the world owes us something, or we owe a decision, or it is over.
+mod fold;
+mod resume;
+
+/// Where the events of a run leave it: something has begun and not ended, or a decision is due, or the run is over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
-    /// The world owes us a fact.
-    Waiting(Waiting),
-    /// We owe a decision.
+    /// Something has begun whose end the events do not yet tell.
+    Pending(Pending),
+    /// A decision is due.
     Deciding(Deciding),
     /// The run is over.
     Done(LoopComplete),
 }
 
-/// What the world owes us.
+/// What has begun and not ended. A journal does not say what exactly was asked for: a run that goes on begins such
+/// work once more, and the engine knows what it asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Waiting {
-    /// The start.
+pub enum Pending {
+    /// The run itself.
     Start,
-    /// The end of a state's action.
+    /// A state's action.
     Action(StepId),
-    /// The end of a sub-loop.
+    /// A sub-loop.
     SubLoop(StepId),
-    /// The end of a terminal's action.
+    /// A terminal's action.
     Closing(EndId),
-    /// What a fresh session is told, for a hand-off in this state that said only this.
+    /// The hand-off that this state asked for with this text.
     Continuation(StateName, String),
-    /// The end of a wait before `to` is entered.
+    /// A wait before `to` is entered.
     Backoff {
         /// What comes next.
         to: Target,
@@ -95,28 +96,6 @@ pub struct Ending {
     pub signal: Option<Signal>,
 }
 
-/// The result of a state, for later states to refer to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StateResult {
-    /// The state.
-    pub state: StateName,
-    /// What its action did.
-    pub seen: Observation,
-    /// How that was judged, if it was.
-    pub verdict: Option<Verdict>,
-}
-
-impl StateResult {
-    /// Returns how much of its streams is kept, here or elsewhere.
-    fn length(&self) -> u64 {
-        self.seen.stdout.length() + self.seen.stderr.length()
-    }
-
-    fn texts_mut(&mut self) -> [(Stream, &mut Text); 2] {
-        [(Stream::Stdout, &mut self.seen.stdout), (Stream::Stderr, &mut self.seen.stderr)]
-    }
-}
-
 /// An evaluation, as `${result.…}` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
@@ -156,9 +135,9 @@ impl Trust {
     }
 }
 
-/// Who is told what the work left to say when the run was left.
+/// Which prompt receives the text that a hand-off left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ContinuationReader {
     Nobody,
     /// This step, which is done once more.
     Step(u32),
@@ -203,7 +182,7 @@ pub struct Run {
     message_bytes: usize,
     message_count: u64,
     /// Of what there was more than is kept, and whether that was said.
-    exceeded: BTreeMap<Bound, bool>,
+    exceeded: BTreeMap<Overflow, bool>,
     noted: bool,
     retry_announced: bool,
     trust: Trust,
@@ -223,10 +202,10 @@ pub struct Run {
     /// A state that the run stands in and that the machine does not have: it is another one than it was.
     lost: Option<StateName>,
     continuation: Option<String>,
-    /// What the work left to say when it asked for a fresh session, until the run goes on.
+    /// The text of a hand-off, until the run is resumed.
     left_to_say: Option<String>,
-    /// What is told what was left to say.
-    told: Told,
+    /// Which prompt receives it.
+    continuation_reader: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
     sessions: BTreeMap<String, String>,
@@ -238,7 +217,7 @@ impl Run {
     /// Makes the state before the first event.
     pub(super) fn new() -> Self {
         Self {
-            phase: Phase::Waiting(Waiting::Start),
+            phase: Phase::Pending(Pending::Start),
             current: None,
             stood: None,
             iteration: 1,
@@ -278,7 +257,7 @@ impl Run {
             lost: None,
             continuation: None,
             left_to_say: None,
-            told: Told::Nobody,
+            continuation_reader: ContinuationReader::Nobody,
             board: Board::default(),
             sessions: BTreeMap::new(),
             session: None,
@@ -353,7 +332,7 @@ impl Run {
     }
 
     /// Returns what is to be said because not everything is kept any more.
-    pub(super) fn unsaid(&self) -> Option<Bound> {
+    pub(super) fn unsaid(&self) -> Option<Overflow> {
         self.exceeded.iter().find(|(_, said)| !**said).map(|(bound, _)| *bound)
     }
 
@@ -415,21 +394,6 @@ impl Run {
     /// Returns the cap on passes that is in force.
     pub fn iteration_cap(&self) -> u32 {
         self.iteration_cap
-    }
-
-    /// Returns what the work left to say to the part of the run that goes on now.
-    pub fn continuation(&self) -> Option<&str> {
-        self.continuation.as_deref()
-    }
-
-    /// Returns what the work that is done once more left to say to itself.
-    pub(super) fn told_again(&self) -> Option<&str> {
-        let is_told = match self.told {
-            Told::Nobody => false,
-            Told::Step(step) => step == self.step,
-            Told::NextPrompt => true,
-        };
-        self.continuation.as_deref().filter(|_| is_told)
     }
 
     /// Returns the state that the run stands in although the machine does not have it.
@@ -495,578 +459,5 @@ impl Run {
     /// Tells whether entering a state begins a new pass.
     pub(super) fn begins_pass(&self, id: StepId) -> bool {
         self.visited.contains(&id)
-    }
-
-    /// Ends a wait that ran to its end.
-    pub(super) fn waited(&mut self) {
-        if let Phase::Waiting(Waiting::Backoff { to, .. }) = self.phase {
-            self.phase = Phase::Deciding(Deciding::Arrive { to, waited: true });
-        }
-    }
-
-    /// Ends a wait early, because the run is to end.
-    pub(super) fn stop_waiting(&mut self) {
-        self.waited();
-    }
-
-    /// Takes the next event. An event that does not fit the phase changes nothing: the engine never makes one.
-    pub(super) fn apply(&mut self, machine: &Machine, event: &Event) {
-        match event {
-            Event::LoopStart(start) => {
-                self.iteration_cap = start.max_iterations;
-                self.arrive(machine.initial);
-            }
-            Event::LoopResume(resume) => self.resume(machine, resume),
-            Event::StateEnter { state, iteration, step, attempt } => {
-                let id = match machine.find(state) {
-                    Some(Target::Step(id)) => Some(id),
-                    Some(Target::End(_)) | None => None,
-                };
-                self.enter(id, state, (*iteration, *step, *attempt));
-            }
-            Event::ActionStart { state, action, session, kind, .. } => match machine.find(state) {
-                Some(Target::Step(id)) => {
-                    if self.told == Told::NextPrompt && *kind == ActionKind::Prompt {
-                        self.told = Told::Nobody;
-                    }
-                    self.action = Some(action.clone());
-                    self.session.clone_from(session);
-                    self.phase = Phase::Waiting(Waiting::Action(id));
-                }
-                Some(Target::End(id)) => {
-                    self.current = Some(state.clone());
-                    self.phase = Phase::Waiting(Waiting::Closing(id));
-                }
-                None => {}
-            },
-            Event::ActionComplete(complete) => {
-                self.spend(complete.usage.as_ref());
-                self.converse(&complete.seen, complete.usage.as_ref());
-                self.complete(machine, &complete.seen);
-            }
-            Event::SubLoopStart { state, .. } => {
-                self.before_sub_loop = Some((self.step, self.usage.clone()));
-                if let Some(Target::Step(id)) = machine.find(state) {
-                    self.phase = Phase::Waiting(Waiting::SubLoop(id));
-                }
-            }
-            Event::SubLoopComplete(complete) => {
-                self.spend(Some(&complete.usage));
-                self.complete_sub_loop(machine, complete);
-            }
-            Event::Judge { usage, .. } => self.spend(Some(usage)),
-            Event::Board(event) => self.operate(event),
-            Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
-            Event::Evaluate { verdict, observes, details, memory, tree, .. } => {
-                self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
-            }
-            Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
-            Event::Retry { .. } => self.retry_announced = true,
-            Event::Message { text, .. } => {
-                self.add_message(text);
-                self.noted = true;
-            }
-            Event::Route { from, to, verdict, reason } => {
-                self.route(machine, (from, to), verdict.as_ref(), *reason);
-            }
-            Event::Backoff { duration_ms, .. } => {
-                if let Phase::Deciding(Deciding::Arrive { to, .. }) = self.phase {
-                    let wait = Duration::from_millis(*duration_ms);
-                    self.phase = Phase::Waiting(Waiting::Backoff { to, wait });
-                }
-            }
-            Event::Warning { state: None, .. } => self.warned += 1,
-            Event::Warning { state: Some(_), .. } => match self.unsaid() {
-                Some(bound) => drop(self.exceeded.insert(bound, true)),
-                None => self.warn_of_closing(),
-            },
-            Event::Handoff(handoff) => self.hand_off(handoff),
-            Event::LoopError { state, error } => {
-                self.trust.observe(Observes::Failing);
-                self.end(Outcome::Error, TerminatedBy::Error, state, error);
-            }
-            Event::LoopTimeout { state, elapsed_ms } => {
-                self.suspend();
-                let elapsed = crate::base::time::human(Duration::from_millis(*elapsed_ms));
-                let reason = format!("the loop's timeout passed after {elapsed}, in `{state}`");
-                self.end(Outcome::Timeout, TerminatedBy::Timeout, state, &reason);
-            }
-            Event::LoopComplete(complete) => {
-                self.suspend_at(complete);
-                self.stood = self.current.replace(complete.final_state.clone());
-                self.phase = Phase::Done(complete.clone());
-            }
-        }
-    }
-
-    fn add_message(&mut self, text: &str) {
-        self.messages.push(text.to_owned());
-        self.message_bytes += text.len();
-        self.message_count += 1;
-        let (mut dropped, mut bytes) = (0, 0);
-        while self.messages.len() - dropped > MOST_MESSAGES || self.message_bytes - bytes > ALL_MESSAGES {
-            bytes += self.messages[dropped].len();
-            dropped += 1;
-        }
-        if dropped > 0 {
-            self.messages.drain(..dropped);
-            self.message_bytes -= bytes;
-            self.exceeded.entry(Bound::Messages).or_insert(false);
-        }
-    }
-
-    fn arrive(&mut self, to: Target) {
-        self.phase = Phase::Deciding(Deciding::Arrive { to, waited: false });
-    }
-
-    fn end(&mut self, outcome: Outcome, by: TerminatedBy, state: &StateName, reason: &str) {
-        let ending = Ending { outcome, by, state: state.clone(), reason: reason.to_owned(), signal: None };
-        self.phase = Phase::Deciding(Deciding::End(ending));
-    }
-
-    /// A signal goes before every route.
-    fn signalled(&mut self, state: &StateName, signal: SignalKind, text: &str) {
-        let bare = format!("`{state}` asked for it");
-        let reason = if text.is_empty() { bare.as_str() } else { text };
-        match signal {
-            SignalKind::Handoff => {
-                self.handoffs += 1;
-                self.left_to_say = Some(text.to_owned());
-                self.phase = Phase::Waiting(Waiting::Continuation(state.clone(), text.to_owned()));
-            }
-            SignalKind::Error => self.end(Outcome::Error, TerminatedBy::FatalError, state, reason),
-            SignalKind::Stop => self.end(Outcome::Stopped, TerminatedBy::LoopStop, state, reason),
-        }
-    }
-
-    fn hand_off(&mut self, handoff: &Handoff) {
-        // What leaves nothing to resume has failed.
-        let outcome = match handoff.behavior {
-            OnHandoff::Terminate => Outcome::Error,
-            OnHandoff::Pause | OnHandoff::Spawn => Outcome::Handoff,
-        };
-        self.suspend();
-        self.end(outcome, TerminatedBy::Handoff, &handoff.state, &handoff.message);
-        self.left_to_say.clone_from(&handoff.continuation);
-        self.handoff = Some(handoff.clone());
-    }
-
-    /// The board answers for itself: its word is no observation of the work, unless it could not do what it was asked.
-    fn operate(&mut self, event: &BoardEvent) {
-        let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
-        self.board.take(&event.change);
-        if event.verdict.is_error() {
-            self.trust.observe(Observes::Failing);
-        }
-        self.phase = Phase::Deciding(Deciding::Leave(id, event.verdict.clone()));
-    }
-
-    /// Keeps what the host calls a conversation. One in which a call failed is not gone on with.
-    fn converse(&mut self, seen: &Observation, usage: Option<&Usage>) {
-        let Some(name) = self.session.take() else { return };
-        match usage.and_then(|usage| usage.session.clone()).filter(|_| seen.succeeded()) {
-            Some(id) => self.sessions.insert(name, id),
-            None => self.sessions.remove(&name),
-        };
-    }
-
-    /// Counts what models cost.
-    fn spend(&mut self, usage: Option<&Usage>) {
-        let Some(usage) = usage else { return };
-        self.usage.add(usage);
-        let dearest = &mut self.dearest;
-        if usage.tokens() > dearest.tokens() {
-            (dearest.input_tokens, dearest.output_tokens) = (usage.input_tokens, usage.output_tokens);
-        }
-        dearest.cost_usd = match (dearest.cost_usd, usage.cost_usd) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
-    }
-
-    /// Keeps what is due, for when a run that ends here goes on.
-    fn suspend(&mut self) {
-        self.due = match &self.phase {
-            // The end was announced before, and what was due then is kept already.
-            Phase::Deciding(Deciding::End(_)) | Phase::Done(_) => return,
-            Phase::Deciding(due) => Some(due.clone()),
-            Phase::Waiting(Waiting::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
-            // The work itself asked to be continued: it is not finished.
-            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
-            // The events of its end could not be written.
-            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
-            Phase::Waiting(Waiting::Closing(id)) => {
-                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
-            }
-            Phase::Waiting(Waiting::Start) => None,
-        };
-    }
-
-    /// The same for the last event. One that only says that nothing could be written decides no end that was due.
-    fn suspend_at(&mut self, complete: &LoopComplete) {
-        match &self.phase {
-            Phase::Deciding(due @ Deciding::End(ending))
-                if complete.terminated_by == TerminatedBy::JournalLost && !ending.outcome.is_resumable() =>
-            {
-                self.due = Some(due.clone());
-            }
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => self.suspend(),
-        }
-    }
-
-    /// Goes on where the run was left: with what was due, or with the step that was not finished.
-    fn resume(&mut self, machine: &Machine, resume: &LoopResume) {
-        if let Some(cap) = resume.changes.max_iterations {
-            self.iteration_cap = cap;
-        }
-        self.continuation.clone_from(&resume.continuation);
-        self.left_to_say = None;
-        // The host of another machine does not know them.
-        self.sessions.clear();
-        let outcome = self.resumable_end();
-        if let Some(stood) = self.stood.take() {
-            self.current = Some(stood);
-        }
-        let due = match &self.phase {
-            Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
-            Phase::Waiting(Waiting::Action(id) | Waiting::SubLoop(id)) => Some(Deciding::Again(*id)),
-            Phase::Waiting(Waiting::Continuation(..)) => self.last_entered.map(Deciding::Again),
-            Phase::Waiting(Waiting::Closing(id)) => {
-                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
-            }
-            Phase::Deciding(due) => Some(due.clone()),
-            Phase::Waiting(Waiting::Start | Waiting::Backoff { .. }) | Phase::Done(_) => None,
-        };
-        let due = match due {
-            Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
-            Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
-            Some(Deciding::Closed(id)) if self.seen().is_some_and(Observation::was_cut_short) => {
-                Some(Deciding::Arrive { to: Target::End(id), waited: true })
-            }
-            due => due,
-        };
-        // An end that was reached stays one.
-        let is_over = matches!(
-            due,
-            Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
-        );
-        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over);
-        let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
-        if let Some(due) = due {
-            self.told = match (entry, &due) {
-                (Some(_), _) => Told::NextPrompt,
-                (None, Deciding::Again(_)) => Told::Step(self.step),
-                (None, _) => Told::Nobody,
-            };
-            self.phase = Phase::Deciding(due);
-        }
-    }
-
-    /// Returns the outcome of a run that ended, or is about to, and can go on.
-    pub(super) fn resumable_end(&self) -> Option<Outcome> {
-        let outcome = match &self.phase {
-            Phase::Done(end) => return Some(end.outcome).filter(|_| end.is_resumable()),
-            Phase::Deciding(Deciding::End(ending)) => ending.outcome,
-            Phase::Waiting(_) | Phase::Deciding(_) => return None,
-        };
-        Some(outcome).filter(|outcome| outcome.is_resumable())
-    }
-
-    /// Tells whether the work of the current state came to no result because the run ended around it.
-    fn was_cut_short(&self, end: Option<Outcome>) -> bool {
-        match (&self.sub_loop, &self.seen) {
-            (Some(sub), _) => sub.is_cut_short() || (sub.outcome == end && end == Some(Outcome::Timeout)),
-            (None, Some(result)) => result.seen.was_cut_short(),
-            (None, None) => false,
-        }
-    }
-
-    /// Returns where the run goes on when it is resumed: the state or terminal that comes next, or the current one.
-    pub(super) fn place<'r>(&'r self, machine: &'r Machine) -> Option<&'r StateName> {
-        let due = match &self.phase {
-            Phase::Deciding(due) => Some(due),
-            Phase::Waiting(Waiting::Backoff { to, .. }) => return Some(machine.name_of(*to)),
-            Phase::Waiting(Waiting::Closing(id)) => return Some(&machine.end(*id).name),
-            Phase::Waiting(
-                Waiting::Start | Waiting::Action(_) | Waiting::SubLoop(_) | Waiting::Continuation(..),
-            ) => None,
-            Phase::Done(_) => self.due.as_ref(),
-        };
-        match due {
-            Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
-            Some(Deciding::End(_)) => match &self.due {
-                Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
-                Some(_) | None => self.current.as_ref(),
-            },
-            Some(Deciding::Closed(id) | Deciding::Finish(id)) => Some(&machine.end(*id).name),
-            Some(Deciding::Again(id) | Deciding::Act(id) | Deciding::Judge(id) | Deciding::Leave(id, _)) => {
-                Some(&machine.step(*id).name)
-            }
-            None => self.current.as_ref(),
-        }
-    }
-
-    /// Returns what the work left to say to whoever goes on with the run.
-    pub(super) fn left_to_say(&self) -> Option<&str> {
-        self.left_to_say.as_deref()
-    }
-
-    /// Returns every text that may be asked for later.
-    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = (Stream, &mut Text)> {
-        let sub = self.sub_loop.iter_mut().flat_map(|sub| {
-            let captured = sub.captured.values_mut().flat_map(StateResult::texts_mut);
-            captured.chain([(Stream::Stdout, &mut sub.output)])
-        });
-        let named = self.captured.values_mut().chain(self.results.values_mut());
-        named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
-    }
-
-    fn enter(&mut self, id: Option<StepId>, state: &StateName, (iteration, step, attempt): (u32, u32, u32)) {
-        if iteration != self.iteration {
-            self.visited.clear();
-        }
-        self.visited.extend(id);
-        self.last_entered = id;
-        self.lost = id.is_none().then(|| state.clone());
-        self.current = Some(state.clone());
-        (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
-        // A sub-loop that goes on says at its end what it cost in all.
-        if let Some((_, usage)) = self.before_sub_loop.take_if(|(at, _)| *at == step) {
-            self.usage = usage;
-        }
-        self.seen = None;
-        self.sub_loop = None;
-        self.action = None;
-        self.noted = false;
-        self.retry_announced = false;
-        self.restarting = false;
-        if let Some(id) = id {
-            self.phase = Phase::Deciding(Deciding::Act(id));
-        }
-    }
-
-    fn complete(&mut self, machine: &Machine, seen: &Observation) {
-        match self.phase {
-            Phase::Waiting(Waiting::Action(id)) => {
-                let step = machine.step(id);
-                let result = StateResult { state: step.name.clone(), seen: seen.clone(), verdict: None };
-                // What was cut short is no result: who goes on finds what was there before.
-                if !seen.was_cut_short() {
-                    self.store(machine, step, &result);
-                }
-                self.seen = Some(result);
-                self.phase = Phase::Deciding(Deciding::Judge(id));
-            }
-            Phase::Waiting(Waiting::Closing(id)) => {
-                let state = machine.end(id).name.clone();
-                self.seen = Some(StateResult { state, seen: seen.clone(), verdict: None });
-                self.phase = Phase::Deciding(Deciding::Closed(id));
-            }
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => {}
-        }
-    }
-
-    /// The sub-loop stands for the action: its exit code and its last output are the state's.
-    fn complete_sub_loop(&mut self, machine: &Machine, complete: &SubLoopComplete) {
-        let Phase::Waiting(Waiting::SubLoop(id)) = self.phase else { return };
-        let seen = Observation {
-            stdout: complete.output.clone(),
-            duration: Duration::from_millis(complete.duration_ms),
-            ..Observation::exited(complete.exit_code, "")
-        };
-        let step = machine.step(id);
-        let result = StateResult { state: step.name.clone(), seen, verdict: None };
-        if !complete.is_cut_short() {
-            for (name, result) in &complete.captured {
-                self.captured.insert(name.clone(), result.clone());
-            }
-            // It counts what it adds, too.
-            self.store(machine, step, &result);
-        }
-        self.seen = Some(result);
-        self.sub_loop = Some(complete.clone());
-        self.phase = Phase::Deciding(Deciding::Judge(id));
-    }
-
-    /// Keeps a result under the names by which later states can ask for it. What nobody asks for is kept in short:
-    /// a hundred states that print much must not add up.
-    fn store(&mut self, machine: &Machine, step: &Step, result: &StateResult) {
-        if let Some(name) = &step.capture {
-            self.captured.insert(name.to_string(), result.clone());
-        }
-        let kept = if machine.refers_to(step.name.as_str()) {
-            result.clone()
-        } else {
-            StateResult { seen: result.seen.shortened(TAIL), ..result.clone() }
-        };
-        self.results.insert(step.name.clone(), kept);
-        self.shorten(step);
-    }
-
-    /// Keeps the ends of the oldest results when all of them are too much. What this step did is not one of them.
-    fn shorten(&mut self, step: &Step) {
-        let all = || self.captured.values().chain(self.results.values());
-        let mut taken: u64 = all().map(StateResult::length).sum();
-        if taken <= ALL_CAPTURES {
-            return;
-        }
-        let names = self.captured.iter_mut().map(|(name, result)| (name.as_str(), result));
-        let states = self.results.iter_mut().map(|(state, result)| (state.as_str(), result));
-        for (name, result) in names.chain(states) {
-            let is_new =
-                name == step.name.as_str() || step.capture.as_ref().is_some_and(|own| own.as_str() == name);
-            if taken <= ALL_CAPTURES || is_new {
-                continue;
-            }
-            taken -= result.length();
-            result.seen = result.seen.shortened(TAIL);
-            taken += result.length();
-        }
-        self.exceeded.entry(Bound::Captures).or_insert(false);
-    }
-
-    fn evaluate(
-        &mut self,
-        machine: &Machine,
-        (verdict, observes): (&Verdict, Option<Observes>),
-        details: &Map<String, Value>,
-        (memory, tree): (Option<&Value>, Option<&Tree>),
-    ) {
-        // An action that was never judged comes here with `Act`, a judged one with `Judge`.
-        if let Phase::Deciding(Deciding::Judge(id) | Deciding::Act(id)) = self.phase {
-            if let Some(memory) = memory {
-                self.memories.insert(id, memory.clone());
-            }
-            if let Some(tree) = tree {
-                self.compare(id, verdict, details, tree);
-            }
-            self.evaluation = Some(Evaluation { verdict: verdict.clone(), details: details.clone() });
-            let of_sub_loop = || self.sub_loop.as_ref().map(SubLoopComplete::observes);
-            let observes = observes.or_else(of_sub_loop);
-            self.trust.observe(observes.unwrap_or_else(|| machine.step(id).observes(verdict)));
-            self.phase = Phase::Deciding(Deciding::Leave(id, verdict.clone()));
-        }
-    }
-
-    /// Continues the row of visits that were all the same, or begins a new one.
-    fn compare(&mut self, id: StepId, verdict: &Verdict, details: &Map<String, Value>, tree: &Tree) {
-        let metric = ["value", "current", "score"].iter().find_map(|key| details.get(*key)).cloned();
-        let seen = StallSeen { verdict: verdict.clone(), metric, tree: tree.clone() };
-        let visits = match self.streaks.get(&id) {
-            Some(streak) if streak.seen == seen => streak.visits.saturating_add(1),
-            _ => 1,
-        };
-        self.streaks.insert(id, Streak { seen, visits, step: self.step });
-    }
-
-    /// The first stall may have a way out; any other one ends the run.
-    fn stalled(&mut self, machine: &Machine, state: &StateName, window: u32, seen: &StallSeen) {
-        let has_way = machine.stall.is_some_and(|stall| stall.to.is_some());
-        if has_way && self.detour == Detour::Unused {
-            self.detour = Detour::Due;
-        } else {
-            let reason = seen.sentence(state, window);
-            self.end(Outcome::Exhausted, TerminatedBy::Stall, state, &reason);
-        }
-    }
-
-    fn route(
-        &mut self,
-        machine: &Machine,
-        (from, to): (&StateName, &StateName),
-        verdict: Option<&Verdict>,
-        reason: RouteReason,
-    ) {
-        *self.edges.entry((from.clone(), to.clone())).or_default() += 1;
-        match reason {
-            RouteReason::Maintain => self.restart(),
-            RouteReason::Cap => self.capped = self.capped.or_else(|| self.cap_in_force(machine)),
-            RouteReason::Verdict | RouteReason::Next | RouteReason::Error | RouteReason::RetryExhausted => {
-                self.leave(machine, from, verdict);
-            }
-            RouteReason::Stall => {
-                self.leave(machine, from, verdict);
-                self.streaks.clear();
-                self.detour = Detour::Taken;
-            }
-        }
-        match machine.find(to) {
-            Some(target) => {
-                self.lost = None;
-                self.arrive(target);
-            }
-            None => self.lost = Some(to.clone()),
-        }
-    }
-
-    fn restart(&mut self) {
-        self.cycle += 1;
-        self.attempt = 0;
-        self.streaks.clear();
-        self.last_entered = None;
-        self.trust.is_doubted = false;
-        self.restarting = true;
-        self.board = Board::default();
-        self.sessions.clear();
-    }
-
-    /// Works out which cap made the engine choose a handler, from the same numbers.
-    fn cap_in_force(&self, machine: &Machine) -> Option<TerminatedBy> {
-        match self.phase {
-            Phase::Deciding(Deciding::Arrive { to: Target::Step(id), .. }) => self.cap_before(machine, id),
-            Phase::Waiting(_) | Phase::Deciding(_) | Phase::Done(_) => None,
-        }
-    }
-
-    /// Returns the cap that forbids entering a state, if one does.
-    pub(super) fn cap_before(&self, machine: &Machine, id: StepId) -> Option<TerminatedBy> {
-        let limits = machine.limits;
-        if self.begins_pass(id) && self.iteration >= self.iteration_cap {
-            Some(TerminatedBy::MaxIterations)
-        } else if limits.steps.is_some_and(|cap| self.step >= cap.limit) {
-            Some(TerminatedBy::MaxSteps)
-        } else {
-            None
-        }
-    }
-
-    fn leave(&mut self, machine: &Machine, from: &StateName, verdict: Option<&Verdict>) {
-        let Some(Target::Step(id)) = machine.find(from) else { return };
-        // A visit that nobody evaluated, as after a timeout, is not like the one before.
-        if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
-            self.streaks.remove(&id);
-        }
-        if let Some(mut result) = self.seen.take() {
-            let step = machine.step(id);
-            self.judge_unevaluated(step, &result.seen, verdict);
-            result.verdict = verdict.cloned();
-            self.store(machine, step, &result);
-            self.prev = Some(result);
-        }
-    }
-
-    /// An action that no evaluator looked at still speaks when it fails: by its exit code, its timeout, its absence.
-    fn judge_unevaluated(&mut self, step: &Step, seen: &Observation, verdict: Option<&Verdict>) {
-        let failed_silently = matches!(step.routes, Routes::Always { .. }) && !seen.succeeded();
-        if seen.timed_out() || seen.failure.is_some() {
-            let verdict = verdict.cloned().unwrap_or_else(Verdict::error);
-            let mut details = Map::from_iter([("exit_code".to_owned(), Value::from(seen.exit_code))]);
-            let late = || format!("it took too long: {}", crate::base::time::human(seen.duration));
-            let why = seen.failure.clone().unwrap_or_else(late);
-            details.insert("error".to_owned(), why.into());
-            self.evaluation = Some(Evaluation { verdict, details });
-            self.trust.observe(Observes::Failing);
-        } else if failed_silently {
-            self.trust.observe(Observes::Failing);
-        }
-    }
-
-    /// A warning about a terminal's action is the last thing before the end.
-    fn warn_of_closing(&mut self) {
-        if let Phase::Deciding(Deciding::Closed(id) | Deciding::Arrive { to: Target::End(id), .. }) =
-            self.phase
-        {
-            self.phase = Phase::Deciding(Deciding::Finish(id));
-        }
     }
 }

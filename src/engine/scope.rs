@@ -16,7 +16,7 @@ use crate::evaluate::field::Field;
 use crate::machine::{Target, context};
 
 use super::Engine;
-use super::run::StateResult;
+use super::result::StateResult;
 
 /// A view of the engine for templates.
 pub(super) struct RunScope<'e, 'm>(&'e Engine<'m>);

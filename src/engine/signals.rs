@@ -14,17 +14,17 @@ const STANDARD: &str = "Ready for fresh session";
 
 /// A signal and what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PrintedSignal {
     pub(super) signal: SignalKind,
     pub(super) text: String,
 }
 
 /// Finds the signal in an output that the loop obeys. A signal stands at the start of a line, in capitals; what stands
 /// behind it, up to the end of the line, is its text. Of one kind, the first one counts.
-pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<Found> {
+pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<PrintedSignal> {
     PATTERNS.iter().filter(|(signal, _)| obeyed.contains(signal)).find_map(|(signal, marker)| {
         let text = output.lines().find_map(|line| line.strip_prefix(marker))?;
-        Some(Found { signal: *signal, text: text.trim().to_owned() })
+        Some(PrintedSignal { signal: *signal, text: text.trim().to_owned() })
     })
 }
 
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_signal_stands_at_the_start_of_a_line() {
-        let all = &SignalKind::ALL;
+        let all = SignalKind::ALL;
         check("working\nCONTEXT_HANDOFF: item 7\nmore\n", all, Some((SignalKind::Handoff, "item 7")));
         check("CONTEXT_HANDOFF:\r\n", all, Some((SignalKind::Handoff, "")));
         check("LOOP_STOP:enough", all, Some((SignalKind::Stop, "enough")));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_kind_comes_before_another_and_the_first_of_a_kind_counts() {
-        let all = &SignalKind::ALL;
+        let all = SignalKind::ALL;
         let mixed = "LOOP_STOP: c\nFATAL_ERROR: b\nCONTEXT_HANDOFF: a\nFATAL_ERROR: d";
         check(mixed, all, Some((SignalKind::Handoff, "a")));
         check(mixed, &[SignalKind::Stop, SignalKind::Error], Some((SignalKind::Error, "b")));

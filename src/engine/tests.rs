@@ -9,20 +9,25 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;
 
+use generated::answer_commands;
+
 use super::event::{Llm, Source};
 use super::outcome::{Outcome, TerminatedBy};
+use super::request::{AskRequest, SurveyRequest};
 use super::*;
 use crate::base::time::millis;
 use crate::definition::load;
-use crate::evaluate::model::Usage;
+use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
-use crate::evaluate::survey::Survey;
+use crate::evaluate::query::Queried;
+use crate::evaluate::survey::{Survey, Surveyed};
 use crate::machine::Target;
 use crate::machine::compile::compile;
 
 mod board;
 mod cancelled;
 mod explored;
+mod generated;
 mod models;
 mod nights;
 mod resumed;
@@ -158,6 +163,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
         let input = match engine.next() {
             Next::Done(_) => return all,
             Next::Begin => Input::Begin,
+            Next::Yield => Input::Yielded,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),
             Next::Query(request) => Input::Queried(world.query(request)),
@@ -180,7 +186,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             Next::Ask(request) => Input::Answered(answered(&world.answer("judge"), request)),
             Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
         };
-        all.extend(engine.handle(input, now));
+        all.extend(engine.handle(input, now).unwrap());
     }
     panic!("no end after 10000 turns: {:?}", &all[all.len() - 5..]);
 }
@@ -191,12 +197,12 @@ fn call() -> Usage {
 }
 
 /// Takes the output of a scripted answer as the verdict of a judge.
-fn answered(seen: &Observation, request: &AskRequest) -> Answer {
+fn answered(seen: &Observation, request: &AskRequest) -> ModelAnswer {
     assert!(request.question.prompt.contains("<action_output>"));
     let verdict = seen.stdout.without_line_end();
     let reply = json!({"verdict": verdict, "confidence": 0.9, "reason": "because"});
     let reply = if seen.exit_code == 0 { Ok(reply) } else { Err(verdict.to_owned()) };
-    Answer { reply, stop: seen.stop, usage: call() }
+    ModelAnswer { reply, stop: seen.stop, usage: call() }
 }
 
 /// Lets a sub-loop end as a scripted answer says: its exit code names the outcome, its output is a capture `kid`.
@@ -588,9 +594,9 @@ fn an_action_gets_the_least_of_what_is_left() {
         Next::Run(request) => request.setting.end,
         other => panic!("{other:?}"),
     };
-    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
     assert_eq!(limit(&engine), Some((Duration::from_secs(10), Stop::LoopTimeout)));
-    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::from_secs(3));
+    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::from_secs(3)).unwrap();
     assert_eq!(limit(&engine), Some((Duration::from_secs(4), Stop::Timeout)));
 }
 
@@ -758,10 +764,10 @@ fn a_journal_alone_restores_what_evaluators_and_the_stall_detector_know() {
     let text = "stall: {window: 9}\nmax_iterations: 4\nstates:\n  a: {action: x, evaluate: {type: convergence, target: 0}, route: {target: done, _: a}}\n  done: {terminal: true}\n";
     let machine = machine(text);
     let mut engine = Engine::new(&machine, start(false));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
     for _ in 0..3 {
-        all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "5\n")), Duration::ZERO));
-        all.extend(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO));
+        all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "5\n")), Duration::ZERO).unwrap());
+        all.extend(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO).unwrap());
     }
     let again = refolded(&machine, &all);
     assert_eq!(again.memories(), engine.run().memories());
@@ -888,24 +894,26 @@ fn a_file_is_read_anew_at_each_visit() {
 fn a_request_to_end_does_not_wait_for_a_survey() {
     let machine = machine(STALLING);
     let mut engine = Engine::new(&machine, start(false));
-    engine.handle(Input::Begin, Duration::ZERO);
-    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO).unwrap();
     assert!(matches!(engine.next(), Next::Survey(_)));
-    engine.handle(Input::Cancel(Signal::Term), Duration::ZERO);
+    engine.cancel(Signal::Term, Duration::ZERO);
     let Next::Done(end) = engine.next() else { panic!() };
     assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Interrupted, "check"));
-    assert!(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO).is_empty());
+    assert_eq!(engine.handle(Input::Surveyed(tree('a')), Duration::ZERO), Err(UnexpectedInput));
 }
 
 #[test]
 fn the_timeout_of_the_loop_bounds_surveys() {
     let machine = machine(&format!("timeout: 10\n{STALLING}"));
     let mut engine = Engine::new(&machine, start(false));
-    engine.handle(Input::Begin, Duration::ZERO);
-    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::from_secs(4));
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::from_secs(4)).unwrap();
     let Next::Survey(request) = engine.next() else { panic!() };
     assert_eq!(request.limit, Some(Duration::from_secs(6)));
-    engine.handle(Input::Surveyed(Err("it took more than 6.0s".to_owned())), Duration::from_secs(10));
+    engine
+        .handle(Input::Surveyed(Err("it took more than 6.0s".to_owned())), Duration::from_secs(10))
+        .unwrap();
     let Next::Done(end) = engine.next() else { panic!() };
     assert_eq!((end.outcome, end.final_state.as_str()), (Outcome::Timeout, "check"));
 }
@@ -937,10 +945,10 @@ fn the_wait_of_a_maintain_loop_can_be_interrupted() {
         "maintain: true\nmaintain_delay: 1h\nstates:\n  a: {action: x, next: done}\n  done: {terminal: true}\n",
     );
     let mut engine = Engine::new(&machine, start(false));
-    engine.handle(Input::Begin, Duration::ZERO);
-    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap();
     assert!(matches!(engine.next(), Next::Wait(wait) if wait == Duration::from_hours(1)));
-    engine.handle(Input::Cancel(Signal::Int), Duration::from_secs(1));
+    engine.cancel(Signal::Int, Duration::from_secs(1));
     let Next::Done(end) = engine.next() else { panic!() };
     assert_eq!((end.outcome, end.cycles, end.steps), (Outcome::Interrupted, 2, 1));
 }
@@ -1005,8 +1013,8 @@ fn a_sub_loop_gets_the_time_that_is_left() {
     let text = "timeout: 10\nstates:\n  a: {action: x, next: p}\n  p: {loop: 'kid-${captured.a.exit_code}', timeout: 60, with: {n: 3, t: '${prev.output}'}, on_success: done}\n  done: {terminal: true}\n";
     let machine = machine(text);
     let mut engine = Engine::new(&machine, start(false));
-    engine.handle(Input::Begin, Duration::ZERO);
-    engine.handle(Input::ActionDone(Observation::exited(0, "said\n")), Duration::from_secs(4));
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine.handle(Input::ActionDone(Observation::exited(0, "said\n")), Duration::from_secs(4)).unwrap();
     let Next::SubLoop(request) = engine.next() else { panic!() };
     let limit = |taken| request.limit(Duration::from_secs(taken)).map(|limit| limit.as_secs());
     assert_eq!(
@@ -1020,12 +1028,12 @@ fn a_sub_loop_gets_the_time_that_is_left() {
 fn a_request_to_end_ends_waits_and_actions() {
     let machine = machine(CHECK_FIX);
     let mut engine = Engine::new(&machine, start(false));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
-    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::from_secs(1)));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    all.extend(engine.cancel(Signal::Term, Duration::from_secs(1)));
     assert!(matches!(engine.next(), Next::Run(_)), "the action is still running");
     let stopped =
         Observation { stop: Some(Stop::Cancelled), signal: Some(15), ..Observation::exited(143, "") };
-    all.extend(engine.handle(Input::ActionDone(stopped), Duration::from_secs(2)));
+    all.extend(engine.handle(Input::ActionDone(stopped), Duration::from_secs(2)).unwrap());
     assert_snapshot!(traced(&all), @r"
     1/1 check: test (Cancelled)
     = interrupted (143, unverified) by Interrupted in check after 1 iterations, 1 steps: interrupted by SIGTERM in `check`
@@ -1037,8 +1045,8 @@ fn actions_find_their_run_in_the_environment() {
     let text = "env: {A: '${loop.name}'}\nstates:\n  a: {action: one, capture: my-out, next: b}\n  b: {action: two, env: {B: '${captured.my-out}'}, next: done}\n  done: {terminal: true}\n";
     let machine = machine(text);
     let mut engine = Engine::new(&machine, start(false));
-    engine.handle(Input::Begin, Duration::ZERO);
-    engine.handle(Input::ActionDone(Observation::exited(0, "x\0y\n")), Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine.handle(Input::ActionDone(Observation::exited(0, "x\0y\n")), Duration::ZERO).unwrap();
     let Next::Run(request) = engine.next() else { panic!() };
     let env: BTreeMap<_, _> = request.setting.env.iter().cloned().collect();
     for (name, value) in [
@@ -1082,15 +1090,11 @@ fn events_of(machine: &Machine, answers: &[Observation], trees: &str) -> Vec<Eve
     let mut engine = Engine::new(machine, start(false));
     let (mut all, mut answers, mut trees) = (Vec::new(), answers.iter().cycle(), trees.chars().cycle());
     loop {
-        let input = match engine.next() {
-            Next::Done(_) => return all,
-            Next::Begin => Input::Begin,
-            Next::Wait(_) => Input::WaitDone,
-            Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-            Next::Survey(_) => Input::Surveyed(tree(trees.next().unwrap())),
-            other => panic!("only commands and trees here, not {other:?}"),
+        let survey = || tree(trees.next().unwrap());
+        let Some(input) = answer_commands(&engine, survey, || answers.next().unwrap().clone()) else {
+            return all;
         };
-        all.extend(engine.handle(input, Duration::ZERO));
+        all.extend(engine.handle(input, Duration::ZERO).unwrap());
     }
 }
 
@@ -1126,21 +1130,15 @@ proptest! {
     fn every_run_ends_truthfully(answers in prop::collection::vec(answer(), 1..60), strict in any::<bool>()) {
         let machine = machine(MAZE);
         let mut engine = Engine::new(&machine, start(strict));
-        let mut all = engine.handle(Input::Begin, Duration::ZERO);
+        let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let mut answers = answers.iter().cycle();
         let mut turns = 0;
         loop {
             turns += 1;
             prop_assert!(turns < 500, "no end");
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
-                Next::Survey(_) => Input::Surveyed(tree('!')),
-                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
-            };
-            let followed = engine.handle(input, Duration::from_secs(turns));
+            let command = || answers.next().unwrap().clone();
+            let Some(input) = answer_commands(&engine, || tree('!'), command) else { break };
+            let followed = engine.handle(input, Duration::from_secs(turns)).unwrap();
             prop_assert!(!followed.is_empty() || matches!(engine.next(), Next::Run(_)));
             all.extend(followed);
         }
@@ -1174,18 +1172,18 @@ proptest! {
     fn a_request_to_end_is_obeyed(answers in prop::collection::vec(answer(), 30), at in 0usize..30) {
         let machine = machine(MAZE);
         let mut engine = Engine::new(&machine, start(false));
-        engine.handle(Input::Begin, Duration::ZERO);
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
         for seen in answers.iter().take(at) {
             match engine.next() {
                 Next::Done(_) => return Ok(()),
-                Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO)),
-                _ => drop(engine.handle(Input::WaitDone, Duration::ZERO)),
+                Next::Run(_) => drop(engine.handle(Input::ActionDone(seen.clone()), Duration::ZERO).unwrap()),
+                _ => drop(engine.handle(Input::WaitDone, Duration::ZERO).unwrap()),
             }
         }
         let was_over = matches!(engine.next(), Next::Done(_));
-        let mut after = engine.handle(Input::Cancel(Signal::Int), Duration::ZERO);
+        let mut after = engine.cancel(Signal::Int, Duration::ZERO);
         if let Next::Run(_) = engine.next() {
-            after.extend(engine.handle(Input::ActionDone(answers[29].clone()), Duration::ZERO));
+            after.extend(engine.handle(Input::ActionDone(answers[29].clone()), Duration::ZERO).unwrap());
         }
         let Next::Done(end) = engine.next() else {
             return Err(TestCaseError::fail("the run goes on"));
@@ -1208,21 +1206,16 @@ proptest! {
     ) {
         let machine = machine(&format!("stall: {{window: {window}}}\n{MAZE}"));
         let mut engine = Engine::new(&machine, start(false));
-        let mut all = engine.handle(Input::Begin, Duration::ZERO);
+        let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let (mut answers, mut steps, mut digest) = (answers.iter().cycle(), steps.iter().cycle(), 0u32);
         loop {
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) => Input::WaitDone,
-                Next::Run(_) => Input::ActionDone(answers.next().unwrap().clone()),
-                Next::Survey(_) => {
-                    digest += u32::from(*steps.next().unwrap());
-                    Input::Surveyed(Ok(Survey { head: None, digest: digest.to_string() }))
-                }
-                other => return Err(TestCaseError::fail(format!("only commands here, not {other:?}"))),
+            let survey = || {
+                digest += u32::from(*steps.next().unwrap());
+                Ok(Survey { head: None, digest: digest.to_string() })
             };
-            all.extend(engine.handle(input, Duration::ZERO));
+            let command = || answers.next().unwrap().clone();
+            let Some(input) = answer_commands(&engine, survey, command) else { break };
+            all.extend(engine.handle(input, Duration::ZERO).unwrap());
         }
         let stalled = all.iter().any(|event| matches!(event, Event::Stall { .. }));
         prop_assert!(!stalled);
@@ -1322,11 +1315,11 @@ fn a_sub_loop_verifies_what_it_verified() {
     for (verified, expected) in [(true, Outcome::Success), (false, Outcome::Failure)] {
         let machine = machine(text);
         let mut engine = Engine::new(&machine, start(true));
-        engine.handle(Input::Begin, Duration::ZERO);
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let Next::SubLoop(request) = engine.next() else { panic!() };
         let mut end = sub_loop_end(request, &Observation::exited(0, "")).unwrap();
         end.complete.verified = verified;
-        let all = engine.handle(Input::SubLoopDone(Ok(end)), Duration::ZERO);
+        let all = engine.handle(Input::SubLoopDone(Ok(end)), Duration::ZERO).unwrap();
         let Next::Done(end) = engine.next() else { panic!("{all:?}") };
         assert_eq!((end.outcome, end.verified), (expected, verified));
     }
@@ -1475,22 +1468,28 @@ const ROUND_AND_ROUND: &str =
 #[test]
 fn a_run_without_work_looks_up_from_time_to_time() {
     let machine = machine(ROUND_AND_ROUND);
-    let ended = |last: Input, now: Duration| {
+    let ended = |cancel: Option<Signal>, now: Duration| {
         let mut engine = Engine::new(&machine, start(false));
         let mut input = Input::Begin;
         for _ in 0..10 {
-            assert!(engine.handle(input, Duration::ZERO).len() <= 2000, "it goes on without looking up");
-            assert!(matches!(engine.next(), Next::Wait(Duration::ZERO)));
-            input = Input::WaitDone;
+            assert!(
+                engine.handle(input, Duration::ZERO).unwrap().len() <= 2000,
+                "it goes on without looking up"
+            );
+            assert!(matches!(engine.next(), Next::Yield));
+            input = Input::Yielded;
         }
         let steps = engine.run().step();
-        engine.handle(last, now);
+        match cancel {
+            Some(signal) => engine.cancel(signal, now),
+            None => engine.handle(Input::Yielded, now).unwrap(),
+        };
         assert!(engine.run().step() <= steps + 1, "it went on");
         let Next::Done(end) = engine.next() else { panic!() };
         end.terminated_by
     };
-    assert_eq!(ended(Input::Cancel(Signal::Term), Duration::ZERO), TerminatedBy::Interrupted);
-    assert_eq!(ended(Input::WaitDone, Duration::from_secs(10)), TerminatedBy::Timeout);
+    assert_eq!(ended(Some(Signal::Term), Duration::ZERO), TerminatedBy::Interrupted);
+    assert_eq!(ended(None, Duration::from_secs(10)), TerminatedBy::Timeout);
 }
 
 #[test]
@@ -1512,9 +1511,9 @@ fn of_many_messages_the_last_ones_are_kept() {
     let start =
         Start { event: LoopStart { max_iterations: 1_000_000, ..start(false).event }, ..start(false) };
     let mut engine = Engine::new(&machine, start);
-    let mut events = engine.handle(Input::Begin, Duration::ZERO);
+    let mut events = engine.handle(Input::Begin, Duration::ZERO).unwrap();
     while engine.run().step() < 25_000 {
-        events.extend(engine.handle(Input::WaitDone, Duration::ZERO));
+        events.extend(engine.handle(Input::Yielded, Duration::ZERO).unwrap());
     }
     let messages = engine.run().messages();
     assert_eq!(messages.len(), 10_000);
@@ -1530,9 +1529,9 @@ fn many_long_messages_take_bounded_memory() {
     let start =
         Start { event: LoopStart { max_iterations: 1000, ..start(false).event }, context, ..start(false) };
     let mut engine = Engine::new(&machine, start);
-    engine.handle(Input::Begin, Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
     while engine.run().step() < 500 {
-        engine.handle(Input::WaitDone, Duration::ZERO);
+        engine.handle(Input::Yielded, Duration::ZERO).unwrap();
     }
     let kept: usize = engine.run().messages().iter().map(String::len).sum();
     assert!((3 << 20..=4 << 20).contains(&kept), "{kept}");
@@ -1565,7 +1564,7 @@ fn of_captures_that_are_too_much_the_oldest_are_shortened() {
     }
     let machine = machine(&format!("states:\n{states}  s5: {{terminal: true}}\n"));
     let mut engine = Engine::new(&machine, start(false));
-    let mut events = engine.handle(Input::Begin, Duration::ZERO);
+    let mut events = engine.handle(Input::Begin, Duration::ZERO).unwrap();
     while let Next::Run(_) = engine.next() {
         // What stands elsewhere counts as well.
         let stdout = Text::stored(
@@ -1575,7 +1574,7 @@ fn of_captures_that_are_too_much_the_oldest_are_shortened() {
             Stored { event: 0, length: 100 << 20, sum: None },
         );
         let seen = Observation { stdout, ..Observation::exited(0, "") };
-        events.extend(engine.handle(Input::ActionDone(seen), Duration::ZERO));
+        events.extend(engine.handle(Input::ActionDone(seen), Duration::ZERO).unwrap());
     }
     let whole = |name: &str| !engine.run().capture(name).unwrap().seen.stdout.is_truncated();
     assert_eq!(["c0", "c1", "c2", "c3", "c4"].map(whole), [false, false, false, true, true]);
@@ -1605,16 +1604,17 @@ fn a_query_has_the_time_of_its_state_and_ends_with_the_run() {
     let ended = |stop: Stop, after: u64| {
         let mut engine =
             Engine::new(&machine, Start { deadline: Some(Duration::from_secs(99)), ..start(false) });
-        engine.handle(Input::Begin, Duration::ZERO);
-        engine.handle(Input::ActionDone(Observation::exited(0, "{}")), Duration::from_secs(95));
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
+        engine.handle(Input::ActionDone(Observation::exited(0, "{}")), Duration::from_secs(95)).unwrap();
         let Next::Query(request) = engine.next() else { panic!() };
         assert_eq!(request.end, Some((Duration::from_secs(4), Stop::Deadline)));
         assert_eq!((&*request.query.filter, &*request.query.text), (".n | length", "{}"));
         if stop == Stop::Cancelled {
-            engine.handle(Input::Cancel(Signal::Int), Duration::from_secs(after));
+            engine.cancel(Signal::Int, Duration::from_secs(after));
         }
         let queried = Queried { result: Err("stopped".to_owned()), stop: Some(stop) };
-        engine.handle(Input::Queried(queried), Duration::from_secs(after));
+        let answered = engine.handle(Input::Queried(queried), Duration::from_secs(after));
+        assert_eq!(answered.is_err(), stop == Stop::Cancelled, "a request to end does not wait for it");
         let Next::Done(end) = engine.next() else { panic!() };
         end.terminated_by
     };

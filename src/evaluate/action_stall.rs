@@ -10,9 +10,12 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 use crate::base::text::hex;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::memory::{recalled, remembered};
+use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, at_least_one, excerpt, printed, recalled, remembered};
 
 record! {
     /// Tells whether the tracked values are the same as at the last visits of this state.
@@ -25,8 +28,7 @@ record! {
     }
 }
 
-/// What is remembered from visit to visit. The values may be long, and may be nobody's business: a digest tells
-/// whether they are the same.
+/// What is remembered from visit to visit. The values may be long or secret: a digest tells whether they are the same.
 #[derive(Serialize, Deserialize)]
 struct Memory {
     values: String,
@@ -93,7 +95,7 @@ fn named<'a>(name: &str, judging: Judging<'a>) -> Option<Cow<'a, str>> {
     let paths = std::iter::once(name.to_owned()).chain(PLACES.iter().map(|place| format!("{place}.{name}")));
     let mut values = paths.filter_map(|path| {
         let template = Template::parse(&format!("${{{path}}}")).ok()?;
-        // What is no name of ours, such as `${HOME}`, is text for a shell.
+        // A name outside our namespaces, such as `${HOME}`, is left for the shell.
         if template.as_literal().is_some() { None } else { template.render(judging.scope).ok() }
     });
     values.next().map(Cow::Owned)

@@ -1,18 +1,17 @@
-//! `answer`: a field of the answer to a prompt is the verdict. Here is also what an answer in a certain form is.
+//! `answer`: a field of the answer to a prompt is the verdict.
 
 use serde_json::{Value, json};
 
-use crate::base::decode::{Decode, Definitions, record, subject as named};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::base::node::Node;
-use crate::base::path::DocPath;
+use crate::base::decode::record;
 use crate::base::template::Template;
-use crate::base::text::{head, json_in, one_line};
+use crate::base::text::{head, json_in};
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::FieldError;
+use super::form::mismatch;
 use super::observation::Observation;
+use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, excerpt, subject};
 
 record! {
     /// Takes a field of the answer to a prompt as the verdict.
@@ -72,7 +71,7 @@ impl Answered {
             Some(Value::String(word)) => word.trim().to_owned(),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
             Some(Value::Array(_) | Value::Object(_)) => {
-                return wrong(&format!("`{field}` of the answer is no word"), answer);
+                return wrong(&format!("`{field}` of the answer is not a word"), answer);
             }
             Some(Value::Null) | None => return wrong(&format!("the answer has no `{field}`"), answer),
         };
@@ -128,17 +127,17 @@ pub(super) fn read<'a>(
     judging: Judging<'a>,
 ) -> Result<Result<(Value, Option<&'a Observation>), Judged>, FieldError> {
     let text = match subject(source, judging)? {
-        Subject::Text(text) => text,
-        Subject::Crashed(judged) => return Ok(Err(judged)),
+        JudgedText::Text(text) => text,
+        JudgedText::Crashed(judged) => return Ok(Err(judged)),
     };
     if text.trim().is_empty() {
         return Ok(Err(Judged::error("there is no answer: the output is empty")));
     }
     let Some(answer) = json_in(&text) else {
-        return Ok(Err(Judged::error(format!("the answer is no JSON: {}", excerpt(&text)))));
+        return Ok(Err(Judged::error(format!("the answer is not JSON: {}", excerpt(&text)))));
     };
     if !answer.is_object() {
-        return Ok(Err(wrong("the answer is no JSON object", &answer)));
+        return Ok(Err(wrong("the answer is not a JSON object", &answer)));
     }
     if let Some(why) = judging.form.and_then(|form| mismatch(form.schema(), &answer)) {
         return Ok(Err(wrong(
@@ -185,57 +184,8 @@ fn is_something(value: &Value) -> bool {
     }
 }
 
-/// A JSON Schema for the answer to a prompt.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Form(Value);
-
-impl Form {
-    /// Returns the schema.
-    pub fn schema(&self) -> &Value {
-        &self.0
-    }
-}
-
-impl Decode for Form {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        let (schema, why) = (node.to_json(), unusable(&node.to_json(), path));
-        let Some(why) = why else { return Some(Self(schema)) };
-        let help = "write a JSON Schema of an object, such as `{type: object, required: [status]}`";
-        out.push(Diagnostic::error("answer-schema", Place::Value(path.clone()), why).help(help));
-        None
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "object"})
-    }
-}
-
-/// Returns why a value at a place of a file cannot be used as a schema, if it cannot.
-pub(super) fn unusable(schema: &Value, path: &DocPath) -> Option<String> {
-    if !schema.is_object() {
-        return Some(format!("{} must be a mapping", named(path)));
-    }
-    let error = jsonschema::validator_for(schema).err()?;
-    Some(format!("{} is not a JSON Schema: {}", named(path), one_line(&error.to_string(), 200)))
-}
-
-/// Returns why a value does not satisfy a schema, if it does not.
-pub(super) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
-    match jsonschema::validator_for(schema) {
-        Ok(validator) => {
-            let error = validator.iter_errors(value).next()?;
-            let place = error.instance_path().to_string();
-            let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
-            Some(one_line(&format!("{at}{error}"), 300))
-        }
-        Err(error) => Some(one_line(&error.to_string(), 300)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use indexmap::IndexMap;
-
     use super::super::testing::judge_formed;
     use super::*;
 
@@ -296,11 +246,11 @@ mod tests {
         for (spec, answer, why) in [
             ("", "", "there is no answer"),
             ("", " \n", "there is no answer"),
-            ("", "I am done.", "the answer is no JSON: I am done."),
-            ("", r#"{"status": "done""#, "is no JSON"),
-            ("", r#""done""#, r#"is no JSON object (it is "done")"#),
-            ("", r#"["done"]"#, "is no JSON object"),
-            ("", "null", "is no JSON object"),
+            ("", "I am done.", "the answer is not JSON: I am done."),
+            ("", r#"{"status": "done""#, "is not JSON"),
+            ("", r#""done""#, r#"is not a JSON object (it is "done")"#),
+            ("", r#"["done"]"#, "is not a JSON object"),
+            ("", "null", "is not a JSON object"),
             ("", "{}", "required"),
             ("", r#"{"state": "done"}"#, r#"(it is {"state":"done"})"#),
             ("", r#"{"status": 1}"#, "/status: "),
@@ -310,7 +260,7 @@ mod tests {
             (
                 ", field: other",
                 r#"{"status": "done", "other": ["done"]}"#,
-                "`other` of the answer is no word",
+                "`other` of the answer is not a word",
             ),
             (", source: ''", r#"{"status": "done"}"#, "there is no answer"),
         ] {
@@ -371,33 +321,5 @@ mod tests {
         assert_eq!(details(r#"{"status": "done", "summary": ""}"#, "yes"), json!({"answer": "done"}));
         let long = details(&format!(r#"{{"status": "done", "summary": "{}"}}"#, "é".repeat(KEPT)), "yes");
         assert_eq!(long["reason"].as_str().unwrap().len(), KEPT);
-    }
-
-    #[test]
-    fn a_form_is_a_schema() {
-        let decoded = |text: &str| {
-            let mut problems = Diagnostics::default();
-            let text = format!("answer: {text}");
-            let node = crate::definition::yaml::parse(&text, crate::base::node::FileId(0), &mut problems);
-            let forms = IndexMap::<String, Form>::decode(&node.unwrap(), &DocPath::root(), &mut problems);
-            (
-                forms.is_some_and(|forms| forms.len() == 1),
-                problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>(),
-            )
-        };
-        for text in [FORM, "{}", "{properties: {a: {enum: [1, x]}}}"] {
-            assert_eq!(decoded(text), (true, Vec::new()), "{text}");
-        }
-        for (text, why) in [
-            ("[a]", "`answer` must be a mapping"),
-            ("word", "`answer` must be a mapping"),
-            ("true", "`answer` must be a mapping"),
-            ("{type: thing}", "`answer` is not a JSON Schema: "),
-            ("{properties: {a: {pattern: '('}}}", "`answer` is not a JSON Schema: "),
-            ("{$ref: 'https://example.org/schema'}", "`answer` is not a JSON Schema: "),
-        ] {
-            let (is_form, said) = decoded(text);
-            assert!(!is_form && said.len() == 1 && said[0].starts_with(why), "{text}: {said:?}");
-        }
     }
 }

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use crate::base::decode::{choice, record};
 use crate::base::template::Template;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::number::{number, number_in};
+use super::subject::{excerpt, printed};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, excerpt, number, number_in, printed};
 
 choice! {
     /// Which way is better.

@@ -7,11 +7,12 @@ use crate::base::decode::record;
 use crate::base::template::{RenderError, Room, Scope, Template};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
-use crate::criteria::{Standing, State, advance, decide};
+use crate::criteria::{Progress, State, advance, decide};
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, at_least_one};
 
 record! {
     /// Reads the criteria of a piece of work from its state file, or keeps them itself from round to round.
@@ -84,11 +85,11 @@ impl Criteria {
 /// Says how the work stands.
 fn stands(state: &State, stuck_after: u32) -> Judged {
     let decision = decide(state, stuck_after);
-    let verdict = Verdict::new(match decision.standing {
-        Standing::Inactive => "inactive",
-        Standing::Done => "done",
-        Standing::Stuck => "stuck",
-        Standing::Continue => "continue",
+    let verdict = Verdict::new(match decision.progress {
+        Progress::Inactive => "inactive",
+        Progress::Done => "done",
+        Progress::Stuck => "stuck",
+        Progress::Continue => "continue",
     });
     let details =
         json!({ "unmet": decision.unmet, "next_step": state.next_step(), "reason": decision.reason });

@@ -6,10 +6,12 @@ use serde_json::json;
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::memory::{recalled, remembered};
 use super::survey::Survey;
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, at_least_one, recalled, remembered};
 
 record! {
     /// Tells whether the work changes anything: tracked, staged and untracked files, and commits.

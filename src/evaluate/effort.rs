@@ -1,6 +1,7 @@
 //! How closely the keys of evaluators are looked at when a file is read: a hostile file must not take long.
 
-/// What is left of the effort for one file. What there is none left for is not looked at; the run sees it.
+/// What is left of the effort for one file. When it is used up, the remaining patterns are not checked at load; the
+/// run reports their faults.
 #[derive(Debug)]
 pub struct Effort(usize);
 

@@ -24,7 +24,7 @@ pub enum FieldError {
     /// The template needs something that is not there.
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// The template became a text that is no such value.
+    /// The rendered text is not a value of this type.
     #[error("`{}` is not {expected}", one_line(text, 60))]
     Unreadable {
         /// The text.
@@ -120,6 +120,12 @@ impl<T: Decode> Decode for Field<T> {
     fn schema(definitions: &mut Definitions) -> Value {
         json!({"anyOf": [T::schema(definitions), {"type": "string", "pattern": r"\$\{"}]})
     }
+}
+
+/// Notes a count that would mean that the state never says yes.
+pub(super) fn at_least_one(key: &'static str, count: &Field<i32>) -> Vec<(&'static str, String)> {
+    let odd = count.as_literal().filter(|count| **count < 1);
+    odd.map(|count| (key, format!("`{key}: {count}` counts as 1"))).into_iter().collect()
 }
 
 #[cfg(test)]

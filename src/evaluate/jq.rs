@@ -5,8 +5,8 @@ use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
-use super::excerpt;
 use super::query::{LONGEST_FILTER, LONGEST_VALUE};
+use super::subject::excerpt;
 
 type Filter = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
 
@@ -63,7 +63,7 @@ pub(super) fn too_long(path: &str, length: usize) -> String {
 }
 
 fn compile(filter: &str) -> Result<Filter, String> {
-    let wrong = || format!("`{}` is no jq expression", excerpt(filter));
+    let wrong = || format!("`{}` is not a valid jq expression", excerpt(filter));
     if filter.len() > LONGEST_FILTER {
         return Err(wrong());
     }

@@ -1,8 +1,8 @@
-//! How urgent it is to tell whoever does the work that it is not good.
+//! How urgently a score calls for more work.
 
 /// How serious it is, from harmless to the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum ScoreLevel {
     /// Nothing is to be said.
     None,
     /// Something small is missing.
@@ -23,7 +23,7 @@ const MANY: usize = 4;
 /// More issues than this end the run.
 const TOO_MANY: usize = 5;
 
-impl Level {
+impl ScoreLevel {
     const ALL: [Self; 6] =
         [Self::None, Self::Remind, Self::Correct, Self::Refocus, Self::Critical, Self::Abort];
 
@@ -70,17 +70,17 @@ pub(super) enum Approval {
 
 /// Returns how serious the judgement of a piece of work is: by the number of issues, or else by the score, or else by
 /// what became of it.
-pub(super) fn level(score: Option<f64>, issues: usize, approval: Approval) -> Level {
+pub(super) fn level(score: Option<f64>, issues: usize, approval: Approval) -> ScoreLevel {
     match (approval, score) {
-        (Approval::Approved, _) => Level::None,
-        _ if issues > TOO_MANY => Level::Abort,
-        _ if issues > MANY => Level::Critical,
-        (_, Some(score)) if score >= 70.0 => Level::None,
-        (_, Some(score)) if score >= 50.0 => Level::Remind,
-        (_, Some(score)) if score >= 30.0 => Level::Correct,
-        (_, Some(_)) => Level::Refocus,
-        (Approval::Revise, None) => Level::Remind,
-        (Approval::Rejected, None) => Level::Correct,
+        (Approval::Approved, _) => ScoreLevel::None,
+        _ if issues > TOO_MANY => ScoreLevel::Abort,
+        _ if issues > MANY => ScoreLevel::Critical,
+        (_, Some(score)) if score >= 70.0 => ScoreLevel::None,
+        (_, Some(score)) if score >= 50.0 => ScoreLevel::Remind,
+        (_, Some(score)) if score >= 30.0 => ScoreLevel::Correct,
+        (_, Some(_)) => ScoreLevel::Refocus,
+        (Approval::Revise, None) => ScoreLevel::Remind,
+        (Approval::Rejected, None) => ScoreLevel::Correct,
     }
 }
 
@@ -92,23 +92,23 @@ mod tests {
     fn issues_come_before_the_score() {
         use Approval::{Approved, Rejected, Revise};
         for (score, issues, approval, expected) in [
-            (Some(100.0), 9, Approved, Level::None),
-            (None, 9, Approved, Level::None),
-            (Some(70.0), 0, Revise, Level::None),
-            (Some(69.9), 0, Revise, Level::Remind),
-            (Some(69.0), 4, Revise, Level::Remind),
-            (Some(50.0), 0, Revise, Level::Remind),
-            (Some(49.0), 0, Rejected, Level::Correct),
-            (Some(30.0), 0, Rejected, Level::Correct),
-            (Some(29.0), 0, Rejected, Level::Refocus),
-            (Some(0.0), 4, Rejected, Level::Refocus),
-            (Some(69.0), 5, Revise, Level::Critical),
-            (Some(0.0), 5, Rejected, Level::Critical),
-            (Some(69.0), 6, Revise, Level::Abort),
-            (None, 6, Rejected, Level::Abort),
-            (None, 5, Revise, Level::Critical),
-            (None, 4, Revise, Level::Remind),
-            (None, 0, Rejected, Level::Correct),
+            (Some(100.0), 9, Approved, ScoreLevel::None),
+            (None, 9, Approved, ScoreLevel::None),
+            (Some(70.0), 0, Revise, ScoreLevel::None),
+            (Some(69.9), 0, Revise, ScoreLevel::Remind),
+            (Some(69.0), 4, Revise, ScoreLevel::Remind),
+            (Some(50.0), 0, Revise, ScoreLevel::Remind),
+            (Some(49.0), 0, Rejected, ScoreLevel::Correct),
+            (Some(30.0), 0, Rejected, ScoreLevel::Correct),
+            (Some(29.0), 0, Rejected, ScoreLevel::Refocus),
+            (Some(0.0), 4, Rejected, ScoreLevel::Refocus),
+            (Some(69.0), 5, Revise, ScoreLevel::Critical),
+            (Some(0.0), 5, Rejected, ScoreLevel::Critical),
+            (Some(69.0), 6, Revise, ScoreLevel::Abort),
+            (None, 6, Rejected, ScoreLevel::Abort),
+            (None, 5, Revise, ScoreLevel::Critical),
+            (None, 4, Revise, ScoreLevel::Remind),
+            (None, 0, Rejected, ScoreLevel::Correct),
         ] {
             assert_eq!(level(score, issues, approval), expected, "{score:?} {issues} {approval:?}");
         }
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn levels_have_an_order_and_words() {
-        assert!(Level::ALL.is_sorted());
-        for level in Level::ALL {
-            assert_eq!(Level::parse(level.word()), Some(level));
+        assert!(ScoreLevel::ALL.is_sorted());
+        for level in ScoreLevel::ALL {
+            assert_eq!(ScoreLevel::parse(level.word()), Some(level));
         }
-        assert_eq!(Level::parse("panic"), None);
+        assert_eq!(ScoreLevel::parse("panic"), None);
     }
 }

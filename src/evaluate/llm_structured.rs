@@ -11,12 +11,13 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::base::text::tail;
 
-use super::answer::{mismatch, unusable};
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::form::{mismatch, unusable};
 use super::model::Question;
 use super::observation::Observation;
-use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, printed};
+use super::subject::printed;
+use super::verdict::{UNCERTAIN, Verdict};
 
 record! {
     /// Asks a model what the output means.
@@ -44,9 +45,6 @@ const KEPT: usize = 8 * 1024;
 
 /// The verdicts of the schema that is used when a loop brings none.
 const VERDICTS: [&str; 4] = ["yes", "no", "blocked", "partial"];
-
-/// The ending of a verdict that the model is not sure of.
-pub(super) const UNCERTAIN: &str = "_uncertain";
 
 const QUESTION: &str = "Evaluate whether this action succeeded based on its output.";
 
@@ -244,12 +242,12 @@ impl Decode for AnswerSchema {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Answer, Usage};
+    use super::super::model::{ModelAnswer, Usage};
     use super::super::testing::{asked, judge_answer};
     use super::*;
 
-    fn answer(reply: Value) -> Answer {
-        Answer { reply: Ok(reply), stop: None, usage: Usage::default() }
+    fn answer(reply: Value) -> ModelAnswer {
+        ModelAnswer { reply: Ok(reply), stop: None, usage: Usage::default() }
     }
 
     #[track_caller]
@@ -285,7 +283,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_there_is_an_error_with_its_reason() {
-        let none = Answer { reply: Err("the host crashed".into()), ..answer(Value::Null) };
+        let none = ModelAnswer { reply: Err("the host crashed".into()), ..answer(Value::Null) };
         let judged = judge_answer("type: llm_structured", &none, 0);
         assert_eq!(
             (judged.verdict.as_str(), &judged.details["error"]),

@@ -1,4 +1,4 @@
-//! What a model is asked, what it answers and what that costs. Who asks it is no business of this layer.
+//! Questions for a model, their answers and their cost. The layer `run` does the asking.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Question {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The answer, or why there is none.
     pub reply: Result<Value, String>,
     /// Why the call did not come to its own end, if it did not.
@@ -64,7 +64,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Tells whether nobody was asked.
+    /// Tells whether no model was called.
     pub fn is_nothing(&self) -> bool {
         self.calls == 0
     }

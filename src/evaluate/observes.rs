@@ -1,37 +1,8 @@
-//! What a verdict says about the work: the one place that tells a passing observation from a failing one, and both from
-//! a word that is no observation at all.
-
-use serde::{Deserialize, Serialize};
+//! What a verdict says about the work where it is known which evaluator gave it: the one place that tells a passing
+//! observation from a failing one, and both from a word that observes nothing.
 
 use super::Evaluate;
-use super::llm_structured::UNCERTAIN;
-use super::verdict::Verdict;
-
-/// What was observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Observes {
-    /// The work passed.
-    Passing,
-    /// The work failed.
-    Failing,
-    /// Nothing about the work: that it goes on, that it changes something, that there was nothing to look at.
-    Nothing,
-}
-
-impl Verdict {
-    /// Returns what the word says where nobody knows who said it, as in a journal of an earlier version. An answer that
-    /// its own judge is not sure of verifies nothing.
-    pub fn observes(&self) -> Observes {
-        match self.as_str() {
-            "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
-            | "cannot_judge" => Observes::Failing,
-            word if word.ends_with(UNCERTAIN) => Observes::Failing,
-            "progress" => Observes::Nothing,
-            _ => Observes::Passing,
-        }
-    }
-}
+use super::verdict::{Observes, Verdict};
 
 impl Evaluate {
     /// Returns what a verdict of this evaluator says, in a state that has an action or has none.

@@ -12,7 +12,7 @@ choice! {
 }
 
 impl Operator {
-    /// Compares two numbers; nothing but `ne` holds for a value that is no number.
+    /// Compares two numbers; for NaN against a number only `ne` holds.
     pub fn numbers(self, value: f64, target: f64) -> bool {
         match self {
             Self::Eq => {

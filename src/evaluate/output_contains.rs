@@ -8,9 +8,10 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 
 use super::effort::Effort;
+use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::FieldError;
+use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, subject};
 
 record! {
     /// Searches the output for a pattern.
@@ -29,8 +30,8 @@ record! {
 impl Evaluator for OutputContains {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match subject(self.source.as_ref(), judging)? {
-            Subject::Text(text) => text,
-            Subject::Crashed(judged) => return Ok(judged),
+            JudgedText::Text(text) => text,
+            JudgedText::Crashed(judged) => return Ok(judged),
         };
         let template = self.pattern.render(judging.scope)?;
         let pattern = match Pattern::read(&template) {
@@ -110,7 +111,8 @@ impl OutputContains {
             }
             Checked::Plain => {
                 let shown = excerpt(pattern);
-                let message = format!("`{shown}` is no regular expression and is searched as plain text");
+                let message =
+                    format!("`{shown}` is not a valid regular expression and is searched as plain text");
                 Some(Oddity::warning(key, message))
             }
             Checked::Unusable(why) => Some(Oddity::fault(key, why.to_string())),
@@ -120,7 +122,7 @@ impl OutputContains {
 
 fn negated_plain(pattern: &str) -> String {
     let shown = excerpt(pattern);
-    format!("`{shown}` is no regular expression, so that it is not found says nothing (`negate`)")
+    format!("`{shown}` is not a valid regular expression, so its absence proves nothing (`negate`)")
 }
 
 /// A pattern in the cheapest form that can express it.

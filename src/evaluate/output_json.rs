@@ -7,11 +7,13 @@ use crate::base::path::Segment;
 use crate::base::template::{Template, walk};
 
 use super::effort::Effort;
+use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::field::{Field, FieldError};
+use super::jq;
 use super::operator::Operator;
 use super::query::{LONGEST_VALUE, Query};
+use super::subject::{JudgedText, excerpt, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Oddity, Subject, Verdicts, excerpt, jq, subject};
 
 record! {
     /// Compares a value inside printed JSON with a target.
@@ -30,8 +32,8 @@ record! {
 impl Evaluator for OutputJson {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match subject(self.source.as_ref(), judging)? {
-            Subject::Text(text) => text,
-            Subject::Crashed(judged) => return Ok(judged),
+            JudgedText::Text(text) => text,
+            JudgedText::Crashed(judged) => return Ok(judged),
         };
         let path = self.path.render(judging.scope)?;
         let target = self.target.resolve(judging.scope)?;
@@ -82,8 +84,8 @@ impl Evaluator for OutputJson {
                 return Ok(None);
             }
             Ok(match subject(self.source.as_ref(), judging)? {
-                Subject::Text(text) => Some(Query { filter, text: text.into_owned() }),
-                Subject::Crashed(_) => None,
+                JudgedText::Text(text) => Some(Query { filter, text: text.into_owned() }),
+                JudgedText::Crashed(_) => None,
             })
         };
         query().transpose()

@@ -5,10 +5,12 @@ use serde_json::json;
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
+use super::number::{no_number, number, number_of};
 use super::operator::Operator;
+use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Subject, Verdicts, no_number, number, number_of, subject};
 
 record! {
     /// Compares a printed number with a target.
@@ -27,8 +29,8 @@ record! {
 impl Evaluator for OutputNumeric {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match subject(self.source.as_ref(), judging)? {
-            Subject::Text(text) => text,
-            Subject::Crashed(judged) => return Ok(judged),
+            JudgedText::Text(text) => text,
+            JudgedText::Crashed(judged) => return Ok(judged),
         };
         let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
         let Some(value) = number_of(&text, key.as_deref()) else {

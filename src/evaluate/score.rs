@@ -7,10 +7,11 @@ use crate::base::template::Template;
 use crate::base::text::head;
 
 use super::answer::{failed_all_the_same, read, said, wrong};
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
-use super::level::{Approval, Level, level};
+use super::level::{Approval, ScoreLevel, level};
+use super::number::number;
 use super::verdict::Verdict;
-use super::{Evaluator, Judged, Judging, Verdicts, number};
 
 record! {
     /// Judges work by the score that the answer of a reviewer gives it.
@@ -39,7 +40,7 @@ impl Score {
         let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
         if let Some(score) = given("score") {
             let score = score.as_f64().filter(|score| (0.0..=100.0).contains(score));
-            let score = score.ok_or("the `score` of the answer is no number from 0 to 100")?;
+            let score = score.ok_or("the `score` of the answer is not a number from 0 to 100")?;
             let approval = match score {
                 score if score >= approve => Approval::Approved,
                 score if score >= revise => Approval::Revise,
@@ -54,7 +55,7 @@ impl Score {
             (Some(true), _) | (None, Some("approve")) => Approval::Approved,
             (Some(false) | None, Some("revise")) => Approval::Revise,
             (Some(false), _) | (None, Some("reject")) => Approval::Rejected,
-            (None, Some(_)) => return Err("the `recommendation` of the answer is no known word"),
+            (None, Some(_)) => return Err("the `recommendation` of the answer is not a known word"),
             (None, None) => return Err("the answer has neither a score nor an approval"),
         };
         Ok(Review { score: None, approval })
@@ -66,11 +67,11 @@ impl Score {
             Some(Value::Array(issues)) => issues.len(),
             Some(Value::Null) | None => 0,
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
-                return Err("the `issues` of the answer are no list");
+                return Err("the `issues` of the answer are not a list");
             }
         };
         let own = level(review.score, issues, review.approval);
-        let claimed = said(answer, "escalationLevel").and_then(Level::parse);
+        let claimed = said(answer, "escalationLevel").and_then(ScoreLevel::parse);
         let claimed = claimed.filter(|_| review.approval != Approval::Approved);
         let level = claimed.map_or(own, |claimed| claimed.max(own));
         let feedback = said(answer, "feedback").map(|text| format!("{}{text}", level.start()));
@@ -193,13 +194,13 @@ mod tests {
             (json!({}), neither),
             (json!({"feedback": "very good"}), neither),
             (json!({"score": null, "approved": null}), neither),
-            (json!({"score": "90"}), "no number from 0 to 100"),
-            (json!({"score": 101}), "no number from 0 to 100"),
-            (json!({"score": -1, "approved": true}), "no number from 0 to 100"),
+            (json!({"score": "90"}), "not a number from 0 to 100"),
+            (json!({"score": 101}), "not a number from 0 to 100"),
+            (json!({"score": -1, "approved": true}), "not a number from 0 to 100"),
             (json!({"approved": "yes", "recommendation": "approve"}), "neither true nor false"),
-            (json!({"recommendation": "fine"}), "no known word"),
-            (json!({"score": 90, "issues": "none"}), "are no list"),
-            (json!([90]), "no JSON object"),
+            (json!({"recommendation": "fine"}), "not a known word"),
+            (json!({"score": 90, "issues": "none"}), "are not a list"),
+            (json!([90]), "not a JSON object"),
         ] {
             let details = check("", &answer, 0, "error");
             assert!(details["error"].as_str().unwrap().contains(why), "{answer}: {details}");

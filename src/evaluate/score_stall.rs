@@ -7,12 +7,13 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 
 use super::convergence::Direction;
+use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::memory::{recalled, remembered};
+use super::number::{no_number, number, number_of};
+use super::subject::{JudgedText, subject};
 use super::verdict::Verdict;
-use super::{
-    Evaluator, Judged, Judging, Subject, Verdicts, at_least_one, no_number, number, number_of, recalled,
-    remembered, subject,
-};
 
 record! {
     /// Tells whether a score still gets better than the best one so far.
@@ -40,8 +41,8 @@ struct Memory {
 impl Evaluator for ScoreStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let text = match subject(self.source.as_ref(), judging)? {
-            Subject::Text(text) => text,
-            Subject::Crashed(judged) => return Ok(judged),
+            JudgedText::Text(text) => text,
+            JudgedText::Crashed(judged) => return Ok(judged),
         };
         let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
         let Some(score) = number_of(&text, key.as_deref()).filter(|score| score.is_finite()) else {

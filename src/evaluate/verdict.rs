@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::observes::Observes;
-
 /// The word by which a state is left: `yes`, `no`, `error`, or any word an evaluator or a tool comes up with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -13,6 +11,21 @@ pub struct Verdict(String);
 
 /// A verdict longer than this is output that went to the wrong place.
 const MAX_LENGTH: usize = 120;
+
+/// The ending of a verdict that the model is not sure of.
+pub(super) const UNCERTAIN: &str = "_uncertain";
+
+/// What was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Observes {
+    /// The work passed.
+    Passing,
+    /// The work failed.
+    Failing,
+    /// Nothing about the work: that it goes on, that it changes something, that there was nothing to look at.
+    Nothing,
+}
 
 impl Verdict {
     /// Makes a verdict from a word; aliases of `yes` and `no` are told apart by [`Verdict::canonical`].
@@ -70,6 +83,18 @@ impl Verdict {
     /// Tells whether this verdict is a timeout.
     pub fn is_timeout(&self) -> bool {
         self.0 == "timeout"
+    }
+
+    /// Returns what the word means when its evaluator is unknown, as in a journal of an earlier version. An answer that
+    /// its own judge is not sure of verifies nothing.
+    pub fn observes(&self) -> Observes {
+        match self.as_str() {
+            "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
+            | "cannot_judge" => Observes::Failing,
+            word if word.ends_with(UNCERTAIN) => Observes::Failing,
+            "progress" => Observes::Nothing,
+            _ => Observes::Passing,
+        }
     }
 
     /// Tells whether the word speaks against the work.

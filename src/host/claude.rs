@@ -5,11 +5,10 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{self, Question, Usage};
 
-use super::stream::{Format, Reader, SoFar, count};
-use super::{
-    Failure, Host, Invocation, Listener, Prompt, document, excerpt, object_in, options, passed, variable,
-    words,
-};
+use super::call::{options, passed, variable, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::output::{document, excerpt, object_in};
+use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
 /// The host.
 pub(super) struct Claude;
@@ -61,7 +60,7 @@ impl Host for Claude {
     }
 
     fn listen(&self) -> Box<dyn Listener> {
-        Box::new(Reader::new(Messages::default(), &[]))
+        Box::new(StreamReader::new(Messages::default(), &[]))
     }
 
     fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation {
@@ -109,7 +108,7 @@ fn answer(envelope: &Map<String, Value>, exit_code: i32) -> Result<Value, Failur
     }
 }
 
-/// Returns why a result is none, by its fields: `class` is what the failed message of a stream was called, `quota` the
+/// Returns why a result is a failure, by its fields: `class` is what the failed message of a stream was called, `quota` the
 /// quota that was met.
 fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>) -> Result<(), Failure> {
     let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or("success");
@@ -190,8 +189,8 @@ pub(super) struct Messages {
     result: Option<Map<String, Value>>,
 }
 
-impl Format for Messages {
-    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
+impl StreamFormat for Messages {
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
         match word("type") {
             Some("system") => {
@@ -228,12 +227,12 @@ impl Format for Messages {
         }
     }
 
-    fn last_words(&self, _: &SoFar) -> Result<String, Failure> {
+    fn last_words(&self, _: &StreamState) -> Result<String, Failure> {
         let last = self.good()?.and_then(|result| result.get("result")?.as_str());
         last.map(str::to_owned).ok_or_else(|| Failure::Misunderstood("its result has no text".to_owned()))
     }
 
-    fn answer(&self, so_far: &SoFar) -> Result<String, Failure> {
+    fn answer(&self, so_far: &StreamState) -> Result<String, Failure> {
         let result = self.good()?;
         let structured = result.and_then(|result| result.get("structured_output"));
         let structured = structured.filter(|answer| !answer.is_null());
@@ -251,7 +250,7 @@ impl Messages {
         Ok(self.result.as_ref())
     }
 
-    fn assistant(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
+    fn assistant(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         if let Some(class) = event.get("error").and_then(Value::as_str) {
             self.class = Some(class.to_owned());
         }
@@ -359,7 +358,7 @@ mod tests {
         }
     }
 
-    const ARGUMENT_AND_MORE: usize = super::super::ARGUMENT + 1;
+    const ARGUMENT_AND_MORE: usize = super::super::call::ARGUMENT + 1;
 
     #[test]
     fn a_question_comes_with_its_schema() {

@@ -16,8 +16,10 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
-use super::stream::{Format, Reader, SoFar, count};
-use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
+use super::call::{asked, options, prompted, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::output::excerpt;
+use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
 /// The host.
 pub(super) struct Codex;
@@ -63,8 +65,8 @@ fn call(rights: &str, model: Option<&str>, text: String) -> Invocation {
     Invocation { argv, stdin: Some(text), env: Vec::new() }
 }
 
-fn reader() -> Reader<Turn> {
-    Reader::new(Turn::default(), &[])
+fn reader() -> StreamReader<Turn> {
+    StreamReader::new(Turn::default(), &[])
 }
 
 /// The events of a turn.
@@ -77,8 +79,8 @@ struct Turn {
     declined: Option<String>,
 }
 
-impl Format for Turn {
-    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
+impl StreamFormat for Turn {
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let message = |of: Option<&Value>| Some(of?.get("message")?.as_str()?.to_owned());
         match event.get("type").and_then(Value::as_str) {
             Some("thread.started") => {
@@ -106,7 +108,7 @@ impl Format for Turn {
         }
     }
 
-    fn last_words(&self, so_far: &SoFar) -> Result<String, Failure> {
+    fn last_words(&self, so_far: &StreamState) -> Result<String, Failure> {
         if self.has_failed {
             let why = self.error.as_deref().unwrap_or("it does not say why");
             return Err(Failure::Failed(format!("it failed: {}", excerpt(why))));
@@ -125,7 +127,7 @@ impl Format for Turn {
 }
 
 impl Turn {
-    fn item(&mut self, item: Option<&Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
+    fn item(&mut self, item: Option<&Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| item.and_then(|item| item.get(key)?.as_str());
         match (word("type"), word("text"), word("message")) {
             (Some("agent_message"), Some(text), _) => so_far.said.message(text, say),

@@ -17,8 +17,10 @@ use serde_json::{Map, Value};
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
-use super::stream::{Format, Reader, SoFar, count};
-use super::{Failure, Host, Invocation, Listener, Prompt, asked, excerpt, options, prompted, words};
+use super::call::{asked, options, prompted, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::output::excerpt;
+use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
 /// The host.
 pub(super) struct Gemini;
@@ -63,8 +65,8 @@ fn call(more: &[(&str, Option<&str>)], text: String) -> Invocation {
     Invocation { argv, stdin: Some(text), env: Vec::new() }
 }
 
-fn reader() -> Reader<Session> {
-    Reader::new(Session::default(), NOT_SET_UP)
+fn reader() -> StreamReader<Session> {
+    StreamReader::new(Session::default(), NOT_SET_UP)
 }
 
 /// The events of a session.
@@ -75,8 +77,8 @@ struct Session {
     result: Option<Map<String, Value>>,
 }
 
-impl Format for Session {
-    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str)) {
+impl StreamFormat for Session {
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
         let kind = word("type");
         let is_said = kind == Some("message") && word("role") == Some("assistant");
@@ -113,7 +115,7 @@ impl Format for Session {
         }
     }
 
-    fn last_words(&self, so_far: &SoFar) -> Result<String, Failure> {
+    fn last_words(&self, so_far: &StreamState) -> Result<String, Failure> {
         let result = self.result.as_ref();
         let error = result.and_then(|result| result.get("error")?.get("message")?.as_str());
         let status = result.and_then(|result| result.get("status")?.as_str());

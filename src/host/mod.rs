@@ -1,106 +1,15 @@
 //! The CLIs of agents: how each is called and how its output is read. One file a host; nothing here starts a process.
 
-use serde_json::Value;
-
-use crate::base::text::{json_in, one_line};
-use crate::evaluate::model::{Question, Usage};
-
+mod call;
 mod claude;
 mod codex;
 mod gemini;
+mod interface;
+mod output;
 mod qwen;
 mod stream;
 
-/// A prompt for an agent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Prompt<'a> {
-    /// The whole text.
-    pub text: &'a str,
-    /// The agent, where the host has several.
-    pub agent: Option<&'a str>,
-    /// The tools that may be used; the host's own choice when empty.
-    pub tools: &'a [String],
-    /// The model.
-    pub model: Option<&'a str>,
-    /// The model in its place where that one cannot be asked.
-    pub fallback: Option<&'a str>,
-    /// The JSON Schema of the answer, where one in a certain form is wanted.
-    pub answer: Option<&'a Value>,
-    /// What the host calls the conversation that goes on; a new one when absent.
-    pub session: Option<&'a str>,
-}
-
-/// How a host is called.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Invocation {
-    /// The program and its arguments.
-    pub argv: Vec<String>,
-    /// What it reads from standard input.
-    pub stdin: Option<String>,
-    /// Environment that it needs.
-    pub env: Vec<(String, String)>,
-}
-
-/// Why a call came to nothing. Told by fields and codes, never by searching texts for words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The call failed; another one may not.
-    Failed(String),
-    /// The service is overloaded or cannot be reached for now.
-    Transient(String),
-    /// The quota is used up until then, in seconds since 1970, where that is known.
-    Quota(String, Option<i64>),
-    /// The host is not set up: no account, no right, no such model.
-    Unavailable(String),
-    /// The output has another shape than that of any version we know.
-    Misunderstood(String),
-}
-
-/// Reads the output of an agent while it works.
-pub trait Listener {
-    /// Takes a line and hands on what people should see of it.
-    fn line(&mut self, line: &str, say: &mut dyn FnMut(&str));
-
-    /// Tells whether the agent has said its last word, whether or not its process ends.
-    fn is_done(&self) -> bool;
-
-    /// Returns what it cost so far.
-    fn usage(&self) -> &Usage;
-
-    /// Returns what the agent said so far.
-    fn said(&self) -> &str;
-
-    /// Returns what the agent said, once its process has ended with this code.
-    fn end(&mut self, exit_code: i32) -> Result<String, Failure>;
-
-    /// Returns the answer to a prompt that asks for one in a certain form, once the process has ended with this code:
-    /// the last words alone. Whether they have that form is not looked at.
-    fn answer(&mut self, exit_code: i32) -> Result<String, Failure>;
-}
-
-/// A CLI that takes prompts.
-pub trait Host {
-    /// Returns its name, which is also that of its program.
-    fn name(&self) -> &'static str;
-
-    /// Tells whether it says what a call cost.
-    fn prices(&self) -> bool;
-
-    /// Returns the keys of a loop that it cannot be told.
-    fn ignores(&self) -> &'static [&'static str];
-
-    /// Returns the call that hands a prompt to an agent, which may then do what it wants.
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation;
-
-    /// Returns the reader for the output of such a call.
-    fn listen(&self) -> Box<dyn Listener>;
-
-    /// Returns the call that asks a question.
-    fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation;
-
-    /// Reads the answer to a question from what such a call printed, and what it cost.
-    fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage);
-}
+pub use interface::{Failure, Host, Invocation, Listener, Prompt};
 
 /// Every host, in the order in which they are looked for.
 const HOSTS: [&dyn Host; 4] = [&claude::Claude, &codex::Codex, &gemini::Gemini, &qwen::Qwen];
@@ -118,65 +27,6 @@ pub fn by_name(name: &str) -> Option<&'static dyn Host> {
 /// Returns the first host whose program is there.
 pub fn first(is_there: impl Fn(&str) -> bool) -> Option<&'static dyn Host> {
     HOSTS.iter().copied().find(|host| is_there(host.name()))
-}
-
-/// Prompts up to this length are an argument; the system bounds arguments at 128 KiB.
-const ARGUMENT: usize = 100_000;
-
-/// Returns the prompt as an argument, or as standard input where it is too long for one.
-fn passed(text: &str) -> (Option<String>, Option<String>) {
-    let text = text.to_owned();
-    if text.len() > ARGUMENT { (None, Some(text)) } else { (Some(text), None) }
-}
-
-/// Reads the JSON document that a whole output is, or else its last line that is not blank.
-fn document(stdout: &str) -> Option<Value> {
-    let whole = serde_json::from_str(stdout.trim()).ok();
-    whole.or_else(|| serde_json::from_str(stdout.lines().rev().find(|line| !line.trim().is_empty())?).ok())
-}
-
-/// Reads an object out of the text of a model.
-fn object_in(text: &str) -> Option<Value> {
-    json_in(text).filter(Value::is_object)
-}
-
-/// Returns the start of a text for a message.
-fn excerpt(text: &str) -> String {
-    one_line(text, 200)
-}
-
-/// Returns an environment variable of a call.
-fn variable(name: &str, value: &str) -> (String, String) {
-    (name.to_owned(), value.to_owned())
-}
-
-/// Returns words as arguments.
-fn words(words: &str) -> Vec<String> {
-    words.split(' ').map(str::to_owned).collect()
-}
-
-/// Returns the options that have a value, as arguments.
-fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Iterator<Item = String> + 'a {
-    let given = options.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
-    given.flatten().map(str::to_owned)
-}
-
-/// Returns a text with the form that the answer to it must have, for a host that takes no schema.
-fn with_form(text: &str, schema: &Value) -> String {
-    format!(
-        "{text}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
-         Schema:\n{schema}\n"
-    )
-}
-
-/// Returns the text of a question for a host that takes no schema.
-fn asked(question: &Question) -> String {
-    with_form(&question.prompt, &question.schema)
-}
-
-/// Returns the text of a prompt for a host that takes no schema.
-fn prompted(prompt: &Prompt<'_>) -> String {
-    prompt.answer.map_or_else(|| prompt.text.to_owned(), |schema| with_form(prompt.text, schema))
 }
 
 #[cfg(test)]

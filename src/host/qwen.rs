@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::evaluate::model::{Question, Usage};
 
+use super::call::{asked, options, prompted, words};
 use super::claude::Messages;
-use super::stream::Reader;
-use super::{Failure, Host, Invocation, Listener, Prompt, asked, options, prompted, words};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::stream::StreamReader;
 
 /// The host.
 pub(super) struct Qwen;
@@ -60,8 +61,8 @@ fn call(command: &str, model: Option<&str>, text: String) -> Invocation {
     Invocation { argv, stdin: Some(text), env: Vec::new() }
 }
 
-fn reader() -> Reader<Messages> {
-    Reader::new(Messages::default(), NOT_SET_UP)
+fn reader() -> StreamReader<Messages> {
+    StreamReader::new(Messages::default(), NOT_SET_UP)
 }
 
 #[cfg(test)]

@@ -6,21 +6,22 @@ use serde_json::{Map, Value};
 use crate::base::text::{plain, tail};
 use crate::evaluate::model::Usage;
 
-use super::{Failure, Listener, excerpt, object_in};
+use super::interface::{Failure, Listener};
+use super::output::{excerpt, object_in};
 
 /// What is kept of what an agent says.
 const KEPT: usize = 8 * 1024 * 1024;
 
 /// What the lines of a host mean.
-pub(super) trait Format {
+pub(super) trait StreamFormat {
     /// Takes an event. One that ends the call sets `is_done`.
-    fn event(&mut self, event: &Map<String, Value>, so_far: &mut SoFar, say: &mut dyn FnMut(&str));
+    fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str));
 
-    /// Returns the last words of a call that has come to its end, or why they are none.
-    fn last_words(&self, so_far: &SoFar) -> Result<String, Failure>;
+    /// Returns the final message of a finished call, or why the call failed.
+    fn last_words(&self, so_far: &StreamState) -> Result<String, Failure>;
 
-    /// Returns the answer of such a call where one in a certain form was asked for, or why there is none.
-    fn answer(&self, so_far: &SoFar) -> Result<String, Failure> {
+    /// Returns the structured answer of a finished call, or why the call failed.
+    fn answer(&self, so_far: &StreamState) -> Result<String, Failure> {
         self.last_words(so_far)
     }
 
@@ -32,9 +33,9 @@ pub(super) trait Format {
 
 /// What was read so far.
 #[derive(Default)]
-pub(super) struct SoFar {
+pub(super) struct StreamState {
     /// What the agent says.
-    pub(super) said: Said,
+    pub(super) said: Transcript,
     /// What it costs.
     pub(super) usage: Usage,
     /// Whether the call has come to its end.
@@ -48,19 +49,19 @@ pub(super) struct SoFar {
 }
 
 /// How what is wanted of a stream is taken from it.
-type Wanted<F> = fn(&F, &SoFar) -> Result<String, Failure>;
+type Wanted<F> = fn(&F, &StreamState) -> Result<String, Failure>;
 
 /// The reader of a stream.
-pub(super) struct Reader<F> {
+pub(super) struct StreamReader<F> {
     format: F,
-    so_far: SoFar,
+    so_far: StreamState,
     not_set_up: &'static [i32],
 }
 
-impl<F: Format> Reader<F> {
+impl<F: StreamFormat> StreamReader<F> {
     /// Makes the reader of a host that ends with one of these codes when it is not set up.
     pub(super) fn new(format: F, not_set_up: &'static [i32]) -> Self {
-        Self { format, so_far: SoFar::default(), not_set_up }
+        Self { format, so_far: StreamState::default(), not_set_up }
     }
 
     /// Reads a whole stream, and the object that the last words of the agent are.
@@ -83,7 +84,7 @@ impl<F: Format> Reader<F> {
         self.ended(exit_code, wanted).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
     }
 
-    /// Reads an output that is no stream, but a document on several lines.
+    /// Reads an output that is one JSON document on several lines instead of a stream.
     fn whole(&mut self) {
         if self.so_far.is_stream {
             return;
@@ -121,7 +122,7 @@ impl<F: Format> Reader<F> {
     }
 }
 
-impl<F: Format> Listener for Reader<F> {
+impl<F: StreamFormat> Listener for StreamReader<F> {
     fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
         self.so_far.usage.calls = 1;
         if line.trim().is_empty() || self.so_far.is_done {
@@ -161,8 +162,8 @@ impl<F: Format> Listener for Reader<F> {
     }
 }
 
-impl SoFar {
-    /// Keeps a line that is no event, as long as there was none.
+impl StreamState {
+    /// Keeps a line that is not an event, until the first event comes.
     fn keep_stray(&mut self, line: &str) {
         if !self.is_stream && self.strays.len() + line.len() < KEPT {
             self.strays.extend([line, "\n"]);
@@ -170,7 +171,7 @@ impl SoFar {
     }
 }
 
-/// Reads a count, which is data from outside: what is no count is none, and one that is too large is the largest.
+/// Reads a count from untrusted data: anything but a number counts as 0, and a number that is too large as the maximum.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
     let count = counts.and_then(|counts| counts.get(key));
@@ -193,7 +194,7 @@ pub(super) fn by_code(failure: Failure, exit_code: i32, not_set_up: &[i32]) -> F
 
 /// What an agent says, put together from pieces: lines are shown when they are whole, and the end of it all is kept.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct Transcript {
     text: String,
     /// Where the lines begin that were not shown yet.
     unseen: usize,
@@ -202,7 +203,7 @@ pub(super) struct Said {
     is_open: bool,
 }
 
-impl Said {
+impl Transcript {
     /// Adds a piece of a message.
     pub(super) fn add(&mut self, piece: &str, say: &mut dyn FnMut(&str)) {
         if !std::mem::replace(&mut self.is_open, true) {
@@ -289,8 +290,8 @@ pub(super) mod tests {
         }
     }
 
-    fn collected(pieces: &[&str]) -> (Vec<String>, Said) {
-        let (mut shown, mut said) = (Vec::new(), Said::default());
+    fn collected(pieces: &[&str]) -> (Vec<String>, Transcript) {
+        let (mut shown, mut said) = (Vec::new(), Transcript::default());
         for piece in pieces {
             let mut say = |line: &str| shown.push(line.to_owned());
             if piece.is_empty() { said.end_message(&mut say) } else { said.add(piece, &mut say) }

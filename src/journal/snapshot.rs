@@ -13,7 +13,8 @@ use crate::engine::Engine;
 use crate::engine::event::TAIL;
 use crate::engine::execution;
 use crate::engine::outcome::Outcome;
-use crate::engine::run::{Phase, Run, StateResult, Waiting};
+use crate::engine::result::StateResult;
+use crate::engine::run::{Pending, Phase, Run};
 use crate::evaluate::Evaluate;
 
 use super::fault;
@@ -47,7 +48,7 @@ pub fn snapshot(
     let (run, start) = (engine.run(), engine.start());
     let complete = match run.phase() {
         Phase::Done(complete) => Some(complete),
-        Phase::Waiting(_) | Phase::Deciding(_) => None,
+        Phase::Pending(_) | Phase::Deciding(_) => None,
     };
     let current = run.current().unwrap_or_else(|| engine.machine().name_of(engine.machine().initial));
     let mut content = json!({
@@ -193,8 +194,8 @@ fn board(engine: &Engine<'_>) -> Option<Value> {
     }
     let board = engine.run().board();
     let (has_begun, end) = match engine.run().phase() {
-        Phase::Waiting(Waiting::Start) => (false, None),
-        Phase::Waiting(_) | Phase::Deciding(_) => (true, None),
+        Phase::Pending(Pending::Start) => (false, None),
+        Phase::Pending(_) | Phase::Deciding(_) => (true, None),
         Phase::Done(end) => (true, Some(end)),
     };
     Some(execution::shown(has_begun, board, end))

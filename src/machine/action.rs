@@ -1,4 +1,4 @@
-//! What a state runs, as data. Who performs it is no business of this layer.
+//! What a state runs, as data. The layer `run` performs it.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::base::name::VarName;
 use crate::base::template::{RenderError, Template};
 use crate::board;
-use crate::evaluate::answer::Form;
+use crate::evaluate::form::Form;
+use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult};
 
 /// What a state runs: data only.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +91,7 @@ pub struct BoardAction {
     pub text: Template,
     /// Which operation.
     pub kind: board::Kind,
-    /// What it is told.
+    /// Its parameters.
     pub params: IndexMap<String, Template>,
 }
 
@@ -107,7 +108,92 @@ pub enum Params {
     Map(IndexMap<String, Self>),
 }
 
+/// Who says what the end of an action means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JudgedBy {
+    /// An evaluator: this one, where the state names none.
+    Evaluator(Box<Evaluate>),
+    /// The action itself, with one of these words. An `evaluate` beside it has nothing to judge.
+    Itself(&'static [&'static str]),
+}
+
+/// How a sub-loop ends for the state that runs it.
+const ENDS_OF_SUB_LOOPS: &[&str] = &["success", "failure", "blocked"];
+
+/// What the kinds of actions have in common and what they have not: every question names every kind, so that another one
+/// is asked all of them.
 impl Action {
+    /// Returns who says what its end means.
+    pub fn judged_by(&self) -> JudgedBy {
+        let evaluator = |evaluate| JudgedBy::Evaluator(Box::new(evaluate));
+        match self {
+            Self::Shell(_) => evaluator(Evaluate::ExitCode(ExitCode::unix())),
+            Self::Prompt(prompt) if prompt.answer.is_some() => {
+                evaluator(Evaluate::Answer(Answered::standard()))
+            }
+            Self::Prompt(_) => evaluator(Evaluate::LlmStructured(LlmStructured::standard())),
+            Self::Tool(_) => evaluator(Evaluate::McpResult(McpResult { source: None })),
+            Self::SubLoop(_) => JudgedBy::Itself(ENDS_OF_SUB_LOOPS),
+            Self::Board(board) => JudgedBy::Itself(board.kind.verdicts()),
+        }
+    }
+
+    /// Tells whether an agent does it.
+    pub fn asks_agent(&self) -> bool {
+        match self {
+            Self::Prompt(_) => true,
+            Self::Shell(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => false,
+        }
+    }
+
+    /// Tells whether a terminal may do it before the run ends. A sub-loop could end in ways that lead elsewhere.
+    pub fn can_close(&self) -> bool {
+        match self {
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => true,
+            Self::SubLoop(_) => false,
+        }
+    }
+
+    /// Returns the text that a shell reads, where one does.
+    pub fn shell_text(&self) -> Option<&Template> {
+        match self {
+            Self::Shell(shell) => Some(&shell.text),
+            Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => None,
+        }
+    }
+
+    /// Returns the other loop that it runs, where it runs one.
+    pub fn sub_loop(&self) -> Option<&SubLoopAction> {
+        match self {
+            Self::SubLoop(sub) => Some(sub),
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => None,
+        }
+    }
+
+    /// Returns what its verdicts come from where no evaluator judges it, for messages.
+    pub fn verdicts_of(&self) -> Option<&'static str> {
+        match self {
+            Self::Board(board) => Some(board.kind.word()),
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) => None,
+        }
+    }
+
+    /// Returns the form that its answer has to have, if it asks for one.
+    pub fn form(&self) -> Option<&Form> {
+        match self {
+            Self::Prompt(prompt) => prompt.answer.as_ref(),
+            Self::Shell(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => None,
+        }
+    }
+
+    /// Returns the key of a state that says it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => "action",
+            Self::SubLoop(_) => "loop",
+        }
+    }
+
     /// Returns the longest time that it may take, if it says so.
     pub fn timeout(&self) -> Option<Duration> {
         match self {

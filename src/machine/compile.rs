@@ -16,12 +16,12 @@ use crate::board;
 use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::effort::Effort;
 use crate::evaluate::verdict::Verdict;
-use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult, Verdicts};
+use crate::evaluate::{Evaluate, Verdicts};
 
 use super::{
-    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, Limits, Llm, Machine, Maintain, Meaning,
-    Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId, SubLoopAction,
-    SubLoopInput, Target, ToolAction,
+    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
+    Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
+    SubLoopAction, SubLoopInput, Target, ToolAction,
 };
 
 /// Compiles a definition. The machine is there when no problem is an error.
@@ -135,7 +135,7 @@ impl<'d> Compiler<'d> {
         Some(machine)
     }
 
-    fn limits(&mut self) -> Limits {
+    fn limits(&mut self) -> LoopLimits {
         let definition = self.definition;
         let root = DocPath::root();
         let iterations = self.optional(definition.on_max_iterations.as_ref(), &root.key("on_max_iterations"));
@@ -145,7 +145,7 @@ impl<'d> Compiler<'d> {
             let message = "`on_max_steps` has no effect without `max_steps`";
             self.problems.push(Diagnostic::warning("no-effect", place, message));
         }
-        Limits {
+        LoopLimits {
             iterations: Cap { limit: definition.max_iterations.get(), handler: iterations },
             steps: definition.max_steps.map(|limit| Cap { limit: limit.get(), handler: steps }),
             cycles: None,
@@ -286,7 +286,7 @@ impl<'d> Compiler<'d> {
             name: name.clone(),
             description: state.description.clone(),
             meaning: self.meaning(name, state, path),
-            closing: self.action(state, path).filter(|action| !matches!(action, Action::SubLoop(_))),
+            closing: self.action(state, path).filter(Action::can_close),
             on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
         }
     }
@@ -411,18 +411,20 @@ impl<'d> Compiler<'d> {
                 }
                 None
             }
-            // The end of a sub-loop is its verdict, and the answer of the board is its own.
-            _ if matches!(action, Some(Action::SubLoop(_))) => None,
-            _ if matches!(action, Some(Action::Board(_))) => {
-                if explicit.is_some() {
-                    let place = Place::Key(path.key("evaluate"));
-                    let message = "`evaluate` has no effect beside an operation on the board";
-                    let help = "the operation has verdicts of its own; name them with `on_` or `route`";
-                    self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+            Some(Routes::ByVerdict { .. }) | None => match action.map(Action::judged_by) {
+                None => explicit.cloned(),
+                Some(JudgedBy::Evaluator(standard)) => Some(explicit.cloned().unwrap_or(*standard)),
+                Some(JudgedBy::Itself(_)) => {
+                    // Beside `loop` it is an error, which is found with the loop.
+                    if explicit.is_some() && matches!(action, Some(Action::Board(_))) {
+                        let place = Place::Key(path.key("evaluate"));
+                        let message = "`evaluate` has no effect beside an operation on the board";
+                        let help = "the operation has verdicts of its own; name them with `on_` or `route`";
+                        self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
+                    }
+                    None
                 }
-                None
-            }
-            _ => explicit.cloned().or_else(|| action.and_then(judged_by)),
+            },
         }
     }
 
@@ -519,32 +521,23 @@ impl<'d> Compiler<'d> {
 
     /// Notes keys that belong to another kind of action.
     fn idle_keys(&mut self, state: &State, kind: ActionType, path: &DocPath) {
-        let (is_shell, is_board) = (kind == ActionType::Shell, kind == ActionType::Board);
-        let is_tool = kind == ActionType::McpTool;
-        let is_prompt = !is_shell && !is_tool && !is_board;
-        for (key, given, fits, help) in [
-            ("agent", state.agent.is_some(), is_prompt, "a prompt has an agent: add `action_type: prompt`"),
-            ("tools", !state.tools.is_empty(), is_prompt, "a prompt has tools: add `action_type: prompt`"),
-            ("model", state.model.is_some(), is_prompt, "a prompt has a model: add `action_type: prompt`"),
+        for (key, given, help) in [
+            ("agent", state.agent.is_some(), "a prompt has an agent: add `action_type: prompt`"),
+            ("tools", !state.tools.is_empty(), "a prompt has tools: add `action_type: prompt`"),
+            ("model", state.model.is_some(), "a prompt has a model: add `action_type: prompt`"),
             (
                 "context",
                 !state.context.is_empty(),
-                is_prompt,
                 "it is shown to prompts; name the values in the action, or put them under `env`",
             ),
-            ("fallback_model", state.fallback_model.is_some(), is_prompt, "only a prompt has a model"),
-            ("answer", state.answer.is_some(), is_prompt, "only a prompt is answered"),
-            ("session", state.session.is_some(), is_prompt, "only a prompt belongs to a conversation"),
-            (
-                "params",
-                !state.params.is_empty(),
-                is_tool || is_board,
-                "a tool has parameters: add `action_type: mcp_tool`",
-            ),
-            ("env", !state.env.is_empty(), !is_board, "an operation on the board starts no process"),
-            ("shell", state.shell.is_some(), is_shell, "only a shell action is run by a shell"),
+            ("fallback_model", state.fallback_model.is_some(), "only a prompt has a model"),
+            ("answer", state.answer.is_some(), "only a prompt is answered"),
+            ("session", state.session.is_some(), "only a prompt belongs to a conversation"),
+            ("params", !state.params.is_empty(), "a tool has parameters: add `action_type: mcp_tool`"),
+            ("env", !state.env.is_empty(), "an action of this kind starts no process"),
+            ("shell", state.shell.is_some(), "only a shell action is run by a shell"),
         ] {
-            if given && !fits {
+            if given && !own_keys(kind).contains(&key) {
                 let place = Place::Key(path.key(key));
                 let message = format!("`{key}` has no effect beside a {} action", kind.word());
                 self.problems.push(Diagnostic::note("no-effect", place, message).help(help));
@@ -576,7 +569,7 @@ impl<'d> Compiler<'d> {
         let word = text.source().trim();
         let Some(kind) = board::Kind::parse(word) else {
             let words = || board::Kind::ALL.iter().map(|kind| kind.word());
-            let message = format!("`{}` is no operation on the board", one_line(word, 60));
+            let message = format!("`{}` is not an operation on the board", one_line(word, 60));
             let help = match nearest(word, words()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the operations are {}", words().collect::<Vec<_>>().join(", ")),
@@ -769,17 +762,6 @@ impl<'d> Compiler<'d> {
     }
 }
 
-/// Returns the evaluator of an action whose state names none.
-fn judged_by(action: &Action) -> Option<Evaluate> {
-    match action {
-        Action::Shell(_) => Some(Evaluate::ExitCode(ExitCode::unix())),
-        Action::Prompt(prompt) if prompt.answer.is_some() => Some(Evaluate::Answer(Answered::standard())),
-        Action::Prompt(_) => Some(Evaluate::LlmStructured(LlmStructured::standard())),
-        Action::Tool(_) => Some(Evaluate::McpResult(McpResult { source: None })),
-        Action::SubLoop(_) | Action::Board(_) => None,
-    }
-}
-
 /// Returns every name that a template reads from `captured`.
 fn referred(machine: &Machine) -> BTreeSet<String> {
     let templates = machine.templates();
@@ -813,10 +795,16 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
         "retry_exhausted",
         "maintain",
     ];
-    let operation = state.action.as_ref().filter(|_| state.action_type == Some(ActionType::Board));
-    let operation = operation.and_then(|action| board::Kind::parse(action.source().trim()));
-    let possible = match (operation, &state.evaluate) {
-        (Some(kind), _) => Verdicts::only(kind.verdicts()),
+    let own = match state.action_type {
+        Some(ActionType::Board) => {
+            let operation = state.action.as_ref().and_then(|text| board::Kind::parse(text.source().trim()));
+            operation.map(board::Kind::verdicts)
+        }
+        Some(ActionType::Shell | ActionType::Prompt | ActionType::SlashCommand | ActionType::McpTool)
+        | None => None,
+    };
+    let possible = match (own, &state.evaluate) {
+        (Some(words), _) => Verdicts::only(words),
         (None, Some(evaluate)) => evaluate.verdicts(),
         (None, None) => Verdicts::only(&["yes", "no"]),
     };
@@ -864,8 +852,22 @@ fn inferred_meaning(name: &StateName) -> Meaning {
 
 /// Tells whether a state asks an agent.
 fn is_prompt(state: &State) -> bool {
-    let kind = state.action.as_ref().map(|text| kind(state, text));
-    matches!(kind, Some(ActionType::Prompt | ActionType::SlashCommand))
+    match state.action.as_ref().map(|text| kind(state, text)) {
+        Some(ActionType::Prompt | ActionType::SlashCommand) => true,
+        Some(ActionType::Shell | ActionType::McpTool | ActionType::Board) | None => false,
+    }
+}
+
+/// Returns the keys that say something about an action of this kind and not about one of every other kind.
+fn own_keys(kind: ActionType) -> &'static [&'static str] {
+    match kind {
+        ActionType::Shell => &["env", "shell"],
+        ActionType::Prompt | ActionType::SlashCommand => {
+            &["agent", "tools", "model", "context", "fallback_model", "answer", "session", "env"]
+        }
+        ActionType::McpTool => &["params", "env"],
+        ActionType::Board => &["params"],
+    }
 }
 
 /// Tells what an action is, by what the state says or by the text.

@@ -125,7 +125,7 @@ pub fn resolve(
         literal.iter().any(|given| *given == name)
             || (given.input.is_some() && name == machine.input_key.as_str())
     };
-    let mut resolver = Resolver {
+    let mut resolver = ContextResolver {
         raw: &raw,
         env,
         is_literal: &is_literal,
@@ -169,7 +169,7 @@ pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<V
 /// A longer chain of values has no end that anybody wants.
 const DEEPEST: usize = 256;
 
-struct Resolver<'a> {
+struct ContextResolver<'a> {
     raw: &'a Map<String, Value>,
     env: &'a BTreeMap<String, String>,
     is_literal: &'a dyn Fn(&str) -> bool,
@@ -180,7 +180,7 @@ struct Resolver<'a> {
     room: Room,
 }
 
-impl Resolver<'_> {
+impl ContextResolver<'_> {
     /// Resolves a value and everything that it refers to.
     fn value(&mut self, name: &str) -> Result<(), ContextError> {
         if self.done.get(name).is_some() {

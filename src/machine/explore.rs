@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::evaluate::observes::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
-use super::routing::{Ended, Key, Move, in_a_stall, is_sub_loop, moves};
+use super::routing::{ActionEnd, Key, Move, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 
 /// A machine with more states than this is not walked to its end.
@@ -15,7 +14,7 @@ pub const BOUND: usize = 100_000;
 
 /// Where a run can stand, as far as it matters for how it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Node {
+pub struct Situation {
     /// The state.
     pub at: Target,
     /// Whether something passed and nothing failed since, when the state is entered.
@@ -51,8 +50,8 @@ pub struct DeadEnd {
 /// Everything that can happen, as far as it was walked.
 #[derive(Clone, Debug)]
 pub struct Exploration {
-    known: BTreeMap<Node, usize>,
-    nodes: Vec<Node>,
+    known: BTreeMap<Situation, usize>,
+    nodes: Vec<Situation>,
     /// The first arrow into each node: they are walked in the order of their distance from the start.
     first: Vec<Option<Arrow>>,
     next: Vec<Vec<usize>>,
@@ -63,11 +62,11 @@ pub struct Exploration {
 /// Walks a machine, `bound` nodes of it at most.
 pub fn explore(machine: &Machine, bound: usize) -> Exploration {
     let mut walk = Walk { bound, ..Walk::default() };
-    walk.visit(Node { at: machine.initial, verified: false, capped: false }, None);
+    walk.visit(Situation { at: machine.initial, verified: false, capped: false }, None);
     // A run can be left anywhere.
     for verified in [true, false] {
         if let Some(at) = machine.on_resume {
-            walk.visit(Node { at, verified, capped: false }, None);
+            walk.visit(Situation { at, verified, capped: false }, None);
         }
     }
     let moves: Vec<Vec<Move>> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
@@ -91,8 +90,8 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
 
 #[derive(Default)]
 struct Walk {
-    known: BTreeMap<Node, usize>,
-    nodes: Vec<Node>,
+    known: BTreeMap<Situation, usize>,
+    nodes: Vec<Situation>,
     first: Vec<Option<Arrow>>,
     next: Vec<Vec<usize>>,
     dead_ends: Vec<DeadEnd>,
@@ -101,7 +100,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn visit(&mut self, node: Node, arrow: Option<Arrow>) {
+    fn visit(&mut self, node: Situation, arrow: Option<Arrow>) {
         let from = arrow.as_ref().map(|arrow| arrow.from);
         let found = match self.known.get(&node) {
             Some(found) => *found,
@@ -123,7 +122,7 @@ impl Walk {
         }
     }
 
-    fn leave(&mut self, machine: &Machine, here: usize, node: Node, id: StepId, moves: &[Move]) {
+    fn leave(&mut self, machine: &Machine, here: usize, node: Situation, id: StepId, moves: &[Move]) {
         let step = machine.step(id);
         for one in moves {
             let Some(to) = one.to else {
@@ -147,26 +146,26 @@ impl Walk {
             for verified in trusts(step, observes, node.verified) {
                 let (word, key) = (word.clone(), key.clone());
                 self.visit(
-                    Node { at: to, verified, capped: false },
+                    Situation { at: to, verified, capped: false },
                     Some(Arrow { from: here, word, key, is_failing }),
                 );
                 if let Some(to) = in_a_stall(machine, one) {
                     let arrow = Arrow { from: here, word: Some("stall".to_owned()), key: None, is_failing };
-                    self.visit(Node { at: to, verified, capped: false }, Some(arrow));
+                    self.visit(Situation { at: to, verified, capped: false }, Some(arrow));
                 }
                 self.cap(machine, here, to, verified);
             }
         }
     }
 
-    fn finish(&mut self, machine: &Machine, here: usize, node: Node, id: EndId) {
+    fn finish(&mut self, machine: &Machine, here: usize, node: Situation, id: EndId) {
         if machine.maintain.is_none() || node.capped {
             return;
         }
         let to = machine.end(id).on_maintain.unwrap_or(machine.initial);
         let word = Some("maintain".to_owned());
         let arrow = Arrow { from: here, word, key: None, is_failing: false };
-        self.visit(Node { at: to, verified: node.verified, capped: false }, Some(arrow));
+        self.visit(Situation { at: to, verified: node.verified, capped: false }, Some(arrow));
         self.cap(machine, here, to, node.verified);
     }
 
@@ -178,7 +177,7 @@ impl Walk {
         for (at, word) in limits.iterations.handler.map(|at| (at, "max_iterations")).into_iter().chain(steps)
         {
             let arrow = Arrow { from: here, word: Some(word.to_owned()), key: None, is_failing: false };
-            self.visit(Node { at, verified, capped: true }, Some(arrow));
+            self.visit(Situation { at, verified, capped: true }, Some(arrow));
         }
     }
 }
@@ -197,9 +196,9 @@ fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
 fn word(one: &Move) -> Option<String> {
     let way = one.way.as_ref()?;
     match (&way.key, one.departure.ended) {
-        (Key::Next, Ended::Well) => None,
-        (Key::Next, Ended::Badly) => Some("fails".to_owned()),
-        (Key::Next, Ended::Late) => Some("too late".to_owned()),
+        (Key::Next, ActionEnd::Well) => None,
+        (Key::Next, ActionEnd::Badly) => Some("fails".to_owned()),
+        (Key::Next, ActionEnd::Late) => Some("too late".to_owned()),
         _ => Some(one.departure.verdict.to_string()),
     }
 }
@@ -211,7 +210,7 @@ impl Exploration {
     }
 
     /// Returns every node in the order of its distance from the start.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, Node)> + '_ {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, Situation)> + '_ {
         self.nodes.iter().copied().enumerate()
     }
 
@@ -221,7 +220,7 @@ impl Exploration {
     }
 
     /// Tells whether a run can come to this place.
-    pub fn contains(&self, node: Node) -> bool {
+    pub fn contains(&self, node: Situation) -> bool {
         self.known.contains_key(&node)
     }
 
@@ -229,7 +228,7 @@ impl Exploration {
     pub fn reaches(&self, target: Target) -> bool {
         [(false, false), (false, true), (true, false), (true, true)]
             .into_iter()
-            .any(|(verified, capped)| self.contains(Node { at: target, verified, capped }))
+            .any(|(verified, capped)| self.contains(Situation { at: target, verified, capped }))
     }
 
     /// Returns how a node was first come to.
@@ -238,7 +237,7 @@ impl Exploration {
     }
 
     /// Returns whether each node can still come to one of the kind that `is_goal` tells.
-    pub fn can_reach(&self, is_goal: impl Fn(usize, Node) -> bool) -> Vec<bool> {
+    pub fn can_reach(&self, is_goal: impl Fn(usize, Situation) -> bool) -> Vec<bool> {
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         for (from, next) in self.next.iter().enumerate() {
             for to in next {
@@ -272,7 +271,7 @@ impl Exploration {
     }
 }
 
-/// Writes a way, and leaves out the middle of one that nobody would read.
+/// Writes a path, without its middle if it is too long to read.
 pub(super) fn written<T>(way: &[T], write: impl Fn(&T) -> String) -> String {
     const ENDS: usize = 6;
     let all = |part: &[T]| part.iter().map(&write).collect::<Vec<_>>();

@@ -15,8 +15,7 @@ use crate::definition::schema::Parameter;
 pub use crate::definition::schema::{OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
-use crate::evaluate::observes::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 mod action;
 pub mod calls;
@@ -28,8 +27,8 @@ pub mod graph;
 pub mod routing;
 
 pub use action::{
-    Action, Binding, BoardAction, Params, PromptAction, Setting, ShellAction, SubLoopAction, SubLoopInput,
-    ToolAction,
+    Action, Binding, BoardAction, JudgedBy, Params, PromptAction, Setting, ShellAction, SubLoopAction,
+    SubLoopInput, ToolAction,
 };
 
 /// A step, as an index into its machine.
@@ -59,7 +58,7 @@ pub struct Machine {
     /// Where a run starts.
     pub initial: Target,
     /// Its caps.
-    pub limits: Limits,
+    pub limits: LoopLimits,
     /// The variables as written, with templates in their texts.
     pub context: IndexMap<VarName, Value>,
     /// The typed inputs.
@@ -139,7 +138,7 @@ pub struct Stall {
 
 /// What a run may take at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct LoopLimits {
     /// Passes.
     pub iterations: Cap,
     /// State executions.
@@ -356,19 +355,22 @@ impl Step {
     /// Tells whether this state cannot do its work without a model.
     pub fn needs_model(&self) -> bool {
         let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
-        judged || matches!(self.action, Some(Action::Prompt(_)))
+        judged || self.action.as_ref().is_some_and(Action::asks_agent)
     }
 
     /// Returns what a verdict of this state says about the work. The success of a sub-loop says something only when
     /// something passed in it.
     pub fn observes(&self, verdict: &Verdict) -> Observes {
         let unless_failing = |said| if verdict.is_failing() { Observes::Failing } else { said };
-        match (&self.action, &self.evaluate) {
-            (Some(Action::SubLoop(_)), _) => unless_failing(Observes::Passing),
+        match &self.action {
+            Some(Action::SubLoop(_)) => unless_failing(Observes::Passing),
             // The board answers for itself: its word is about the plan, unless it could not do what it was asked.
-            (Some(Action::Board(_)), _) if !verdict.is_error() => Observes::Nothing,
-            (Some(Action::Board(_)), _) | (_, None) => unless_failing(Observes::Nothing),
-            (action, Some(evaluate)) => evaluate.observes(verdict, action.is_some()),
+            Some(Action::Board(_)) if !verdict.is_error() => Observes::Nothing,
+            Some(Action::Board(_)) => unless_failing(Observes::Nothing),
+            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => match &self.evaluate {
+                None => unless_failing(Observes::Nothing),
+                Some(evaluate) => evaluate.observes(verdict, self.action.is_some()),
+            },
         }
     }
 

@@ -2,14 +2,13 @@
 //! asks it what happens next, the checks ask it what can happen.
 
 use crate::evaluate::Verdicts;
-use crate::evaluate::observes::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 use super::{Action, Machine, Routes, Step, Target};
 
 /// How the action of a state ended, as far as the way depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ended {
+pub enum ActionEnd {
     /// There was none, or it did what it was asked to.
     Well,
     /// It exited with another code than zero, or could not be started.
@@ -59,12 +58,12 @@ pub struct Way {
 
 /// Finds the way out of a state, the state's own ways before the loop's. The verdict counts where ways depend on it,
 /// the end of the action where they do not. None: nothing fits.
-pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: Ended) -> Option<Way> {
+pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) -> Option<Way> {
     match &step.routes {
         Routes::Always { next, on_error, on_timeout, .. } => {
             let (to, key) = match (ended, on_timeout, on_error) {
-                (Ended::Late, Some(to), _) => (to, Some(Verdict::timeout())),
-                (Ended::Late | Ended::Badly, _, Some(to)) => (to, Some(Verdict::error())),
+                (ActionEnd::Late, Some(to), _) => (to, Some(Verdict::timeout())),
+                (ActionEnd::Late | ActionEnd::Badly, _, Some(to)) => (to, Some(Verdict::error())),
                 _ => (next, None),
             };
             Some(match key {
@@ -118,7 +117,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
 }
 
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
-/// `blocked`, or else for errors. A way back into the same state is another try, which would come to nothing. None: the
+/// `blocked`, or else for errors. A route back into the same state is another try, which would fail again. None: the
 /// run has to be continued where one may be asked.
 pub fn without_model(machine: &Machine, step: &Step) -> Option<Way> {
     let blocked = Verdict::blocked();
@@ -151,7 +150,7 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
 }
 
 pub(super) fn is_sub_loop(step: &Step) -> bool {
-    matches!(step.action, Some(Action::SubLoop(_)))
+    step.action.as_ref().is_some_and(|action| action.sub_loop().is_some())
 }
 
 /// Returns where a state leads whose tries are used up: another entry into the same state after enough of them, or an
@@ -184,21 +183,21 @@ pub struct Departure {
     /// The verdict.
     pub verdict: Verdict,
     /// How its action ended.
-    pub ended: Ended,
+    pub ended: ActionEnd,
     /// Whether the verdict stands for every word that the state has no route for.
     pub is_any_other: bool,
 }
 
 impl Departure {
-    fn of(verdict: &str, ended: Ended) -> Self {
+    fn of(verdict: &str, ended: ActionEnd) -> Self {
         Self { verdict: Verdict::new(verdict), ended, is_any_other: false }
     }
 
     /// Returns what this says about the work. A state with `next` says nothing when it goes well.
     pub fn observes(&self, step: &Step) -> Observes {
         match (&step.routes, self.ended) {
-            (Routes::Always { .. }, Ended::Well) => Observes::Nothing,
-            (Routes::Always { .. }, Ended::Badly | Ended::Late) => Observes::Failing,
+            (Routes::Always { .. }, ActionEnd::Well) => Observes::Nothing,
+            (Routes::Always { .. }, ActionEnd::Badly | ActionEnd::Late) => Observes::Failing,
             (Routes::ByVerdict { .. }, _) => step.observes(&self.verdict),
         }
     }
@@ -208,28 +207,32 @@ impl Departure {
 /// and the timeouts of its action.
 pub fn departures(step: &Step) -> Vec<Departure> {
     let can_be_late = step.action.as_ref().is_some_and(Action::can_be_late);
-    let late = can_be_late.then(|| Departure::of("timeout", Ended::Late));
+    let late = can_be_late.then(|| Departure::of("timeout", ActionEnd::Late));
     let Routes::ByVerdict { table, .. } = &step.routes else {
-        let badly = step.action.as_ref().map(|_| Departure::of("error", Ended::Badly));
-        return std::iter::once(Departure::of("yes", Ended::Well)).chain(badly).chain(late).collect();
+        let badly = step.action.as_ref().map(|_| Departure::of("error", ActionEnd::Badly));
+        return std::iter::once(Departure::of("yes", ActionEnd::Well)).chain(badly).chain(late).collect();
     };
-    if is_sub_loop(step) {
-        let ends = [("success", Ended::Well), ("failure", Ended::Badly), ("blocked", Ended::Badly)];
-        let stopped = [("error", Ended::Badly), ("timeout", Ended::Badly)];
-        return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
-    }
-    if let Some(Action::Board(board)) = &step.action {
-        let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, Ended::Well));
-        return answers.chain([Departure::of("error", Ended::Badly)]).collect();
+    match &step.action {
+        Some(Action::SubLoop(_)) => {
+            let ends =
+                [("success", ActionEnd::Well), ("failure", ActionEnd::Badly), ("blocked", ActionEnd::Badly)];
+            let stopped = [("error", ActionEnd::Badly), ("timeout", ActionEnd::Badly)];
+            return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
+        }
+        Some(Action::Board(board)) => {
+            let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, ActionEnd::Well));
+            return answers.chain([Departure::of("error", ActionEnd::Badly)]).collect();
+        }
+        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => {}
     }
     let Some(evaluate) = &step.evaluate else {
-        return vec![Departure::of("yes", Ended::Well)];
+        return vec![Departure::of("yes", ActionEnd::Well)];
     };
     let mut departures: Vec<Departure> = match evaluate.verdicts() {
-        Verdicts::Only(words) => words.iter().map(|word| Departure::of(word, Ended::Well)).collect(),
+        Verdicts::Only(words) => words.iter().map(|word| Departure::of(word, ActionEnd::Well)).collect(),
         Verdicts::Any => any_word(table.keys()),
     };
-    departures.push(Departure::of("error", Ended::Badly));
+    departures.push(Departure::of("error", ActionEnd::Badly));
     departures.extend(late);
     departures
 }
@@ -238,14 +241,15 @@ pub fn departures(step: &Step) -> Vec<Departure> {
 /// that fails and one that passes for all others.
 fn any_word<'v>(named: impl Iterator<Item = &'v Verdict>) -> Vec<Departure> {
     let named = named.filter(|verdict| !verdict.is_error() && !verdict.is_timeout());
-    let mut departures: Vec<_> = named.map(|verdict| Departure::of(verdict.as_str(), Ended::Well)).collect();
+    let mut departures: Vec<_> =
+        named.map(|verdict| Departure::of(verdict.as_str(), ActionEnd::Well)).collect();
     let is_new = |known: &[Departure], word: &str| !known.iter().any(|other| other.verdict.as_str() == word);
     if is_new(&departures, "blocked") {
-        departures.push(Departure::of("blocked", Ended::Well));
+        departures.push(Departure::of("blocked", ActionEnd::Well));
     }
     for others in [&["any other word"][..], &["no", "partial", "stall", "tool_error"]] {
         if let Some(word) = others.iter().find(|word| is_new(&departures, word)) {
-            departures.push(Departure { is_any_other: true, ..Departure::of(word, Ended::Well) });
+            departures.push(Departure { is_any_other: true, ..Departure::of(word, ActionEnd::Well) });
         }
     }
     departures

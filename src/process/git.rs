@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 
-/// What every call is told, whatever the configuration says.
+/// Options of every call. They override the configuration.
 const SETTINGS: [&str; 18] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
@@ -67,7 +67,7 @@ const UNSET: [&str; 22] = [
 
 /// Variables that every call has.
 const SET: [(&str, &str); 9] = [
-    // What it says is for us, and nobody is there to answer.
+    // Git must not translate its messages, nor prompt for a password.
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),

@@ -17,9 +17,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct Service {
     child: Child,
     group: Option<Pid>,
-    /// What it reads; taken by whoever talks to it.
+    /// Its standard input, until a client takes it.
     pub stdin: Option<ChildStdin>,
-    /// What it answers; taken by whoever talks to it.
+    /// Its standard output, until a client takes it.
     pub stdout: Option<ChildStdout>,
     /// What it complains about.
     pub stderr: Option<ChildStderr>,

@@ -13,7 +13,7 @@ use super::step::Step;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_line_end, one_line, plural};
 use crate::base::time::{Timestamp, human};
-use crate::engine::event::{ActionKind, BoardEvent, Event, LoopResume, LoopStart, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, LoopResume, LoopStart, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -264,12 +264,12 @@ impl CiLog {
         };
         if let Some(work) = self.levels.digest.work() {
             let words = Stage::of(step, work).words;
-            let has_group = step.action.as_ref().is_some_and(|action| action.kind != ActionKind::SubLoop);
+            let has_group = step.action.as_ref().is_some_and(|action| !action.kind.has_steps());
             let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
             let (mark, is_shown) = (step.mark(), !step.is_operation() && !stages::is_silent(step));
             return if is_shown { self.line(mark, &format!("{place}{words}")) } else { Ok(()) };
         }
-        let has_group = step.action.as_ref().is_some_and(|action| action.kind != ActionKind::SubLoop);
+        let has_group = step.action.as_ref().is_some_and(|action| !action.kind.has_steps());
         let place = if has_group { String::new() } else { format!("{}: ", self.place(step)) };
         let arrow = to.map(|to| format!(" → {to}")).unwrap_or_default();
         let (mark, line) = (step.mark(), format!("{place}{}{arrow}", step.verdict_line()));

@@ -12,7 +12,7 @@ use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
-use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, Tree};
+use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 
@@ -142,7 +142,7 @@ pub struct Digest {
     handoff: Option<(StateName, String)>,
     continuation: Option<String>,
     usage: Usage,
-    trees: IndexMap<StateName, (Tree, bool)>,
+    trees: IndexMap<StateName, (TreeState, bool)>,
     mends: Mends,
     work: Option<Box<Work>>,
     restarts: u32,
@@ -509,10 +509,10 @@ impl Digest {
     }
 
     /// Takes the working tree that the evaluation of the current step saw.
-    fn compare(&mut self, tree: &Tree) {
+    fn compare(&mut self, tree: &TreeState) {
         if let Some(step) = self.tracker.current() {
             let is_same = self.trees.get(&step.state).is_some_and(|(last, _)| last == tree);
-            let was_seen = matches!(tree, Tree::Seen(_));
+            let was_seen = matches!(tree, TreeState::Seen(_));
             self.trees.insert(step.state.clone(), (tree.clone(), is_same && was_seen));
         }
     }

@@ -15,8 +15,7 @@ use crate::engine::event::{
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
-use crate::evaluate::observes::Observes;
-use crate::evaluate::verdict::Verdict;
+use crate::evaluate::verdict::{Observes, Verdict};
 
 /// Characters of an action's text that are kept; the whole text is in the journal.
 const MAX_ACTION: usize = 4 * 1024;
@@ -360,12 +359,12 @@ impl Step {
 
     /// Tells whether the step is an operation on the task board.
     pub fn is_operation(&self) -> bool {
-        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Board)
+        self.action.as_ref().is_some_and(|action| action.kind.is_operation())
     }
 
     /// Tells whether an agent did the work, which can fail after it was started.
     fn is_prompt(&self) -> bool {
-        self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Prompt)
+        self.action.as_ref().is_some_and(|action| action.kind.asks_agent())
     }
 
     /// Says how the action ended: `exit 1`, `timed out`.

@@ -9,7 +9,7 @@ use tempfile::TempPath;
 
 use crate::engine::request::{ActionRequest, Setting};
 use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::report::{OutputLine, Sinks};
 
 use super::lines::Lines;
@@ -28,7 +28,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
         Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
-    let limits = Limits { end: request.setting.end, idle: request.setting.idle };
+    let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
     let mut streams = [Lines::new(), Lines::new()];

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
-use crate::evaluate::model::{Answer, Usage};
+use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::host::{self, Failure, Host, Invocation, Listener, Prompt};
 use crate::machine::Budget;
 use crate::process::signal::Request;
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 use super::action::show;
 use super::clock::Clock;
@@ -71,14 +71,14 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
 }
 
 /// Asks a model and waits for its answer, or gives what was recorded.
-pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
+pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let Some(recording) = &world.agents.recording else { return question(request, world).await };
     let replays = recording.replays();
     let call = match recording::of_question(request, world).await {
         Ok(call) => call,
         Err(why) => {
             let Observation { stop, failure, .. } = not_asked(&why, replays, world);
-            return Answer { reply: Err(failure.unwrap_or_default()), stop, usage: Usage::default() };
+            return ModelAnswer { reply: Err(failure.unwrap_or_default()), stop, usage: Usage::default() };
         }
     };
     if replays {
@@ -89,7 +89,7 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
         Ok(()) => answer,
         Err(why) => {
             let (stop, why) = not_kept(&why, world);
-            Answer { reply: Err(why), stop: Some(stop), ..answer }
+            ModelAnswer { reply: Err(why), stop: Some(stop), ..answer }
         }
     }
 }
@@ -147,7 +147,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
     }
 }
 
-async fn question(request: &AskRequest, world: &mut World) -> Answer {
+async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let mut patience = Patience::new(world, &request.setting);
     let mut usage = Usage::default();
     loop {
@@ -155,7 +155,7 @@ async fn question(request: &AskRequest, world: &mut World) -> Answer {
             Ok(host) => host,
             Err(seen) => {
                 let reply = Err(seen.failure.unwrap_or_default());
-                return Answer { reply, stop: seen.stop, usage };
+                return ModelAnswer { reply, stop: seen.stop, usage };
             }
         };
         let invocation = host.judge(&request.question, request.max_tokens);
@@ -167,7 +167,7 @@ async fn question(request: &AskRequest, world: &mut World) -> Answer {
             Settled::Done(seen, result) => {
                 let late = || format!("{} took too long to answer", host.name());
                 let reply = result.ok_or_else(|| seen.failure.unwrap_or_else(late));
-                return Answer { reply, stop: seen.stop, usage };
+                return ModelAnswer { reply, stop: seen.stop, usage };
             }
         }
     }
@@ -315,7 +315,7 @@ async fn prompted(
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
-    let limits = Limits { end: setting.end, idle: setting.idle };
+    let limits = ProcessLimits { end: setting.end, idle: setting.idle };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut listener = host.listen();
     let mut assembly = Assembly::default();
@@ -372,7 +372,7 @@ async fn asked(
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
-    let limits = Limits { end: setting.end, idle: setting.idle };
+    let limits = ProcessLimits { end: setting.end, idle: setting.idle };
     let sinks = RefCell::new(&mut world.sinks);
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
     let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut ignored)).await;
@@ -407,7 +407,7 @@ async fn version(host: &'static dyn Host, world: &mut World) -> String {
     let argv = vec![host.name().to_owned(), "--version".to_owned()];
     let env = world.env.clone().into_iter().collect();
     let program = Program { argv, env, cwd: world.starts_in.clone(), stdin: None };
-    let limits = Limits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
+    let limits = ProcessLimits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
     let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;
     let said = crate::base::text::one_line(seen.stdout.as_str(), 60);

@@ -8,7 +8,7 @@ use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::git::{Call, Filters, Walk, environment};
 use crate::process::signal::{Cancel, Request};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 use super::World;
 use super::clock::Clock;
@@ -85,7 +85,7 @@ impl Git {
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
             stdin: None,
         };
-        let limits = Limits { end: Some((self.left()?, Stop::Timeout)), idle: None };
+        let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
         let mut printed = Vec::new();
         let mut keep = |stream: Stream, bytes: &[u8]| {
             if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {

@@ -12,7 +12,7 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::time::millis;
 use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
-use crate::engine::request::{Input, Next, SubLoopRequest};
+use crate::engine::request::{Input, Next, SubLoopRequest, UnexpectedInput};
 use crate::engine::{Engine, Start};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::{self, Surroundings};
@@ -154,6 +154,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Done(complete) => return Ok(complete.clone()),
             Next::Begin => Input::Begin,
             Next::Wait(wait) => world.wait(wait).await,
+            Next::Yield => Input::Yielded,
             Next::SubLoop(request) => {
                 let step = engine.run().step();
                 Input::SubLoopDone(sub_loop::perform(request, (engine.start(), step), world).await?)
@@ -176,9 +177,14 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         };
         world.cancel.catch_up().await;
         let now = world.elapsed().saturating_sub(begun);
-        let asked = world.cancel.signal().map(|signal| engine.handle(Input::Cancel(named(signal)), now));
-        let mut events = asked.unwrap_or_default();
-        events.extend(engine.handle(input, now));
+        let signal = world.cancel.signal().map(named);
+        let mut events = signal.map(|signal| engine.cancel(signal, now)).unwrap_or_default();
+        match engine.handle(input, now) {
+            Ok(followed) => events.extend(followed),
+            // The run ended before what it had asked for came.
+            Err(UnexpectedInput) if signal.is_some() => {}
+            Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
+        }
         world.record(engine, events)?;
         // Nothing runs now, so the working tree is what the journal says of it.
         world.checkpoints.save_if_due(world.clock.elapsed());
@@ -272,23 +278,18 @@ impl World {
         Ended { complete, lost: Some(Lost { error, unwritten, has_begun }) }
     }
 
-    /// Waits, unless somebody wants the run to end first.
+    /// Waits, but no longer when somebody wants the run to end.
     async fn wait(&mut self, wait: Duration) -> Input {
-        if let Some(signal) = self.cancel.signal() {
-            return Input::Cancel(named(signal));
-        }
-        if wait.is_zero() {
+        if self.cancel.signal().is_some() || wait.is_zero() {
             return Input::WaitDone;
         }
         let sinks = RefCell::new(&mut self.sinks);
         tokio::select! {
-            () = tokio::time::sleep(wait) => Input::WaitDone,
-            _ = self.cancel.differs_from(Request::None) => match self.cancel.signal() {
-                Some(signal) => Input::Cancel(named(signal)),
-                None => Input::WaitDone,
-            },
+            () = tokio::time::sleep(wait) => {}
+            _ = self.cancel.differs_from(Request::None) => {}
             never = tick(&sinks) => match never {},
         }
+        Input::WaitDone
     }
 }
 

@@ -14,7 +14,7 @@ use crate::evaluate::jq;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::evaluate::query::{LONGEST_VALUE, Queried, Query};
 use crate::process::bounds::{self, Bounds};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 use super::{World, while_ticking};
 
@@ -60,7 +60,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
         cwd: None,
         stdin: Some(written(&request.query)),
     };
-    let limits = Limits { end: request.end, idle: None };
+    let limits = ProcessLimits { end: request.end, idle: None };
     let mut answer = Vec::new();
     let mut keep = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stdout {

@@ -14,7 +14,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::base::text::{hex, one_line};
 use crate::engine::request::{AskRequest, PromptRequest};
-use crate::evaluate::model::{Answer, Usage};
+use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::files::read::{self, MIB};
 use crate::files::replace::replace;
@@ -222,7 +222,7 @@ pub(super) async fn keep_prompt(
 }
 
 /// Keeps what a judge answered. Returns why it could not, if it could not.
-pub(super) fn keep_answer(call: Call, answer: &Answer, world: &mut World) -> Result<(), String> {
+pub(super) fn keep_answer(call: Call, answer: &ModelAnswer, world: &mut World) -> Result<(), String> {
     if answer.stop.is_some_and(|stop| !stop.is_own_timeout()) {
         return Ok(());
     }
@@ -300,13 +300,13 @@ pub(super) async fn replay_prompt(call: Call, world: &mut World) -> (Observation
 }
 
 /// Gives what a judge answered then.
-pub(super) fn replay_answer(call: &Call, world: &mut World) -> Answer {
+pub(super) fn replay_answer(call: &Call, world: &mut World) -> ModelAnswer {
     match answer(call, world) {
         Ok(said) => {
             let why = || said.error.clone().unwrap_or_else(|| "the recording has no answer".to_owned());
-            Answer { reply: said.reply.clone().ok_or_else(why), stop: said.stop, usage: said.usage }
+            ModelAnswer { reply: said.reply.clone().ok_or_else(why), stop: said.stop, usage: said.usage }
         }
-        Err(why) => Answer { reply: Err(why), stop: Some(Stop::Unavailable), usage: Usage::default() },
+        Err(why) => ModelAnswer { reply: Err(why), stop: Some(Stop::Unavailable), usage: Usage::default() },
     }
 }
 

@@ -165,10 +165,8 @@ impl Level {
     /// Tells whether the sub-loop of a state sees the captures around it and gives its own back.
     fn gives_back(&self, state: &crate::base::name::StateName) -> bool {
         let Some(Target::Step(id)) = self.machine.find(state) else { return false };
-        match &self.machine.step(id).action {
-            Some(Action::SubLoop(sub)) => matches!(sub.given, SubLoopInput::Everything),
-            Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => false,
-        }
+        let sub = self.machine.step(id).action.as_ref().and_then(Action::sub_loop);
+        sub.is_some_and(|sub| matches!(sub.given, SubLoopInput::Everything))
     }
 
     /// Says whether and how it can go on.

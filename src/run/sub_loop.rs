@@ -31,7 +31,13 @@ pub(super) async fn perform(
     let left = world.left.take(&request.name, step);
     world.path.push(sub.machine.name.clone());
     let mut engine = if let Some(level) = left {
-        again(level, &sub, request)
+        match again(level, &sub, request) {
+            Ok(engine) => engine,
+            Err(why) => {
+                world.path.pop();
+                return Ok(Err(why));
+            }
+        }
     } else {
         sub.start.at = world.clock.now();
         Engine::new(&sub.machine, sub.start)
@@ -45,13 +51,10 @@ pub(super) async fn perform(
     Ok(Ok(SubLoopEnd { complete, captured, output, handoff, usage }))
 }
 
-/// Makes a sub-loop that goes on where it was left. What it began with is what it goes on with, but for what the run
-/// around it was told anew.
-fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Engine<'s> {
-    let how = match level.standing() {
-        Standing::Open(resume) => Some(resume),
-        Standing::Over(_) | Standing::Lost(_) => None,
-    };
+/// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with,
+/// but for what the run around it was told anew.
+fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Result<Engine<'s>, String> {
+    let standing = level.standing();
     let before = level.past.elapsed();
     let told = &sub.start.event;
     let event = LoopStart { llm: told.llm, strict: told.strict, ..level.past.start().clone() };
@@ -63,5 +66,9 @@ fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Engine
         deadline: request.deadline.map(|deadline| before + deadline),
         ..sub.start.clone()
     };
-    Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO)
+    match standing {
+        Standing::Open(how) => Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO)),
+        Standing::Over(end) => Ok(Engine::ended(&sub.machine, start, level.past, end)),
+        Standing::Lost(state) => Err(format!("it was left in `{state}`, which it does not have any more")),
+    }
 }

@@ -211,7 +211,7 @@ fn on_handoff(
 
 /// Says once for each loop and machine that agents do what they want. To go on is to agree.
 fn consent(options: &LlmOptions, machine: &Machine, in_ci: bool, session: &Session<'_>) {
-    let acts = machine.steps().any(|(_, step)| matches!(step.action, Some(Action::Prompt(_))));
+    let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::asks_agent));
     if !acts || options.agreed || in_ci {
         return;
     }

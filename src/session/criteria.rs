@@ -7,7 +7,7 @@ use crate::criteria::{State, advance};
 use crate::engine::outcome::Signal;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::named;
 use crate::run::shared_file::{self, Content};
 
@@ -105,7 +105,7 @@ fn perform(checks: &[(String, String)], timeout: Duration, session: &Session<'_>
         for (_, check) in checks {
             let argv = ["bash", "-c", check].map(str::to_owned).to_vec();
             let program = Program { argv, env: env.clone(), cwd: Some(session.cwd.clone()), stdin: None };
-            let limits = Limits { end: Some((timeout, Stop::Timeout)), idle: None };
+            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {
                 break;

@@ -14,6 +14,7 @@ use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
 use crate::definition::load;
 use crate::engine::event::{LoopComplete, LoopStart};
+use crate::engine::past::Standing;
 use crate::engine::{Engine, Start};
 use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
@@ -246,7 +247,12 @@ fn state(
         return None;
     }
     let start = Start::of(event, level.at, run.files.instance());
-    let engine = Engine::resume(&prepared.machine, start, level.past, None, Duration::ZERO);
+    let machine = &prepared.machine;
+    let engine = match level.past.standing(machine) {
+        Standing::Over(end) => Engine::ended(machine, start, level.past, end),
+        Standing::Open(how) => Engine::resume(machine, start, level.past, how, Duration::ZERO),
+        Standing::Lost(_) => return None,
+    };
     let (now, _) = run.ends.last?;
     Some(snapshot::snapshot(&engine, &surroundings(territory), now, folded.whole.last_seq, &session.redactor))
 }

@@ -158,7 +158,7 @@ impl Library {
         let mut recursive = BTreeSet::new();
         let mut shown = None;
         for (id, step) in machine.steps() {
-            let Some(Action::SubLoop(sub)) = &step.action else { continue };
+            let Some(sub) = step.action.as_ref().and_then(Action::sub_loop) else { continue };
             let Some(name) = sub.name.as_literal() else { continue };
             let mut path = vec![machine.name.to_string()];
             if self.leads_back(&name, machine.name.as_str(), &mut path) {
@@ -215,10 +215,7 @@ fn literal_names(machine: &Machine) -> Vec<String> {
 }
 
 fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
-    machine.steps().filter_map(|(_, step)| match &step.action {
-        Some(Action::SubLoop(sub)) => Some((step, sub)),
-        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_) | Action::Board(_)) | None => None,
-    })
+    machine.steps().filter_map(|(_, step)| Some((step, step.action.as_ref()?.sub_loop()?)))
 }
 
 /// Compares the values that a state gives with the parameters that the sub-loop declares.

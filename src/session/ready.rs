@@ -240,7 +240,7 @@ impl Position {
             Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
             Self::Left(resumed) => {
                 let Resumed { start, past, how, rested, elapsed, left } = *resumed;
-                (Engine::resume(machine, start, past, Some(how), rested), elapsed, left)
+                (Engine::resume(machine, start, past, how, rested), elapsed, left)
             }
         }
     }

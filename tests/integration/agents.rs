@@ -161,7 +161,7 @@ fn an_answer_that_is_none_is_asked_for_again_and_of_the_other_model() {
     let _ran = run(&project).code(1);
     let events = project.events();
     let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
-    assert_eq!(evaluate["details"]["error"], "the answer is no JSON: did it");
+    assert_eq!(evaluate["details"]["error"], "the answer is not JSON: did it");
 }
 
 #[test]

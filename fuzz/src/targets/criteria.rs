@@ -2,7 +2,7 @@
 //! written back is JSON that says the same.
 
 use ll_loop::internals::criteria::decision::STUCK_AFTER;
-use ll_loop::internals::criteria::{Decision, Standing, State, advance, decide, hook, resume_message};
+use ll_loop::internals::criteria::{Decision, Progress, State, advance, decide, hook, resume_message};
 use serde_json::Value;
 
 use crate::bytes::Plan;
@@ -70,16 +70,16 @@ fn run(data: &[u8]) {
     answered(&decision, None);
     let Ok(state) = State::read(bytes) else {
         assert!(
-            decision.stop && decision.standing == Standing::Inactive,
+            decision.stop && decision.progress == Progress::Inactive,
             "nobody is held up by a broken file"
         );
         return;
     };
     assert_eq!(decision, decide(&state, STUCK_AFTER));
-    assert_eq!(decision.stop, decision.standing != Standing::Continue);
+    assert_eq!(decision.stop, decision.progress != Progress::Continue);
     assert_eq!(
         decision.stop,
-        decision.reason.is_none() || decision.standing == Standing::Stuck,
+        decision.reason.is_none() || decision.progress == Progress::Stuck,
         "{decision:?}"
     );
     answered(&decision, Some(&state));
@@ -89,16 +89,16 @@ fn run(data: &[u8]) {
 
 /// A hook is answered by one JSON object on one line.
 fn answered(decision: &Decision, state: Option<&State>) {
-    note((decision.standing == Standing::Stuck, decision.stop, decision.unmet.len().min(3)));
+    note((decision.progress == Progress::Stuck, decision.stop, decision.unmet.len().min(3)));
     let message = state.and_then(resume_message);
-    for answer in [hook::Answer::Seed, hook::Answer::Claude] {
+    for answer in [hook::HookDialect::Seed, hook::HookDialect::Claude] {
         for text in [answer.to_stop(decision), answer.to_resume(message.clone())] {
             assert!(!text.contains('\n'), "an answer is one line: {text:?}");
             let value: Value = serde_json::from_str(&text).expect("an answer is JSON");
             assert!(value.is_object(), "{text}");
         }
     }
-    let blocks = hook::Answer::Claude.to_stop(decision).contains(r#""block""#);
+    let blocks = hook::HookDialect::Claude.to_stop(decision).contains(r#""block""#);
     assert!(!(blocks && decision.stop), "whoever may stop is not held up");
 }
 
@@ -128,7 +128,7 @@ fn round(mut state: State, found: u8) {
         kept(&state);
     }
     if results.iter().any(|(_, is_met)| !is_met) && !matches!(state.status(), "completed" | "cancelled") {
-        assert_eq!(decide(&state, STUCK_AFTER).standing, Standing::Stuck, "rounds without progress end");
+        assert_eq!(decide(&state, STUCK_AFTER).progress, Progress::Stuck, "rounds without progress end");
     }
     let step = state.next_step().map(|step| step.into_owned());
     if let Some(step) = step {
@@ -145,6 +145,6 @@ fn round(mut state: State, found: u8) {
         assert!(decide(&state, STUCK_AFTER).stop, "what is met and signalled is done");
     }
     state.end("completed");
-    assert_eq!(decide(&state, STUCK_AFTER).standing, Standing::Inactive);
+    assert_eq!(decide(&state, STUCK_AFTER).progress, Progress::Inactive);
     kept(&state);
 }

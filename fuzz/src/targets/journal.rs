@@ -204,7 +204,7 @@ fn fold(events: &[Stamped]) {
             if let Standing::Open(how) = standing {
                 let start = world::told(level.past.start().clone());
                 let machine = Rc::clone(&level.machine);
-                let mut engine = Engine::resume(&machine, start, level.past, Some(how), Duration::ZERO);
+                let mut engine = Engine::resume(&machine, start, level.past, how, Duration::ZERO);
                 let mut state = 0_u8;
                 let mut sequence = || {
                     state = state.wrapping_mul(29).wrapping_add(77);

@@ -12,7 +12,7 @@ use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
-use crate::criteria::{Decision, Standing, State, decide};
+use crate::criteria::{Decision, Progress, State, decide};
 use crate::evaluate::observation::Observation;
 use crate::run::shared_file::STATE;
 use crate::session::context::Session;
@@ -137,7 +137,7 @@ pub(in crate::cli) fn criteria(
 
 fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, Error> {
     if let Some(state) = file.find()?
-        && decide(&state, STUCK_AFTER).standing != Standing::Inactive
+        && decide(&state, STUCK_AFTER).progress != Progress::Inactive
     {
         let message =
             format!("{} is about work that goes on: {}", file.path.display(), one_line(state.spec(), LINE));
@@ -162,12 +162,12 @@ fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Ou
         Checks::Done(after) => after,
         Checks::Cancelled(signal) => return Ok(signal.exit_code()),
     };
-    let Decision { standing, reason, unmet, .. } = decide(&after, STUCK_AFTER);
+    let Decision { progress, reason, unmet, .. } = decide(&after, STUCK_AFTER);
     output.data(&reason.map(|reason| format!("{}\n", one_line(&reason, LINE))).unwrap_or_default());
-    Ok(match standing {
-        Standing::Stuck => exit::LIMIT,
-        Standing::Inactive | Standing::Done | Standing::Continue if unmet.is_empty() => 0,
-        Standing::Inactive | Standing::Done | Standing::Continue => exit::UNMET,
+    Ok(match progress {
+        Progress::Stuck => exit::LIMIT,
+        Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,
+        Progress::Inactive | Progress::Done | Progress::Continue => exit::UNMET,
     })
 }
 
@@ -182,7 +182,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
     }
     state.signal(true);
     let decision = decide(&state, STUCK_AFTER);
-    if decision.standing != Standing::Done {
+    if decision.progress != Progress::Done {
         let reason = decision.reason.unwrap_or_default();
         output.error(&format!("the work is not done: {}", one_line(&reason, LINE)));
         return Ok(exit::UNMET);

@@ -1,12 +1,12 @@
 //! The authoring forms beside the plain state machine: each is a few keys that stand for states.
 //!
-//! A form is one file and one row of the table. It turns its own keys into states whose values keep the places of what
+//! A form is one file and one row. It turns its own keys into states whose values keep the places of what
 //! they came from; every other key of the file stays as it is, and states of the file are laid over those of the form.
 
 use serde_json::Value;
 
 use super::schema::{Loop, Paradigm};
-use super::tree::{Level, entries, map, merge};
+use super::tree::{MergeLevel, entries, map, merge};
 use crate::base::decode::{Decode, Definitions, Record};
 use crate::base::diagnostic::{Diagnostics, Place};
 use crate::base::node::Node;
@@ -23,7 +23,6 @@ mod parts;
 
 /// A form: what it is called, its own keys, and what they stand for.
 struct Row {
-    paradigm: Paradigm,
     keys: &'static [&'static str],
     /// Turns the keys into a loop of their own, or says why it cannot.
     expand: fn(&Node, &mut Diagnostics) -> Option<Node>,
@@ -34,56 +33,58 @@ struct Row {
     files: Option<&'static str>,
 }
 
-const TABLE: &[Row] = &[
-    Row {
-        paradigm: Paradigm::Goal,
-        keys: goal::Goal::KEYS,
-        expand: goal::expand,
-        schema: goal::Goal::object_schema,
-        named: false,
-        files: None,
-    },
-    Row {
-        paradigm: Paradigm::Convergence,
-        keys: convergence::Convergence::KEYS,
-        expand: convergence::expand,
-        schema: convergence::Convergence::object_schema,
-        named: true,
-        files: None,
-    },
-    Row {
-        paradigm: Paradigm::Invariants,
-        keys: invariants::Invariants::KEYS,
-        expand: invariants::expand,
-        schema: invariants::Invariants::object_schema,
-        named: true,
-        files: None,
-    },
-    Row {
-        paradigm: Paradigm::Imperative,
-        keys: imperative::Imperative::KEYS,
-        expand: imperative::expand,
-        schema: imperative::schema,
-        named: true,
-        files: None,
-    },
-    Row {
-        paradigm: Paradigm::Criteria,
-        keys: criteria::Criteria::KEYS,
-        expand: criteria::expand,
-        schema: criteria::Criteria::object_schema,
-        named: true,
-        files: None,
-    },
-    Row {
-        paradigm: Paradigm::Agents,
-        keys: agents::Agents::KEYS,
-        expand: agents::expand,
-        schema: agents::Agents::object_schema,
-        named: true,
-        files: Some("prompts"),
-    },
-];
+/// Returns the row of a form; a plain state machine is written out already.
+fn row(paradigm: Paradigm) -> Option<Row> {
+    Some(match paradigm {
+        Paradigm::Fsm => return None,
+        Paradigm::Goal => Row {
+            keys: goal::Goal::KEYS,
+            expand: goal::expand,
+            schema: goal::Goal::object_schema,
+            named: false,
+            files: None,
+        },
+        Paradigm::Convergence => Row {
+            keys: convergence::Convergence::KEYS,
+            expand: convergence::expand,
+            schema: convergence::Convergence::object_schema,
+            named: true,
+            files: None,
+        },
+        Paradigm::Invariants => Row {
+            keys: invariants::Invariants::KEYS,
+            expand: invariants::expand,
+            schema: invariants::Invariants::object_schema,
+            named: true,
+            files: None,
+        },
+        Paradigm::Imperative => Row {
+            keys: imperative::Imperative::KEYS,
+            expand: imperative::expand,
+            schema: imperative::schema,
+            named: true,
+            files: None,
+        },
+        Paradigm::Criteria => Row {
+            keys: criteria::Criteria::KEYS,
+            expand: criteria::expand,
+            schema: criteria::Criteria::object_schema,
+            named: true,
+            files: None,
+        },
+        Paradigm::Agents => Row {
+            keys: agents::Agents::KEYS,
+            expand: agents::expand,
+            schema: agents::Agents::object_schema,
+            named: true,
+            files: Some("prompts"),
+        },
+    })
+}
+
+fn row_of(word: &str) -> Option<Row> {
+    row(*Paradigm::ALL.iter().find(|paradigm| paradigm.word() == word)?)
+}
 
 /// What became of a loop.
 pub(super) enum Expanded {
@@ -97,24 +98,25 @@ pub(super) enum Expanded {
 
 /// Returns the keys of a form beyond those of every loop.
 pub(super) fn keys(word: &str) -> &'static [&'static str] {
-    TABLE.iter().find(|row| row.paradigm.word() == word).map_or(&[], |row| row.keys)
+    row_of(word).map_or(&[], |row| row.keys)
 }
 
 /// Returns the key of a form whose values name files. Their texts are to stand there when it is expanded.
 pub(super) fn files(word: &str) -> Option<&'static str> {
-    TABLE.iter().find(|row| row.paradigm.word() == word)?.files
+    row_of(word)?.files
 }
 
 /// Returns each form with the schema of its keys, except those that every loop has.
 pub(super) fn schemas(definitions: &mut Definitions) -> Vec<(&'static str, Value)> {
-    let schema = |row: &Row| {
+    let schema = |paradigm: &Paradigm| {
+        let row = row(*paradigm)?;
         let mut schema = (row.schema)(definitions);
         if let Some(required) = schema["required"].as_array_mut().filter(|_| row.named) {
             required.push("name".into());
         }
-        (row.paradigm.word(), schema)
+        Some((paradigm.word(), schema))
     };
-    TABLE.iter().map(schema).collect()
+    Paradigm::ALL.iter().filter_map(schema).collect()
 }
 
 /// Writes out what a form stands for. Findings are about the tree that is given.
@@ -126,7 +128,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
     let Some(paradigm) = Paradigm::decode(word, &at, out) else {
         return Expanded::Rest(map(&tree.span, Vec::new()));
     };
-    let Some(row) = TABLE.iter().find(|row| row.paradigm == paradigm) else {
+    let Some(row) = row(paradigm) else {
         return Expanded::Plain;
     };
     let (own, mut rest): (Vec<_>, Vec<_>) =
@@ -142,12 +144,12 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
         let mut finding = finding.clone();
         if finding.place == Place::File {
             finding.place = Place::Value(at.clone());
-            finding = finding.label(format!("a loop of this form needs {}", needed(row)));
+            finding = finding.label(format!("a loop of this form needs {}", needed(&row)));
         }
         out.push(finding);
     }
     match expanded.filter(|_| !failed) {
-        Some(expanded) => Expanded::Loop(merge(expanded, rest, Level::Loop)),
+        Some(expanded) => Expanded::Loop(merge(expanded, rest, MergeLevel::Loop)),
         None => Expanded::Rest(rest),
     }
 }

@@ -89,7 +89,7 @@ fn a_run_that_was_left_anywhere_goes_on_where_it_says() {
             past.event(&machine, &read, Duration::from_secs(1));
         }
         let Standing::Open(how) = past.standing(&machine) else { panic!("cut {cut}") };
-        let mut engine = Engine::resume(&machine, planned(&plan()), past, Some(how), Duration::ZERO);
+        let mut engine = Engine::resume(&machine, planned(&plan()), past, how, Duration::ZERO);
         let mut actions = Vec::new();
         loop {
             let input = match engine.next() {
@@ -104,7 +104,7 @@ fn a_run_that_was_left_anywhere_goes_on_where_it_says() {
                 }
                 other => panic!("{other:?}"),
             };
-            let _events = engine.handle(input, Duration::from_secs(2));
+            let _events = engine.handle(input, Duration::from_secs(2)).unwrap();
         }
         assert_eq!(statuses(engine.run()), ["completed", "completed"], "cut {cut}");
         let again = actions.iter().any(|text| text == "do 1");
@@ -124,8 +124,8 @@ fn an_end_that_was_reached_is_not_left_again() {
     let mut past = Past::new(&machine, begun.clone(), IndexMap::new());
     all[1..all.len() - 1].iter().for_each(|event| past.event(&machine, event, Duration::ZERO));
     let Standing::Open(how) = past.standing(&machine) else { panic!() };
-    let mut engine = Engine::resume(&machine, planned(&plan()), past, Some(how), Duration::ZERO);
-    let went_on = engine.handle(Input::Begin, Duration::from_secs(1));
+    let mut engine = Engine::resume(&machine, planned(&plan()), past, how, Duration::ZERO);
+    let went_on = engine.handle(Input::Begin, Duration::from_secs(1)).unwrap();
     let [Event::LoopResume(_), Event::LoopComplete(end)] = &went_on[..] else { panic!("{went_on:?}") };
     assert_eq!((end.final_state.as_str(), end.outcome), ("done", Outcome::Success));
 }
@@ -168,7 +168,7 @@ fn asked(machine: &Machine, answers: &[(i32, Option<&str>)]) -> Vec<request::Pro
             Next::Wait(_) => Input::WaitDone,
             other => panic!("{other:?}"),
         };
-        let _events = engine.handle(input, Duration::ZERO);
+        let _events = engine.handle(input, Duration::ZERO).unwrap();
     }
 }
 

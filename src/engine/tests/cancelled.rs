@@ -1,14 +1,16 @@
 //! A run that was asked to end before its last event is interrupted, wherever the request comes, and goes on as if
 //! nobody had asked: loops with every kind of work, answers and requests at random.
 
+use super::generated::{any_loop_of, chosen};
 use super::resumed::folded;
 use super::*;
 use crate::engine::event::LoopComplete;
 use crate::engine::past::Standing;
+use crate::engine::run::Deciding;
 
 /// A loop of a few states with every kind of work, of route and of end.
 fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
-    let state = prop::sample::select(vec![
+    let shapes = vec![
         "action: x, next: @",
         "action: x, next: @, on_error: @, timeout: 9, on_timeout: @",
         "next: @",
@@ -24,41 +26,23 @@ fn any_loop_of_every_kind() -> impl Strategy<Value = String> {
         "action_type: prompt, action: ask, next: @",
         "action_type: mcp_tool, action: server/tool, on_success: @, on_tool_error: @, on_error: @",
         "action_type: board, action: next, on_done: @, on_task: @, on_stuck: @, on_error: @",
-    ]);
-    let state = (state, prop::collection::vec(0..8usize, 6));
-    let top = (any::<[bool; 7]>(), 0..8usize);
-    (prop::collection::vec(state, 1..6), top).prop_map(|(states, (switches, at))| {
-        let count = states.len();
-        let name = |index: usize| match index % (count + 2) {
-            index if index < count => format!("s{index}"),
-            index if index == count => "done".to_owned(),
-            _ => "failed".to_owned(),
-        };
-        let mut text = String::from("max_iterations: 4\nmax_steps: 15\n");
-        let target = name(at);
-        for (is_on, line) in switches.iter().zip([
-            format!("on_error: {target}"),
-            format!("on_max_iterations: {target}"),
-            "backoff: 1".to_owned(),
-            "maintain: true\nmaintain_delay: 1h".to_owned(),
-            format!("stall: {{window: 2, action: {target}}}"),
-            "stall: {window: 2}".to_owned(),
-            "timeout: 7".to_owned(),
-        ]) {
-            if *is_on && !(line.starts_with("stall") && text.contains("stall")) {
-                let _ = writeln!(text, "{line}");
-            }
-        }
-        text.push_str("states:\n");
-        for (index, (shape, targets)) in states.iter().enumerate() {
-            let mut shape = (*shape).to_owned();
-            for target in targets {
-                shape = shape.replacen('@', &name(*target), 1);
-            }
-            let _ = writeln!(text, "  s{index}: {{{shape}}}");
-        }
-        text + "  done: {terminal: true, action: bye}\n  failed: {terminal: true}\n"
-    })
+    ];
+    any_loop_of(shapes, top, "  done: {terminal: true, action: bye}\n  failed: {terminal: true}\n")
+}
+
+fn top(mut switches: [bool; 7], target: &str) -> String {
+    // One of the two kinds of stall at most.
+    switches[5] &= !switches[4];
+    let lines = [
+        format!("on_error: {target}"),
+        format!("on_max_iterations: {target}"),
+        "backoff: 1".to_owned(),
+        "maintain: true\nmaintain_delay: 1h".to_owned(),
+        format!("stall: {{window: 2, action: {target}}}"),
+        "stall: {window: 2}".to_owned(),
+        "timeout: 7".to_owned(),
+    ];
+    format!("max_iterations: 4\nmax_steps: 15\n{}", chosen(switches, lines))
 }
 
 fn any_answer() -> impl Strategy<Value = Observation> {
@@ -85,12 +69,13 @@ struct ByStep<'a>(&'a [Observation]);
 impl ByStep<'_> {
     fn fact(&self, engine: &Engine<'_>) -> Option<Input> {
         let step = engine.run().step() as usize;
-        let closing = matches!(engine.run().phase(), Phase::Waiting(Waiting::Closing(_)));
+        let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
         let seen = &self.0[(step + usize::from(closing)) % self.0.len()];
         Some(match engine.next() {
             Next::Done(_) => return None,
             Next::Begin => Input::Begin,
             Next::Wait(_) => Input::WaitDone,
+            Next::Yield => Input::Yielded,
             Next::Run(_) | Next::Call(_) => Input::ActionDone(seen.clone()),
             Next::Prompt(_) => Input::PromptDone(seen.clone(), call()),
             Next::Ask(request) => {
@@ -117,7 +102,7 @@ impl ByStep<'_> {
         for _ in 0..turns {
             let Some(fact) = self.fact(engine) else { break };
             let now = Duration::from_secs(u64::from(engine.run().step()));
-            all.extend(engine.handle(fact, now));
+            all.extend(engine.handle(fact, now).unwrap());
         }
         all
     }
@@ -125,7 +110,7 @@ impl ByStep<'_> {
     /// Asks a run to end, and lets it.
     fn end(&self, engine: &mut Engine<'_>, work: Work) -> Vec<Event> {
         let now = engine.elapsed();
-        let mut all = engine.handle(Input::Cancel(Signal::Term), now);
+        let mut all = engine.cancel(Signal::Term, now);
         for _ in 0..10 {
             let Some(fact) = self.fact(engine) else { break };
             let fact = match (work, fact) {
@@ -141,7 +126,7 @@ impl ByStep<'_> {
                 }
                 (_, fact) => fact,
             };
-            all.extend(engine.handle(fact, now));
+            all.extend(engine.handle(fact, now).unwrap());
         }
         all
     }
@@ -161,8 +146,54 @@ fn told(end: &LoopComplete) -> LoopComplete {
     LoopComplete { duration_ms: 0, reason: String::new(), ..end.clone() }
 }
 
+/// Returns every input but this one and those that answer the same request.
+fn other_inputs(fitting: &Input) -> Vec<Input> {
+    let seen = Observation::exited(0, "");
+    let queried = Queried { result: Ok(serde_json::json!(1)), stop: None };
+    let answer = ModelAnswer { reply: Ok(serde_json::json!({})), stop: None, usage: call() };
+    let mut all = vec![
+        Input::Begin,
+        Input::ActionDone(seen.clone()),
+        Input::PromptDone(seen, call()),
+        Input::Answered(answer),
+        Input::Continuation(None),
+        Input::SubLoopDone(Err("none".to_owned())),
+        Input::Surveyed(tree('a')),
+        Input::FileRead(Ok(None)),
+        Input::Queried(queried),
+        Input::WaitDone,
+        Input::Yielded,
+    ];
+    let is_fitting = |input: &Input| std::mem::discriminant(input) == std::mem::discriminant(fitting);
+    assert!(all.iter().any(is_fitting));
+    all.retain(|input| !is_fitting(input));
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn whatever_a_run_does_not_wait_for_is_refused_and_changes_nothing(
+        text in any_loop_of_every_kind(),
+        answers in prop::collection::vec(any_answer(), 1..12),
+    ) {
+        let machine = machine(&text);
+        let world = ByStep(&answers);
+        let mut engine = Engine::new(&machine, with_models());
+        for _ in 0..60 {
+            let Some(fact) = world.fact(&engine) else { break };
+            let (run, next) = (engine.run().clone(), format!("{:?}", engine.next()));
+            for other in other_inputs(&fact) {
+                let now = engine.elapsed();
+                prop_assert_eq!(engine.handle(other, now), Err(UnexpectedInput));
+                prop_assert_eq!(engine.run(), &run);
+                prop_assert_eq!(format!("{:?}", engine.next()), next.clone());
+            }
+            let now = Duration::from_secs(u64::from(engine.run().step()));
+            prop_assert!(engine.handle(fact, now).is_ok());
+        }
+    }
 
     #[test]
     fn a_run_that_is_asked_to_end_before_its_last_event_is_interrupted_and_goes_on_to_the_same_end(
@@ -201,7 +232,7 @@ proptest! {
                 let timed: Vec<_> = events.iter().map(|event| (event.clone(), engine.elapsed())).collect();
                 let past = folded(&machine, &timed);
                 let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
-                let mut again = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
+                let mut again = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
                 world.drive(&mut again, TURNS);
                 let Next::Done(end) = again.next() else { panic!("no end when resumed at {at} of\n{text}") };
                 // Whose time is over when it goes on does not begin anything once more.
@@ -227,8 +258,8 @@ proptest! {
             // An end that is written down is one, also when its last line is missing.
             let is_decided = matches!(past.run().phase(), Phase::Deciding(Deciding::End(_)));
             let Standing::Open(how) = past.standing(&machine) else { continue };
-            let mut engine = Engine::resume(&machine, with_models(), past, Some(how), Duration::ZERO);
-            let mut after = engine.handle(Input::Cancel(Signal::Hup), Duration::ZERO);
+            let mut engine = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
+            let mut after = engine.cancel(Signal::Hup, Duration::ZERO);
             prop_assert!(after.is_empty(), "{after:?}");
             after.extend(world.end(&mut engine, Work::Stopped));
             prop_assert!(matches!(after.first(), Some(Event::LoopResume(_))), "{after:?} after {cut} of\n{text}");
@@ -245,10 +276,10 @@ fn a_terminal_whose_action_was_stopped_is_finished_by_the_next_part_of_the_run()
     let mut machine = machine(text);
     machine.limits.cycles = Some(1);
     let mut engine = Engine::new(&machine, start(true));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
-    all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
-    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
-    all.extend(engine.handle(Input::ActionDone(stopped()), Duration::ZERO));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    all.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap());
+    all.extend(engine.cancel(Signal::Term, Duration::ZERO));
+    all.extend(engine.handle(Input::ActionDone(stopped()), Duration::ZERO).unwrap());
     assert_snapshot!(traced(&all), @"
     1/1 a: x (0) → yes → done [Verdict for yes]
     closing done: bye (Cancelled)
@@ -258,9 +289,9 @@ fn a_terminal_whose_action_was_stopped_is_finished_by_the_next_part_of_the_run()
     let past = folded(&machine, &timed);
     let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
     assert_eq!(how.from_state.as_str(), "done");
-    let mut engine = Engine::resume(&machine, start(true), past, Some(how), Duration::ZERO);
-    let mut again = engine.handle(Input::Begin, Duration::ZERO);
-    again.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO));
+    let mut engine = Engine::resume(&machine, start(true), past, how, Duration::ZERO);
+    let mut again = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    again.extend(engine.handle(Input::ActionDone(Observation::exited(0, "")), Duration::ZERO).unwrap());
     assert_snapshot!(traced(&again), @"
     closing done: bye (0)
     = success (0) by Terminal in done after 1 iterations, 1 steps: ended in `done`
@@ -273,10 +304,10 @@ fn what_a_hand_off_says_is_kept_when_the_run_is_asked_to_end_meanwhile() {
     let machine = machine(text);
     let said = Observation::exited(0, "CONTEXT_HANDOFF: item 7\n");
     let mut engine = Engine::new(&machine, start(false));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
-    all.extend(engine.handle(Input::ActionDone(said), Duration::ZERO));
-    all.extend(engine.handle(Input::Cancel(Signal::Term), Duration::ZERO));
-    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    all.extend(engine.handle(Input::ActionDone(said), Duration::ZERO).unwrap());
+    all.extend(engine.cancel(Signal::Term, Duration::ZERO));
+    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO).unwrap());
     let Next::Done(end) = engine.next() else { panic!("{all:?}") };
     assert_eq!(end.outcome, Outcome::Interrupted);
     let timed: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();

@@ -1,14 +1,13 @@
 //! Whatever a run does, the walk through everything that can happen has seen it: loops and answers at random.
 
-use std::fmt::Write as _;
-
+use super::generated::{answer_commands, any_loop_of, chosen};
 use super::*;
-use crate::machine::explore::{BOUND, Node, explore};
+use crate::machine::explore::{BOUND, Situation, explore};
 use crate::machine::{Action, Target};
 
 /// A loop of a few states with every kind of route.
 pub(super) fn any_loop() -> impl Strategy<Value = String> {
-    let state = prop::sample::select(vec![
+    let shapes = vec![
         "action: x, next: @",
         "action: x, next: @, on_error: @, timeout: 9, on_timeout: @",
         "next: @",
@@ -17,41 +16,22 @@ pub(super) fn any_loop() -> impl Strategy<Value = String> {
         "action: x, on_yes: @, on_no: $current, on_error: $current, max_retries: 2, on_retry_exhausted: @, retryable_exit_codes: [2]",
         "action: x, evaluate: {type: classify}, route: {go: @, back: @, blocked: @, _: @, _error: @}",
         "action: x, evaluate: {type: classify}, route: {go: @, back: @}",
-    ]);
-    let state = (state, prop::collection::vec(0..8usize, 6));
-    let top = (any::<[bool; 6]>(), 0..8usize);
-    (prop::collection::vec(state, 1..6), top).prop_map(|(states, (switches, at))| {
-        let count = states.len();
-        let name = |index: usize| match index % (count + 2) {
-            index if index < count => format!("s{index}"),
-            index if index == count => "done".to_owned(),
-            _ => "failed".to_owned(),
-        };
-        let mut text = String::from("max_iterations: 4\n");
-        let target = name(at);
-        for (is_on, line) in switches.iter().zip([
-            format!("on_error: {target}"),
-            format!("on_blocked: {target}"),
-            format!("on_max_iterations: {target}"),
-            format!("max_steps: 9\non_max_steps: {target}"),
-            // Counted over all cycles, so that cycles without any action come to an end.
-            if switches[3] { "maintain: true" } else { "maintain: true\nmax_steps: 20" }.to_owned(),
-            format!("stall: {{window: 2, action: {target}}}"),
-        ]) {
-            if *is_on {
-                let _ = writeln!(text, "{line}");
-            }
-        }
-        text.push_str("states:\n");
-        for (index, (shape, targets)) in states.iter().enumerate() {
-            let mut shape = (*shape).to_owned();
-            for target in targets {
-                shape = shape.replacen('@', &name(*target), 1);
-            }
-            let _ = writeln!(text, "  s{index}: {{{shape}}}");
-        }
-        text + "  done: {terminal: true}\n  failed: {terminal: true}\n"
-    })
+    ];
+    any_loop_of(shapes, top, "  done: {terminal: true}\n  failed: {terminal: true}\n")
+}
+
+fn top(switches: [bool; 6], target: &str) -> String {
+    // Counted over all cycles, so that cycles without any action come to an end.
+    let maintain = if switches[3] { "maintain: true" } else { "maintain: true\nmax_steps: 20" };
+    let lines = [
+        format!("on_error: {target}"),
+        format!("on_blocked: {target}"),
+        format!("on_max_iterations: {target}"),
+        format!("max_steps: 9\non_max_steps: {target}"),
+        maintain.to_owned(),
+        format!("stall: {{window: 2, action: {target}}}"),
+    ];
+    format!("max_iterations: 4\n{}", chosen(switches, lines))
 }
 
 proptest! {
@@ -67,35 +47,24 @@ proptest! {
         let all = explore(&machine, BOUND);
         prop_assert!(all.is_complete());
         let mut engine = Engine::new(&machine, nights::start_of(is_night));
-        engine.handle(Input::Begin, Duration::ZERO);
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
         let mut answers = answers.iter().cycle();
         for _ in 0..60 {
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
-                Next::Prompt(_)
-                | Next::Call(_)
-                | Next::Ask(_)
-                | Next::ReadContinuation
-                | Next::Read(_)
-                | Next::Query(_) => {
-                    unreachable!("these loops run commands that print no signals")
-                }
-                Next::Survey(_) => Input::Surveyed(tree('a')),
-                Next::Run(_) => {
-                    let at = engine.run().current().and_then(|name| machine.find(name)).unwrap();
-                    let (verified, capped) = (engine.run().is_verified(), engine.run().capped().is_some());
-                    let node = Node { at, verified, capped };
-                    prop_assert!(all.contains(node), "{node:?} of\n{text}");
-                    let seen = answers.next().unwrap();
-                    // Only an action that has a timeout can run into it.
-                    let is_late = seen.stop.is_some() && !has_timeout(&machine, at);
-                    let seen = if is_late { Observation::exited(1, "") } else { seen.clone() };
-                    Input::ActionDone(seen)
-                }
+            let mut at = machine.initial;
+            if let Next::Run(_) = engine.next() {
+                at = engine.run().current().and_then(|name| machine.find(name)).unwrap();
+                let (verified, capped) = (engine.run().is_verified(), engine.run().capped().is_some());
+                let node = Situation { at, verified, capped };
+                prop_assert!(all.contains(node), "{node:?} of\n{text}");
+            }
+            let command = || {
+                let seen = answers.next().unwrap();
+                // Only an action that has a timeout can run into it.
+                let is_late = seen.stop.is_some() && !has_timeout(&machine, at);
+                if is_late { Observation::exited(1, "") } else { seen.clone() }
             };
-            let events = engine.handle(input, Duration::from_secs(1));
+            let Some(input) = answer_commands(&engine, || tree('a'), command) else { break };
+            let events = engine.handle(input, Duration::from_secs(1)).unwrap();
             for event in &events {
                 if let Event::StateEnter { state, .. } = event {
                     prop_assert!(all.reaches(machine.find(state).unwrap()), "{state} of\n{text}");
@@ -106,10 +75,10 @@ proptest! {
         let at = machine.find(&end.final_state).unwrap();
         prop_assert!(all.reaches(at), "{end:?} of\n{text}");
         if end.terminated_by == super::super::outcome::TerminatedBy::Terminal {
-            prop_assert!(all.contains(Node { at, verified: end.verified, capped: false }), "{end:?} of\n{text}");
+            prop_assert!(all.contains(Situation { at, verified: end.verified, capped: false }), "{end:?} of\n{text}");
         }
         if matches!(end.outcome, Outcome::Error | Outcome::Blocked) && matches!(at, Target::Step(_)) {
-            let nodes: Vec<Node> = all.nodes().map(|(_, node)| node).collect();
+            let nodes: Vec<Situation> = all.nodes().map(|(_, node)| node).collect();
             let is_known = all.dead_ends().iter().any(|dead| nodes[dead.node].at == at);
             prop_assert!(is_known, "{end:?} of\n{text}");
         }

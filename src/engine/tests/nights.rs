@@ -100,7 +100,7 @@ fn a_cycle_is_one_cycle_however_often_it_is_left() {
         let answers = ["1", "0", "0"][answered.min(2)..].join(", ");
         let script = format!("x: {answers}");
         let world = world(&script);
-        let mut engine = Engine::resume(&machine, start_of(true), past, Some(how), Duration::ZERO);
+        let mut engine = Engine::resume(&machine, start_of(true), past, how, Duration::ZERO);
         let end = loop {
             let input = match engine.next() {
                 Next::Done(end) => break end.clone(),
@@ -108,7 +108,7 @@ fn a_cycle_is_one_cycle_however_often_it_is_left() {
                 Next::Run(request) => Input::ActionDone(world.answer(&request.text)),
                 other => panic!("{other:?}"),
             };
-            engine.handle(input, Duration::ZERO);
+            engine.handle(input, Duration::ZERO).unwrap();
         };
         assert_eq!(
             (end.reason.as_str(), end.steps, end.cycles),
@@ -142,8 +142,8 @@ fn what_is_to_be_said_is_said_first_and_once() {
             let before: Vec<_> = all[..cut].iter().map(|event| (event.clone(), Duration::ZERO)).collect();
             let past = folded(&machine, &before);
             let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
-            let mut engine = Engine::resume(&machine, start_of(true), past, Some(how), Duration::ZERO);
-            let after = engine.handle(Input::Begin, Duration::ZERO);
+            let mut engine = Engine::resume(&machine, start_of(true), past, how, Duration::ZERO);
+            let after = engine.handle(Input::Begin, Duration::ZERO).unwrap();
             assert_eq!(said(&all[..cut]) + said(&after), 2, "cut {cut}");
         }
     }

@@ -1,6 +1,7 @@
 //! A run that was left at any point and goes on does what it would have done: loops, answers and cuts at random.
 
 use super::explored::any_loop;
+use super::generated::answer_commands;
 use super::*;
 use crate::engine::event::Stamped;
 use crate::engine::past::{Past, Standing};
@@ -33,29 +34,17 @@ impl ByStep<'_> {
         let (mut all, mut runs) = (Vec::new(), Vec::new());
         for _ in 0..turns {
             let step = engine.run().step() as usize;
-            let input = match engine.next() {
-                Next::Done(_) => break,
-                Next::Begin => Input::Begin,
-                Next::Wait(_) | Next::SubLoop(_) => Input::WaitDone,
-                Next::Prompt(_)
-                | Next::Call(_)
-                | Next::Ask(_)
-                | Next::ReadContinuation
-                | Next::Read(_)
-                | Next::Query(_) => {
-                    unreachable!("no loop here needs a model")
-                }
-                Next::Survey(_) => Input::Surveyed(tree(if step.is_multiple_of(5) { 'b' } else { 'a' })),
-                Next::Run(_) => {
-                    let closing = matches!(engine.run().phase(), Phase::Waiting(Waiting::Closing(_)));
-                    let answer = &self.0[(step + usize::from(closing)) % self.0.len()];
-                    let number = Observation::exited(0, format!("{}\n", 90_usize.saturating_sub(step)));
-                    let is_measured = engine.run().current().is_some_and(|state| state.as_str() == "m0");
-                    Input::ActionDone(if is_measured { number } else { answer.clone() })
-                }
+            let survey = || tree(if step.is_multiple_of(5) { 'b' } else { 'a' });
+            let command = || {
+                let closing = matches!(engine.run().phase(), Phase::Pending(Pending::Closing(_)));
+                let answer = &self.0[(step + usize::from(closing)) % self.0.len()];
+                let number = Observation::exited(0, format!("{}\n", 90_usize.saturating_sub(step)));
+                let is_measured = engine.run().current().is_some_and(|state| state.as_str() == "m0");
+                if is_measured { number } else { answer.clone() }
             };
+            let Some(input) = answer_commands(engine, survey, command) else { break };
             let now = Duration::from_secs(step as u64);
-            let events = engine.handle(input, now);
+            let events = engine.handle(input, now).unwrap();
             all.extend(events.into_iter().map(|event| (event, now)));
             runs.push(engine.run().clone());
         }
@@ -141,7 +130,7 @@ proptest! {
             };
             prop_assert_eq!(how.step, fold.run().step());
             prop_assert!(!lost || how.reason == event::ResumeReason::JournalLost);
-            let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, Some(how), Duration::ZERO);
+            let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, how, Duration::ZERO);
             prop_assert_eq!(engine.elapsed(), elapsed);
             let (again, _) = world.drive(&mut engine, 45);
             let mut again = written(&again);
@@ -151,8 +140,8 @@ proptest! {
             let entered = all[..cut].iter().rposition(|(event, _)| matches!(event, Event::StateEnter { .. }));
             let closing = all[..cut].iter().rposition(|(event, _)| matches!(event, Event::ActionStart { .. }));
             let from = match fold.run().phase() {
-                Phase::Waiting(Waiting::Action(_)) | Phase::Deciding(run::Deciding::Act(_)) => entered.unwrap(),
-                Phase::Waiting(Waiting::Closing(_)) => closing.unwrap(),
+                Phase::Pending(Pending::Action(_)) | Phase::Deciding(run::Deciding::Act(_)) => entered.unwrap(),
+                Phase::Pending(Pending::Closing(_)) => closing.unwrap(),
                 _ => cut,
             };
             let expected = &all[from..];
@@ -178,10 +167,10 @@ proptest! {
             return Ok(());
         }
         let now = engine.elapsed();
-        let mut cut = engine.handle(Input::Cancel(Signal::Term), now);
+        let mut cut = engine.cancel(Signal::Term, now);
         if matches!(engine.next(), Next::Run(_)) {
             let cancelled = Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "half") };
-            cut.extend(engine.handle(Input::ActionDone(cancelled), now));
+            cut.extend(engine.handle(Input::ActionDone(cancelled), now).unwrap());
         }
         first.extend(cut.into_iter().map(|event| (event, now)));
         let Next::Done(end) = engine.next() else { return Ok(()) };
@@ -191,7 +180,7 @@ proptest! {
         prop_assert_eq!(past.run(), engine.run());
         let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
         prop_assert_eq!(how.reason, event::ResumeReason::Interrupted);
-        let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, Some(how), Duration::ZERO);
+        let mut engine = Engine::resume(&machine, nights::start_of(is_night), past, how, Duration::ZERO);
         let (again, _) = world.drive(&mut engine, 45);
         // Every event of the whole run, with the step that was cut off once.
         let mut both: Vec<Event> = Vec::new();
@@ -235,7 +224,7 @@ fn resumed_after(text: &str, script: &str, is_last: impl Fn(&Event) -> bool) -> 
     let past = folded(&machine, &cut);
     let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
     let why = format!("{:?} in {} ({}/{})", how.reason, how.from_state, how.iteration, how.step);
-    let mut engine = Engine::resume(&machine, start(false), past, Some(how), Duration::ZERO);
+    let mut engine = Engine::resume(&machine, start(false), past, how, Duration::ZERO);
     let world = world(script);
     let mut again = Vec::new();
     for _ in 0..100 {
@@ -246,7 +235,7 @@ fn resumed_after(text: &str, script: &str, is_last: impl Fn(&Event) -> bool) -> 
             Next::Wait(_) => Input::WaitDone,
             other => panic!("{other:?}"),
         };
-        again.extend(engine.handle(input, at));
+        again.extend(engine.handle(input, at).unwrap());
     }
     (why, traced(&again))
 }
@@ -276,11 +265,13 @@ fn the_words_of_a_handoff_reach_the_work() {
     let text = "states:\n  a: {action: 'x ${loop.continuation}', next: done}\n  done: {terminal: true}\n";
     let machine = machine(text);
     let mut engine = Engine::new(&machine, start(false));
-    let mut all = engine.handle(Input::Begin, Duration::ZERO);
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
     all.extend(
-        engine.handle(Input::ActionDone(Observation::exited(0, "CONTEXT_HANDOFF: item 7\n")), Duration::ZERO),
+        engine
+            .handle(Input::ActionDone(Observation::exited(0, "CONTEXT_HANDOFF: item 7\n")), Duration::ZERO)
+            .unwrap(),
     );
-    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO));
+    all.extend(engine.handle(Input::Continuation(None), Duration::ZERO).unwrap());
     assert!(matches!(engine.next(), Next::Done(end) if end.outcome == Outcome::Handoff));
     let all: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();
     // A hand-off that is not written to its end says the same.
@@ -294,8 +285,8 @@ fn the_words_of_a_handoff_reach_the_work() {
     assert_eq!(past.run().left_to_say(), Some("item 7"));
     let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
     assert_eq!((how.reason, how.continuation.as_deref()), (event::ResumeReason::Handoff, Some("item 7")));
-    let mut engine = Engine::resume(&machine, start(false), past, Some(how), Duration::ZERO);
-    engine.handle(Input::Begin, Duration::ZERO);
+    let mut engine = Engine::resume(&machine, start(false), past, how, Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
     let Next::Run(request) = engine.next() else { panic!() };
     assert_eq!(request.text, "x item 7");
     assert_eq!((engine.run().handoffs(), engine.run().left_to_say()), (1, None));
@@ -331,8 +322,8 @@ fn numbers_that_cannot_grow_stay_what_they_are() {
     let events = [Event::LoopStart(start(false).event), most].map(|event| (event, Duration::ZERO));
     let past = folded(&machine, &events);
     let Standing::Open(how) = past.standing(&machine) else { panic!("it is not over") };
-    let mut engine = Engine::resume(&machine, start(false), past, Some(how), Duration::ZERO);
-    drop(engine.handle(Input::Begin, Duration::ZERO));
-    drop(engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO));
+    let mut engine = Engine::resume(&machine, start(false), past, how, Duration::ZERO);
+    drop(engine.handle(Input::Begin, Duration::ZERO).unwrap());
+    drop(engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO).unwrap());
     assert_eq!(engine.run().step(), u32::MAX);
 }

@@ -5,16 +5,16 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::routing::Move;
 use crate::machine::{Machine, Routes, Step, StepId, Target, explore};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
-pub(super) fn cycles(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn cycles(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     without_evaluation(subject, findings);
     without_work(subject, findings);
     without_use(subject, findings);
 }
 
 /// `next` alone leads around. A way out for a failing action makes it a loop that runs until something fails.
-fn without_evaluation(subject: &Subject<'_>, findings: &mut Diagnostics) {
+fn without_evaluation(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     for cycle in next_cycles(machine) {
         let steps = || cycle.iter().map(|id| machine.step(*id));
@@ -34,7 +34,7 @@ fn without_evaluation(subject: &Subject<'_>, findings: &mut Diagnostics) {
 }
 
 /// States that only decide, one after another: what they look at stays as it is.
-fn without_work(subject: &Subject<'_>, findings: &mut Diagnostics) {
+fn without_work(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let is_idle = |id: StepId| machine.step(id).action.is_none();
     let mut said = vec![false; machine.steps().len()];
@@ -57,7 +57,7 @@ fn without_work(subject: &Subject<'_>, findings: &mut Diagnostics) {
 }
 
 /// Generate → evaluate → generate: when the evaluation itself does not work, generating anew mends nothing.
-fn without_use(subject: &Subject<'_>, findings: &mut Diagnostics) {
+fn without_use(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     if machine.limits.edge_revisits.is_some() || machine.limits.steps.is_some() {
         return;
@@ -140,7 +140,7 @@ fn next_cycles(machine: &Machine) -> Vec<Vec<StepId>> {
 
 /// Finds the shortest way from a step back to itself through steps of a kind.
 fn shortest_cycle(
-    subject: &Subject<'_>,
+    subject: &CheckedLoop<'_>,
     start: StepId,
     is_kind: &impl Fn(StepId) -> bool,
     said: &[bool],
@@ -175,7 +175,7 @@ fn last_next(machine: &Machine, cycle: &[StepId]) -> Place {
 }
 
 /// Writes a cycle with its beginning once more at the end.
-fn written(subject: &Subject<'_>, cycle: &[StepId]) -> String {
+fn written(subject: &CheckedLoop<'_>, cycle: &[StepId]) -> String {
     let round: Vec<_> = cycle.iter().chain(cycle.first()).collect();
     explore::written(&round, |id| subject.name(Target::Step(**id)).to_string())
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::DocPath;
-use crate::machine::explore::{BOUND, Exploration, Node, explore};
+use crate::machine::explore::{BOUND, Exploration, Situation, explore};
 use crate::machine::{Meaning, Target, graph};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
 /// Walks the machine and says every bad end of it.
-pub(super) fn walk(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let all = explore(subject.machine, BOUND);
     if !all.is_complete() {
         let message = format!(
@@ -28,7 +28,7 @@ pub(super) fn walk(subject: &Subject<'_>, findings: &mut Diagnostics) {
 }
 
 /// Where a run gets to and can end by a limit only.
-fn endless(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics) {
+fn endless(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
     if !all.is_complete() {
         return;
     }
@@ -51,7 +51,7 @@ fn endless(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics)
 }
 
 /// Verdicts that end the run, because neither the state nor the loop has a way for them.
-fn dead_ends(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics) {
+fn dead_ends(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
     let mut said: BTreeSet<(Target, &'static str)> = BTreeSet::new();
     for end in all.dead_ends() {
         let Some((_, node)) = all.nodes().nth(end.node) else { continue };
@@ -72,7 +72,8 @@ fn dead_ends(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostic
                 ("error", Diagnostic::note("dead-end", place, message).help(help))
             }
             "blocked" => {
-                let message = format!("`blocked` in `{name}` ends the run with no state told: {path}");
+                let message =
+                    format!("`blocked` in `{name}` ends the run before any state can react: {path}");
                 let help = "add `on_blocked` to the state or to the loop, to say who is needed for what";
                 ("blocked", Diagnostic::warning("dead-end", place, message).help(help))
             }
@@ -91,10 +92,10 @@ fn dead_ends(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostic
 }
 
 /// Successes that nothing verified: no observation passes before the end, or none after a failing one.
-fn unverified(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics) {
+fn unverified(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
     for (index, node) in all.nodes() {
         let Target::End(id) = node.at else { continue };
-        let Node { verified: false, capped: false, .. } = node else { continue };
+        let Situation { verified: false, capped: false, .. } = node else { continue };
         let end = subject.machine.end(id);
         if end.meaning == Meaning::Success {
             let path = all.path(subject.machine, index);
@@ -107,7 +108,7 @@ fn unverified(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnosti
 }
 
 /// States that have a way in, but none that a verdict takes.
-fn never_entered(subject: &Subject<'_>, all: &Exploration, findings: &mut Diagnostics) {
+fn never_entered(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let linked = graph::reachable(machine);
     for target in graph::targets(machine).filter(|target| linked.contains(target) && !all.reaches(*target)) {

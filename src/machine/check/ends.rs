@@ -1,14 +1,14 @@
 //! Ends that say more than was seen, and ends that say nothing.
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::evaluate::observes::Observes;
+use crate::evaluate::verdict::Observes;
 use crate::machine::routing::Key;
 use crate::machine::{Meaning, Routes, Target};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
 /// A success terminal that a failing verdict leads to: under `--strict` the run is a failure.
-pub(super) fn unverified_success(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step, moves) in subject.steps() {
         let mut said: Vec<Place> = Vec::new();
         for one in moves {
@@ -35,8 +35,8 @@ pub(super) fn unverified_success(subject: &Subject<'_>, findings: &mut Diagnosti
     }
 }
 
-/// A failure terminal about which nobody is told anything but its name.
-pub(super) fn silent_failure(subject: &Subject<'_>, findings: &mut Diagnostics) {
+/// A failure terminal that explains nothing beyond its name.
+pub(super) fn silent_failure(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (id, end) in subject.machine.ends() {
         if end.meaning != Meaning::Failure || end.closing.is_some() || end.description.is_some() {
             continue;

@@ -6,12 +6,12 @@ use crate::base::path::Segment;
 use crate::base::template::{Expression, Namespace};
 use crate::machine::{Action, Step};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
-pub(super) fn injection(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn injection(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
-        let Some(Action::Shell(shell)) = &step.action else { continue };
-        for expression in shell.text.expressions().filter(|expression| !expression.shell_quoted) {
+        let Some(text) = step.action.as_ref().and_then(Action::shell_text) else { continue };
+        for expression in text.expressions().filter(|expression| !expression.shell_quoted) {
             let place = Place::Within(state(&step.name).key("action"), expression.span.clone());
             let (message, variable) = if is_foreign(expression) {
                 let message = format!("`${{{expression}}}` is pasted into a shell command unquoted");

@@ -17,12 +17,12 @@ mod subject;
 mod values;
 mod verdicts;
 
-use subject::Subject;
+use subject::CheckedLoop;
 
 pub use models::fate;
 
 /// A rule: it looks at a machine and says what it finds.
-type Rule = fn(&Subject<'_>, &mut Diagnostics);
+type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
 const RULES: [Rule; 13] = [
@@ -46,18 +46,18 @@ const SUPERSEDED: [&str; 2] = ["no-end", "unhandled-verdict"];
 
 /// Returns every warning and note about a machine; none of them blocks by itself.
 pub fn check(machine: &Machine, definition: &Loop) -> Diagnostics {
-    apply(&Subject::new(machine, definition))
+    apply(&CheckedLoop::new(machine, definition))
 }
 
 /// The same, and what a walk through everything that can happen shows.
 pub fn check_deeply(machine: &Machine, definition: &Loop) -> Diagnostics {
-    let subject = Subject::new(machine, definition);
+    let subject = CheckedLoop::new(machine, definition);
     let mut findings = apply(&subject).filtered(|finding| !SUPERSEDED.contains(&finding.code));
     deep::walk(&subject, &mut findings);
     findings
 }
 
-fn apply(subject: &Subject<'_>) -> Diagnostics {
+fn apply(subject: &CheckedLoop<'_>) -> Diagnostics {
     let mut findings = Diagnostics::default();
     for rule in RULES {
         rule(subject, &mut findings);
@@ -65,7 +65,7 @@ fn apply(subject: &Subject<'_>) -> Diagnostics {
     findings
 }
 
-fn description(subject: &Subject<'_>, findings: &mut Diagnostics) {
+fn description(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     if subject.definition.description.is_none() {
         let place = Place::Key(DocPath::root().key("name"));
         let help = "add `description: …`; `show` and the reports print it";

@@ -3,9 +3,9 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Machine, Step, routing};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
-pub(super) fn needed(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn needed(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps().filter(|(_, step)| step.needs_model()) {
         let place = Place::Key(state(&step.name));
         let message = format!("`{}` needs an agent", step.name);

@@ -3,9 +3,9 @@
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::machine::{Target, graph};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
-pub(super) fn unreachable(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn unreachable(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let reached = graph::reachable(machine);
     for target in graph::targets(machine).filter(|target| !reached.contains(target)) {
@@ -16,7 +16,7 @@ pub(super) fn unreachable(subject: &Subject<'_>, findings: &mut Diagnostics) {
     }
 }
 
-pub(super) fn no_end(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn no_end(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let reached = graph::reachable(machine);
     let ending = graph::can_end(machine);

@@ -11,14 +11,14 @@ use crate::machine::{Machine, Step, StepId, Target};
 use super::flow::Flow;
 
 /// A machine, the definition it was made from, and what can follow what in it.
-pub(super) struct Subject<'m> {
+pub(super) struct CheckedLoop<'m> {
     pub(super) machine: &'m Machine,
     pub(super) definition: &'m Loop,
     moves: Vec<Vec<Move>>,
     pub(super) flow: Flow,
 }
 
-impl<'m> Subject<'m> {
+impl<'m> CheckedLoop<'m> {
     pub(super) fn new(machine: &'m Machine, definition: &'m Loop) -> Self {
         let moves: Vec<_> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
         let flow = Flow::new(machine, &moves);

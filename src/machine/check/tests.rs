@@ -237,7 +237,7 @@ fn every_bad_end_is_shown_with_the_shortest_way_there() {
     assert_snapshot!(found_deeply(states), @"
     8:3 note[dead-end]: an error in `b` ends the run: a (yes) → b
     8:53 warning[impossible-verdict]: `b` never gives the verdict `blocked` (exit_code)
-    10:3 warning[dead-end]: `blocked` in `c` ends the run with no state told: a (yes) → b (yes) → c
+    10:3 warning[dead-end]: `blocked` in `c` ends the run before any state can react: a (yes) → b (yes) → c
     10:3 warning[dead-end]: a word that `c` does not name ends the run with an error: a (yes) → b (yes) → c
     10:3 note[dead-end]: an error in `c` ends the run: a (yes) → b (yes) → c
     11:3 warning[endless]: from `trap` on, only a limit ends the run: a (no) → trap

@@ -11,7 +11,7 @@ use crate::board::FIELDS;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
 /// A machine that needs more work than this to look for unset values is not looked at.
 const MAX_WORK: usize = 20_000_000;
@@ -33,7 +33,7 @@ struct Use<'m> {
 }
 
 /// Values of `context` and `captured` that nobody sets.
-pub(super) fn undefined(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let mut known: BTreeSet<&str> = machine.context.keys().map(VarName::as_str).collect();
     known.extend(machine.parameters.keys().map(VarName::as_str));
@@ -67,8 +67,8 @@ pub(super) fn undefined(subject: &Subject<'_>, findings: &mut Diagnostics) {
     }
 }
 
-/// Texts about the task board that there are not, and such texts where there is no board.
-pub(super) fn board(subject: &Subject<'_>, findings: &mut Diagnostics) {
+/// Unknown fields of `board`, and any of its fields in a loop without a board.
+pub(super) fn board(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let has_board = subject.machine.has_board();
     for one in uses(subject).into_iter().filter(|one| one.expression.namespace == Namespace::Board) {
         let expression = one.expression;
@@ -89,7 +89,7 @@ pub(super) fn board(subject: &Subject<'_>, findings: &mut Diagnostics) {
 }
 
 /// Values that are not there on some way to where they are used, with that way.
-pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let targets: BTreeMap<&StateName, Target> =
         graph::targets(machine).map(|target| (machine.name_of(target), target)).collect();
@@ -135,7 +135,7 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
 }
 
 fn finding(
-    subject: &Subject<'_>,
+    subject: &CheckedLoop<'_>,
     one: &Use<'_>,
     what: &Wanted,
     sets: &BTreeSet<Target>,
@@ -211,7 +211,7 @@ fn captured_by(step: &Step) -> impl Iterator<Item = &str> {
 }
 
 /// Returns every state that runs something.
-fn acting(subject: &Subject<'_>) -> Vec<Target> {
+fn acting(subject: &CheckedLoop<'_>) -> Vec<Target> {
     let machine = subject.machine;
     let steps = machine.steps().filter(|(_, step)| step.action.is_some()).map(|(id, _)| Target::Step(id));
     let ends = machine.ends().filter(|(_, end)| end.closing.is_some()).map(|(id, _)| Target::End(id));
@@ -219,7 +219,7 @@ fn acting(subject: &Subject<'_>) -> Vec<Target> {
 }
 
 /// Returns every use of a value that has no default.
-fn uses<'m>(subject: &Subject<'m>) -> Vec<Use<'m>> {
+fn uses<'m>(subject: &CheckedLoop<'m>) -> Vec<Use<'m>> {
     let templates = subject.machine.templates().into_iter();
     templates
         .flat_map(|(state, key, template): (Option<&StateName>, String, &Template)| {

@@ -2,21 +2,20 @@
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::text::listed;
-use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{Action, Routes, routing};
+use crate::evaluate::{Evaluate, Verdicts};
+use crate::machine::{Action, JudgedBy, Routes, routing};
 
-use super::subject::{Subject, state};
+use super::subject::{CheckedLoop, state};
 
 /// A route for a verdict that the state cannot give, on the key of the route.
-pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
         let Routes::ByVerdict { table, .. } = &step.routes else { continue };
-        let possible = match (&step.evaluate, &step.action) {
+        let possible = match (&step.evaluate, step.action.as_ref().map(Action::judged_by)) {
             (Some(evaluate), _) => evaluate.verdicts(),
-            (None, Some(Action::Board(board))) => Verdicts::only(board.kind.verdicts()),
-            (None, Some(Action::SubLoop(_))) => Verdicts::only(&["success", "failure", "blocked"]),
-            (None, _) => Verdicts::only(&["yes"]),
+            (None, Some(JudgedBy::Itself(words))) => Verdicts::only(words),
+            (None, Some(JudgedBy::Evaluator(_)) | None) => Verdicts::only(&["yes"]),
         };
         let Verdicts::Only(possible) = possible else { continue };
         for verdict in table.keys() {
@@ -29,11 +28,9 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
             if by_itself || by_the_action || by_alias {
                 continue;
             }
-            let kind = match (&step.evaluate, &step.action) {
-                (Some(evaluate), _) => evaluate.name(),
-                (None, Some(Action::Board(board))) => board.kind.word(),
-                (None, _) => "no evaluator",
-            };
+            let by_evaluator = step.evaluate.as_ref().map(Evaluate::name);
+            let by_action = || step.action.as_ref().and_then(Action::verdicts_of);
+            let kind = by_evaluator.or_else(by_action).unwrap_or("no evaluator");
             let message = format!("`{}` never gives the verdict `{verdict}` ({kind})", step.name);
             let list = listed(&possible, "or");
             let help = match step.action {
@@ -48,7 +45,7 @@ pub(super) fn impossible(subject: &Subject<'_>, findings: &mut Diagnostics) {
 
 /// A verdict for which neither the state nor the loop has a way. Errors and timeouts end a run as errors, which is
 /// what they are, and are left to the deep check.
-pub(super) fn unhandled(subject: &Subject<'_>, findings: &mut Diagnostics) {
+pub(super) fn unhandled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step, moves) in subject.steps() {
         let mut said_any_other = false;
         for one in moves.iter().filter(|one| one.way.is_none()) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::cli::output::Output;
-use crate::criteria::hook::Answer;
+use crate::criteria::hook::HookDialect;
 use crate::criteria::{Decision, State, resume_message};
 use crate::run::shared_file::{self, Content, STATE};
 use crate::session::environment::Environment;
@@ -103,7 +103,7 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let at = words.iter().position(|word| word == "hook")?;
     let is_claude = words.iter().any(|word| word.ends_with("claude"));
-    let answer = if is_claude { Answer::Claude } else { Answer::Seed };
+    let answer = if is_claude { HookDialect::Claude } else { HookDialect::Seed };
     match words.get(at + 1)?.as_ref() {
         "stop-check" => {
             let reason = Some("the hook is called with wrong arguments".to_owned());
@@ -115,10 +115,10 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
 }
 
 impl HookFormat {
-    fn answer(self) -> Answer {
+    fn answer(self) -> HookDialect {
         match self {
-            Self::Seed => Answer::Seed,
-            Self::Claude => Answer::Claude,
+            Self::Seed => HookDialect::Seed,
+            Self::Claude => HookDialect::Claude,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
-use crate::definition::tree::{Level, entries_mut, entry, map, merge, plain, put, take, text, value};
+use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
 
 mod call;
@@ -240,7 +240,7 @@ impl Form<'_> {
         let at = &self.at;
         let variants = self.read(VARIANTS);
         let variants = self.variants().into_iter().filter_map(|name| variants.get(name).cloned());
-        let mut written = variants.fold(self.read(LOOP), |below, over| merge(below, over, Level::Loop));
+        let mut written = variants.fold(self.read(LOOP), |below, over| merge(below, over, MergeLevel::Loop));
         if let Some(mut states) = take(&mut written, "states") {
             for state in entries_mut(&mut states.value) {
                 self.fill_in(&mut state.value);

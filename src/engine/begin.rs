@@ -1,0 +1,289 @@
+//! What an entered state runs: its action with every template resolved, or why it cannot be run.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::base::name::StateName;
+use crate::base::path::Segment;
+use crate::base::template::{Namespace, RenderError, Room, Template};
+use crate::board;
+use crate::evaluate::observation::Stop;
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::machine::routing::{self};
+use crate::machine::{
+    self, Action, Binding, BoardAction, Budget, PromptAction, ShellAction, Step, StepId, SubLoopAction,
+    SubLoopInput, ToolAction,
+};
+
+use super::common::{error_in, saved};
+use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{ActionRequest, Around, PromptRequest, Session, Setting, SubLoopRequest, ToolRequest};
+use super::run::{Deciding, Ending, Phase};
+use super::waiting::{Decision, Evidence, WorkRequest};
+use super::{Engine, bounds, budget, environment};
+
+/// How long the action of a terminal may take when nothing else is said.
+const CLOSING_TIME: Duration = Duration::from_mins(1);
+
+impl Engine<'_> {
+    pub(super) fn act(&self, id: StepId, evidence: &Evidence) -> Decision {
+        let step = self.machine.step(id);
+        if self.is_without_model(step) {
+            return Decision::Happens(self.without_model(step));
+        }
+        let Some(action) = &step.action else { return Decision::Happens(self.judge(id, evidence)) };
+        self.begin(action, &step.name)
+            .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, action.key(), &error.to_string())))
+    }
+
+    /// Goes on without the model that a step needs, or saves the run for where there is one.
+    fn without_model(&self, step: &Step) -> Event {
+        if routing::without_model(self.machine, step).is_none() {
+            let message =
+                format!("`{}` needs an agent, and none may be asked here (llm_disabled)", step.name);
+            return saved(&step.name, HandoffReason::LlmDisabled, message);
+        }
+        let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
+        let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
+        let (verdict, observes) = (Verdict::blocked(), Some(Observes::Failing));
+        Event::Evaluate { r#type, verdict, observes, details, memory: None, tree: None }
+    }
+
+    /// Tells whether a step needs a model and none may be asked.
+    pub(super) fn is_without_model(&self, step: &Step) -> bool {
+        step.needs_model() && !self.may_ask()
+    }
+
+    pub(super) fn may_ask(&self) -> bool {
+        match self.start.event.llm {
+            Llm::Off => false,
+            Llm::Replay => true,
+            Llm::On => !self.machine.llm.is_forbidden,
+        }
+    }
+
+    /// Returns the end of a run whose budget is met.
+    pub(super) fn over_budget(&self, name: &StateName) -> Option<Event> {
+        let reason = budget::met(self.budget(), self.run.usage(), self.run.dearest())?;
+        Some(self.spent(name, reason))
+    }
+
+    pub(super) fn spent(&self, name: &StateName, reason: String) -> Event {
+        let (outcome, by) = (Outcome::OverBudget, TerminatedBy::Budget);
+        self.complete(Ending { outcome, by, state: name.clone(), reason, signal: None })
+    }
+
+    /// Returns what models may cost in all.
+    pub(super) fn budget(&self) -> Budget {
+        budget::both(self.machine.budget, self.start.budget)
+    }
+
+    pub(super) fn budget_left(&self) -> Budget {
+        budget::left(self.budget(), self.run.usage())
+    }
+
+    /// Resolves an action and begins it.
+    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, RenderError> {
+        let text = self.render(action.text())?;
+        match action {
+            Action::Shell(shell) => self.begin_command(shell, text, state),
+            Action::Prompt(prompt) => {
+                if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
+                    return Ok(Decision::Happens(event));
+                }
+                self.begin_prompt(prompt, text, state)
+            }
+            Action::Tool(tool) => self.begin_call(tool, &text, state),
+            Action::SubLoop(sub) => self.begin_sub_loop(sub, text, state),
+            Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
+        }
+    }
+
+    fn begin_command(
+        &self,
+        shell: &ShellAction,
+        text: String,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let event = self.announced(state, ActionKind::Shell, &text, None);
+        let setting = self.setting(&shell.setting)?;
+        let request = ActionRequest { shell: shell.shell.clone(), text, setting };
+        Ok(Decision::Begins(event, WorkRequest::Action(request)))
+    }
+
+    fn begin_prompt(
+        &self,
+        prompt: &PromptAction,
+        text: String,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let request = self.prompt(prompt, text, state)?;
+        let session = request.session.as_ref().map(|session| session.name.clone());
+        let event = self.announced(state, ActionKind::Prompt, &request.text, session);
+        Ok(Decision::Begins(event, WorkRequest::Prompt(Box::new(request))))
+    }
+
+    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
+        let Some((server, tool)) = text.trim().split_once('/') else {
+            return Ok(Decision::Happens(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL"))));
+        };
+        let mut room = Room::new();
+        let params = call.params.iter().map(|(key, value)| {
+            let value = value.render(&mut |template| self.render_within(&mut room, template))?;
+            Ok((key.clone(), value))
+        });
+        let params: Map<String, Value> = params.collect::<Result<_, RenderError>>()?;
+        let shown = format!("{text} {}", Value::Object(params.clone()));
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let setting = self.setting(&call.setting)?;
+        let event = self.announced(state, ActionKind::Mcp, &shown, None);
+        Ok(Decision::Begins(
+            event,
+            WorkRequest::Tool(Box::new(ToolRequest { server, tool, params, setting })),
+        ))
+    }
+
+    /// Announces an action.
+    fn announced(&self, state: &StateName, kind: ActionKind, shown: &str, session: Option<String>) -> Event {
+        let role = self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string);
+        let action = bounds::in_event(shown).into_owned();
+        Event::ActionStart { state: state.clone(), action, kind, role, session }
+    }
+
+    /// Makes an operation on the task board. It needs nothing from the world.
+    pub(super) fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
+        let mut room = Room::new();
+        let params = action.params.iter();
+        let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
+        let params = params.collect::<Result<_, RenderError>>()?;
+        let before = self.run.board();
+        let (after, word, notes) = match action.kind.with(&params) {
+            Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
+            Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
+        };
+        Ok(Event::Board(BoardEvent {
+            state: state.clone(),
+            operation: action.kind.word().to_owned(),
+            verdict: Verdict::new(word),
+            change: board::Change::between(before, &after),
+            notes,
+        }))
+    }
+
+    /// Puts a prompt together.
+    fn prompt(
+        &self,
+        prompt: &PromptAction,
+        mut text: String,
+        state: &StateName,
+    ) -> Result<PromptRequest, RenderError> {
+        let mut room = Room::new();
+        for (index, (name, value)) in prompt.context.iter().enumerate() {
+            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
+            let value = self.render_within(&mut room, value)?;
+            let _ = write!(text, "{before}- {name}: {value}");
+        }
+        if let Some(continuation) = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text))
+        {
+            // A slash command is one only at the start of a prompt.
+            text = if text.starts_with('/') {
+                format!("{text}\n\n{continuation}")
+            } else {
+                format!("{continuation}\n\n{text}")
+            };
+        }
+        let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
+        let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
+        // What the first model did not answer well is asked of the other one.
+        let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
+        let model = if is_retry { fallback_model.clone().or(model) } else { model };
+        let session = rendered(&prompt.session)?
+            .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
+        Ok(PromptRequest {
+            text,
+            agent: rendered(&prompt.agent)?,
+            tools: prompt.tools.clone(),
+            fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
+            model,
+            answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
+            session,
+            setting: self.setting(&prompt.setting)?,
+            budget: self.budget_left(),
+        })
+    }
+
+    /// Resolves where and how long an action runs. That of a terminal has little time when nothing else is said.
+    pub(super) fn setting(&self, setting: &machine::Setting) -> Result<Setting, RenderError> {
+        let cwd = setting.cwd.as_ref().map(|cwd| self.render(cwd)).transpose()?;
+        let mut env = environment::variables(self);
+        let mut room = Room::new();
+        for (name, value) in self.machine.env.iter().chain(&setting.env) {
+            env.push((name.clone(), environment::value(&self.render_within(&mut room, value)?)));
+        }
+        let closes = matches!(self.run.phase(), Phase::Deciding(Deciding::Arrive { .. }));
+        let timeout = setting.timeout.or(closes.then_some(CLOSING_TIME));
+        Ok(Setting { env, cwd, end: self.end_of_action(timeout), idle: setting.idle_timeout })
+    }
+
+    /// Resolves what a sub-loop is given. It is announced by itself.
+    fn begin_sub_loop(
+        &self,
+        sub: &SubLoopAction,
+        name: String,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let mut params = Map::new();
+        let mut around = None;
+        match &sub.given {
+            SubLoopInput::Nothing => {}
+            SubLoopInput::Everything => {
+                let (context, captured) = (self.start.context.clone(), self.run.captured().clone());
+                around = Some(Around { context, captured });
+            }
+            SubLoopInput::Parameters(bindings) => {
+                let mut room = Room::new();
+                for (name, binding) in bindings {
+                    let value = match binding {
+                        Binding::Text(text) => Value::String(self.render_within(&mut room, text)?),
+                        Binding::Value(value) => value.clone(),
+                    };
+                    params.insert(name.to_string(), value);
+                }
+            }
+        }
+        let left = |end: Duration| end.saturating_sub(self.now);
+        let (timeout, left_over) = (sub.timeout, self.timeout().map(left));
+        let deadline = self.start.deadline.map(left);
+        let (budget, key) = (self.budget_left(), environment::key(self));
+        let request = SubLoopRequest {
+            name: name.clone(),
+            params,
+            around,
+            timeout,
+            left: left_over,
+            deadline,
+            budget,
+            key,
+        };
+        let event = Event::SubLoopStart { state: state.clone(), r#loop: name };
+        Ok(Decision::Begins(event, WorkRequest::SubLoop(state.clone(), Box::new(request))))
+    }
+
+    /// Returns the first thing that would end an action from outside.
+    pub(super) fn end_of_action(&self, timeout: Option<Duration>) -> Option<(Duration, Stop)> {
+        let left = |end: Duration| end.saturating_sub(self.now);
+        let own = timeout.map(|timeout| (timeout, Stop::Timeout));
+        let run = self.timeout().map(|end| (left(end), Stop::LoopTimeout));
+        let job = self.start.deadline.map(|end| (left(end), Stop::Deadline));
+        own.into_iter().chain(run).chain(job).min_by_key(|(after, _)| *after)
+    }
+}
+
+/// Tells whether a prompt says itself what was left to say.
+fn names_continuation(text: &Template) -> bool {
+    let wanted = [Segment::Key("continuation".to_owned())];
+    text.expressions().any(|expression| expression.namespace == Namespace::Loop && expression.path == wanted)
+}

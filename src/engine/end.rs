@@ -1,0 +1,149 @@
+//! How a run comes to its end: the action of a terminal, another cycle, an outcome.
+
+use crate::base::name::StateName;
+use crate::base::time::{human, millis};
+use crate::evaluate::observation::{Observation, Stop};
+use crate::machine::{Action, End, EndId, Meaning};
+
+use super::common::{describe, saved};
+use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
+use super::outcome::{Outcome, TerminatedBy};
+use super::run::Ending;
+use super::waiting::Decision;
+use super::{Engine, budget};
+
+impl Engine<'_> {
+    /// Runs the action of a terminal, if it has one.
+    pub(super) fn close(&self, id: EndId) -> Decision {
+        let end = self.machine.end(id);
+        let Some(action) = &end.closing else {
+            return Decision::Happens(self.finish(id));
+        };
+        self.begin_closing(action, &end.name).unwrap_or_else(|why| {
+            let message = format!("the closing action was not run: {why}");
+            Decision::Happens(Event::Warning { state: Some(end.name.clone()), message })
+        })
+    }
+
+    fn begin_closing(&self, action: &Action, name: &StateName) -> Result<Decision, String> {
+        if action.asks_agent() {
+            if !self.may_ask() {
+                return Err("it needs an agent, and none may be asked here".to_owned());
+            }
+            if let Some(why) = budget::met(self.budget(), self.run.usage(), self.run.dearest()) {
+                return Err(why);
+            }
+        }
+        self.begin(action, name).map_err(|error| error.to_string())
+    }
+
+    /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is
+    /// made up for when the run goes on.
+    pub(super) fn closed(&self, id: EndId) -> Event {
+        let (seen, name) = (self.run.seen(), &self.machine.end(id).name);
+        let was_cut_short = seen.is_some_and(Observation::was_cut_short);
+        if let Some(interrupted) = self.interrupted(name).filter(|_| was_cut_short) {
+            return interrupted;
+        }
+        match seen {
+            Some(seen) if seen.stop == Some(Stop::NotRecorded) => self.complete(Ending {
+                outcome: Outcome::Error,
+                by: TerminatedBy::NotRecorded,
+                state: name.clone(),
+                reason: seen.failure.clone().unwrap_or_default(),
+                signal: None,
+            }),
+            Some(seen) if !seen.succeeded() => {
+                let message = format!("the closing action failed{}", describe(seen));
+                Event::Warning { state: Some(name.clone()), message }
+            }
+            _ => self.finish(id),
+        }
+    }
+
+    pub(super) fn finish(&self, id: EndId) -> Event {
+        let end = self.machine.end(id);
+        if let Some(cap) = self.run.capped() {
+            return self.complete(Ending { state: end.name.clone(), ..self.exhausted(cap, &end.name) });
+        }
+        let cycles_left = self.machine.limits.cycles.is_none_or(|cap| self.run.cycle() < cap);
+        let starts_again = self.machine.maintain.is_some() && self.cancel.is_none() && cycles_left;
+        if starts_again && !self.ends_clean(end) {
+            let to = end.on_maintain.unwrap_or(self.machine.initial);
+            let (from, to) = (end.name.clone(), self.machine.name_of(to).clone());
+            return Event::Route { from, to, verdict: None, reason: RouteReason::Maintain };
+        }
+        let name = &end.name;
+        let verified = self.run.is_verified();
+        let (outcome, reason) = match (end.meaning, verified) {
+            (Meaning::Failure, _) => (Outcome::Failure, format!("ended in `{name}`")),
+            (Meaning::Blocked, _) => (Outcome::Blocked, format!("ended in `{name}`: a person is needed")),
+            (Meaning::Success | Meaning::DeclaredSuccess, true) => (Outcome::Success, self.succeeded(end)),
+            (Meaning::DeclaredSuccess, false) => {
+                (Outcome::Success, format!("ended in `{name}`, which the loop declares a success"))
+            }
+            (Meaning::Success, false) => {
+                let outcome = if self.start.event.strict { Outcome::Failure } else { Outcome::Success };
+                let since = if self.run.is_doubted() { " since the last failing observation" } else { "" };
+                (outcome, format!("ended in `{name}` unverified: nothing passed{since}"))
+            }
+        };
+        self.complete(Ending {
+            outcome,
+            by: TerminatedBy::Terminal,
+            state: name.clone(),
+            reason,
+            signal: None,
+        })
+    }
+
+    /// Tells whether a run that wants a clean cycle has one with this end.
+    fn ends_clean(&self, end: &End) -> bool {
+        let is_success = matches!(end.meaning, Meaning::Success | Meaning::DeclaredSuccess);
+        self.start.event.until_clean && is_success && !self.run.is_doubted()
+    }
+
+    pub(super) fn succeeded(&self, end: &End) -> String {
+        let (name, cycle) = (&end.name, self.run.cycle());
+        if self.ends_clean(end) {
+            format!("cycle {cycle} needed no fix")
+        } else if self.start.event.until_clean {
+            format!("ended in `{name}`, and cycle {cycle} needed a fix")
+        } else {
+            format!("ended in `{name}`")
+        }
+    }
+
+    pub(super) fn hand_off(&self, state: &StateName) -> Event {
+        let message = format!("the deadline of this job came after {}", human(self.now));
+        saved(state, HandoffReason::Deadline, message)
+    }
+
+    /// Returns the end of a run that was asked to end.
+    pub(super) fn interrupted(&self, state: &StateName) -> Option<Event> {
+        let signal = self.cancel?;
+        Some(self.complete(Ending {
+            outcome: Outcome::Interrupted,
+            by: TerminatedBy::Interrupted,
+            state: state.clone(),
+            reason: format!("interrupted by {} in `{state}`", signal.name()),
+            signal: Some(signal),
+        }))
+    }
+
+    pub(super) fn complete(&self, ending: Ending) -> Event {
+        Event::LoopComplete(LoopComplete {
+            outcome: ending.outcome,
+            terminated_by: ending.by,
+            final_state: ending.state,
+            iterations: self.run.iteration(),
+            steps: self.run.step(),
+            cycles: self.run.cycle(),
+            duration_ms: millis(self.now),
+            verified: self.run.is_verified(),
+            exit_code: ending.outcome.exit_code(ending.signal),
+            signal: ending.signal,
+            reason: ending.reason,
+        })
+    }
+}

@@ -1,0 +1,299 @@
+//! What the judgement of a state needs from the world, and what its result means.
+
+use std::time::Duration;
+
+use serde_json::Map;
+
+use crate::base::name::StateName;
+use crate::base::template::{RenderError, Room, Scope};
+use crate::base::text::one_line;
+use crate::base::time::millis;
+use crate::evaluate::field::FieldError;
+use crate::evaluate::model::Question;
+use crate::evaluate::observation::Stop;
+use crate::evaluate::survey::Surveyed;
+use crate::evaluate::verdict::Verdict;
+use crate::evaluate::{Judged, Judging};
+use crate::machine::{self, Action, OnHandoff, Routes, Step, StepId};
+
+use super::common::{error_in, saved, unjudged_verdict};
+use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{AskRequest, QueryRequest, SurveyRequest};
+use super::run::Ending;
+use super::signals::{self, PrintedSignal};
+use super::waiting::{Evidence, MissingEvidence};
+use super::{Engine, bounds};
+
+/// How long a model may take to answer when the loop does not say.
+const ASKING_TIME: Duration = Duration::from_mins(30);
+
+/// How long the answer to a query may take when the state does not say how long its work may.
+const QUERYING_TIME: Duration = Duration::from_mins(1);
+
+/// What a judgement needs from the world first, if it needs anything, or what comes in its place.
+type Needed<T> = Result<Option<T>, Box<Event>>;
+
+impl Engine<'_> {
+    /// Returns what the judgement of a step still needs from the world.
+    pub(super) fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<MissingEvidence> {
+        let has_evaluator = step.evaluate.is_some()
+            && matches!(step.routes, Routes::ByVerdict { .. })
+            && self.run.seen().and_then(unjudged_verdict).is_none();
+        let is_judged = has_evaluator || self.run.sub_loop().is_some();
+        if !is_judged || self.is_without_model(step) {
+            return Ok(None);
+        }
+        if let Some(scope) = self.look(step, evidence)? {
+            let limit = self.end_of_action(None).map(|(left, _)| left);
+            return Ok(Some(MissingEvidence::Survey(SurveyRequest { scope, limit })));
+        }
+        let file = step.evaluate.as_ref().and_then(|evaluate| evaluate.file());
+        if let (Some(path), None) = (file, &evidence.file) {
+            let path = self
+                .render(path)
+                .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
+            return Ok(Some(MissingEvidence::File(path)));
+        }
+        if let Some(query) = self.query(step, id, evidence)? {
+            return Ok(Some(MissingEvidence::Query(Box::new(query))));
+        }
+        let question = self.ask(step, id, evidence)?;
+        Ok(question.map(|question| MissingEvidence::Answer(Box::new(question))))
+    }
+
+    /// Returns the query that has to be answered before a step can be judged, or what comes in its place.
+    fn query(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<QueryRequest> {
+        let evaluate = step.evaluate.as_ref().filter(|_| evidence.queried.is_none());
+        let scope = self.scope();
+        let judging = || self.judging(id, &scope, None, evidence);
+        let Some(query) = evaluate.and_then(|evaluate| evaluate.query(judging())) else {
+            return Ok(None);
+        };
+        // The judgement reports an unreadable field.
+        let Ok(query) = query else { return Ok(None) };
+        if let Some(event) = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name)) {
+            return Err(Box::new(event));
+        }
+        let own = step.action.as_ref().and_then(Action::timeout).unwrap_or(QUERYING_TIME);
+        Ok(Some(QueryRequest { query, end: self.end_of_action(Some(own)) }))
+    }
+
+    /// Returns the scope whose survey is missing before a step can be judged.
+    fn look(&self, step: &Step, evidence: &Evidence) -> Needed<Vec<String>> {
+        let scopes = self
+            .scopes(step)
+            .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
+        let missing = scopes.into_iter().find(|scope| evidence.survey(scope).is_none());
+        let instead = if missing.is_some() {
+            // A cancelled run does not wait for a survey.
+            self.interrupted(&step.name)
+        } else {
+            // A survey that failed because the run's time was over is not an error of the state.
+            let was_cut = evidence.surveys.iter().any(|(_, surveyed)| surveyed.is_err());
+            self.out_of_time(&step.name).filter(|_| was_cut)
+        };
+        instead.map_or(Ok(missing), |event| Err(Box::new(event)))
+    }
+
+    /// Returns the question for a model that is due before a step can be judged, or what comes in its place.
+    fn ask(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<AskRequest> {
+        let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && evidence.answer.is_none());
+        let Some(evaluate) = asking else { return Ok(None) };
+        let name = &step.name;
+        let refused =
+            self.interrupted(name).or_else(|| self.out_of_time(name)).or_else(|| self.over_budget(name));
+        if let Some(event) = refused {
+            return Err(Box::new(event));
+        }
+        let unresolved = |error: String| Box::new(error_in(name, "evaluate", &error));
+        let question = match evaluate.question(self.judging(id, &self.scope(), None, evidence)) {
+            Some(Ok(question)) => question,
+            Some(Err(error)) => return Err(unresolved(error.to_string())),
+            None => return Ok(None),
+        };
+        let llm = &self.machine.llm;
+        let model = match (question.model.clone(), &llm.model) {
+            (None, Some(model)) => Some(self.render(model).map_err(|error| unresolved(error.to_string()))?),
+            (model, _) => model,
+        };
+        let bounds =
+            machine::Setting { timeout: llm.timeout.or(Some(ASKING_TIME)), ..machine::Setting::default() };
+        let setting = self.setting(&bounds).map_err(|error| unresolved(error.to_string()))?;
+        Ok(Some(AskRequest {
+            question: Question { model, ..question },
+            max_tokens: llm.max_tokens,
+            setting,
+            budget: self.budget_left(),
+        }))
+    }
+
+    /// Returns what an evaluator can see.
+    fn judging<'e>(
+        &'e self,
+        id: StepId,
+        scope: &'e dyn Scope,
+        survey: Option<&'e Surveyed>,
+        evidence: &'e Evidence,
+    ) -> Judging<'e> {
+        let form = self.machine.step(id).action.as_ref().and_then(Action::form);
+        Judging {
+            seen: self.run.seen(),
+            scope,
+            action: self.run.action(),
+            memory: self.run.memories().get(&id),
+            survey,
+            file: evidence.file.as_ref(),
+            answer: evidence.answer.as_ref(),
+            queried: evidence.queried.as_ref(),
+            form,
+        }
+    }
+
+    /// Returns the scopes of the surveys that a step needs.
+    fn scopes(&self, step: &Step) -> Result<Vec<Vec<String>>, RenderError> {
+        let of_evaluator = self.scope_of(step)?;
+        let of_stall = self.machine.stall.map(|_| Vec::new());
+        Ok(of_evaluator.into_iter().chain(of_stall).collect())
+    }
+
+    /// Returns the scope of the survey that the evaluator of a step needs.
+    fn scope_of(&self, step: &Step) -> Result<Option<Vec<String>>, RenderError> {
+        let scope = step.evaluate.as_ref().and_then(|evaluate| evaluate.survey());
+        let mut room = Room::new();
+        let mut render = |path| self.render_within(&mut room, path);
+        scope.map(|scope| scope.iter().map(&mut render).collect()).transpose()
+    }
+
+    /// Returns the working tree as an event keeps it, when the loop looks for stalls.
+    fn tree(&self, evidence: &Evidence) -> Option<TreeState> {
+        self.machine.stall?;
+        Some(match evidence.survey(&[])? {
+            Ok(survey) => TreeState::Seen(survey.clone()),
+            Err(why) => TreeState::Unseen { unseen: why.clone() },
+        })
+    }
+
+    pub(super) fn judge(&self, id: StepId, evidence: &Evidence) -> Event {
+        let step = self.machine.step(id);
+        if let Some(sub) = self.run.sub_loop() {
+            let mut details = Map::new();
+            details.insert("exit_code".to_owned(), sub.exit_code.into());
+            details.insert("final_state".to_owned(), sub.final_state.as_ref().map(StateName::as_str).into());
+            details.insert("steps".to_owned(), sub.steps.into());
+            details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
+            let verdict = sub.verdict.clone();
+            let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree(evidence));
+            return Event::Evaluate { r#type, verdict, observes, details, memory: None, tree };
+        }
+        let unjudged = self.run.seen().and_then(unjudged_verdict);
+        match (&step.routes, &step.evaluate, unjudged) {
+            (Routes::Always { .. }, _, _) => self.noted(step).unwrap_or_else(|| self.go_on(step)),
+            (Routes::ByVerdict { .. }, _, Some(verdict)) => {
+                self.noted(step).unwrap_or_else(|| self.route(step, &verdict))
+            }
+            (Routes::ByVerdict { .. }, Some(evaluate), None) => {
+                let scope = match self.scope_of(step) {
+                    Ok(scope) => scope,
+                    Err(error) => return error_in(&step.name, "evaluate", &error.to_string()),
+                };
+                let survey = scope.and_then(|scope| evidence.survey(&scope));
+                let judged = match evaluate.judge(self.judging(id, &self.scope(), survey, evidence)) {
+                    Ok(judged) => judged,
+                    Err(FieldError::Render(error)) => {
+                        return error_in(&step.name, "evaluate", &error.to_string());
+                    }
+                    Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
+                };
+                let Judged { verdict, details, memory } = judged;
+                let observes = Some(step.observes(&verdict));
+                let details = bounds::details(details);
+                Event::Evaluate {
+                    r#type: evaluate.name().to_owned(),
+                    verdict,
+                    observes,
+                    details,
+                    memory,
+                    tree: self.tree(evidence),
+                }
+            }
+            (Routes::ByVerdict { .. }, None, None) => {
+                let yes = Verdict::yes_if(true);
+                self.noted(step).unwrap_or_else(|| self.route(step, &yes))
+            }
+        }
+    }
+
+    /// An action that was stopped because the run is to end ends the run.
+    pub(super) fn ended_around(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
+        if let Some(sub) = self.run.sub_loop() {
+            let own = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
+            return own.or_else(|| Some(self.halted(step, sub.halt.as_ref()?)));
+        }
+        let answer = evidence.answer.as_ref();
+        let seen = self.run.seen();
+        let queried = evidence.queried.as_ref();
+        let of_action = seen.and_then(|seen| seen.stop);
+        let cause = of_action.or_else(|| answer?.stop).or_else(|| queried?.stop)?;
+        let why = || {
+            let of_action = seen.and_then(|seen| seen.failure.clone());
+            of_action.or_else(|| answer?.reply.as_ref().err().cloned()).unwrap_or_default()
+        };
+        match cause {
+            Stop::LoopTimeout => {
+                Some(Event::LoopTimeout { state: step.name.clone(), elapsed_ms: millis(self.now) })
+            }
+            Stop::Deadline => Some(self.hand_off(&step.name)),
+            Stop::Cancelled => self.interrupted(&step.name),
+            Stop::Budget => Some(self.spent(&step.name, why())),
+            Stop::Unavailable => {
+                let (outcome, by) = (Outcome::Unavailable, TerminatedBy::Unavailable);
+                let (state, reason) = (step.name.clone(), why());
+                Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
+            }
+            Stop::Quota => Some(saved(&step.name, HandoffReason::Quota, why())),
+            Stop::NotRecorded => {
+                let (outcome, by) = (Outcome::Error, TerminatedBy::NotRecorded);
+                let (state, reason) = (step.name.clone(), why());
+                Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
+            }
+            Stop::Timeout | Stop::IdleTimeout => None,
+        }
+    }
+
+    /// Ends as the sub-loop of a step did.
+    fn halted(&self, step: &Step, halt: &Halt) -> Event {
+        let state = step.name.clone();
+        match halt {
+            Halt::Handoff(handoff) => Event::Handoff(Handoff { state, ..handoff.clone() }),
+            Halt::End { outcome, terminated_by, reason } => self.complete(Ending {
+                outcome: *outcome,
+                by: *terminated_by,
+                state,
+                reason: reason.clone(),
+                signal: None,
+            }),
+        }
+    }
+
+    /// Returns the signal that the action of a step printed, if the loop obeys it. A sub-loop obeys its own.
+    pub(super) fn signal(&self, step: &Step) -> Option<Event> {
+        let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
+        let PrintedSignal { signal, text } = signals::find(seen.stdout.as_str(), &self.machine.signals)?;
+        Some(Event::Signal { state: step.name.clone(), signal, text })
+    }
+
+    /// The hand-off that an action asked for. What it says itself comes before what was written to a file.
+    pub(super) fn signalled_handoff(&self, state: &StateName, text: &str, written: Option<String>) -> Event {
+        let wanted = self.start.on_handoff.unwrap_or(self.machine.on_handoff);
+        let too_many = self.run.handoffs() > self.machine.max_handoffs;
+        let behavior = if wanted == OnHandoff::Spawn && too_many { OnHandoff::Pause } else { wanted };
+        let own = Some(text.to_owned()).filter(|text| !signals::is_standard(text));
+        let continuation = own.or(written).or_else(|| Some(text.to_owned()).filter(|text| !text.is_empty()));
+        let what =
+            continuation.as_deref().map(|text| format!(": {}", one_line(text, 200))).unwrap_or_default();
+        let message = format!("`{state}` asked for a fresh session{what}");
+        let (state, reason) = (state.clone(), HandoffReason::Signal);
+        Event::Handoff(Handoff { state, reason, message, continuation, behavior })
+    }
+}

@@ -1,0 +1,121 @@
+//! Where an evaluated state leads.
+
+use crate::evaluate::verdict::Verdict;
+use crate::machine::routing::{self, ActionEnd, Reason};
+use crate::machine::{Step, StepId, Target};
+
+use super::common::{describe, error_in, unjudged_verdict};
+use super::event::{Event, RouteReason};
+use super::outcome::{Outcome, TerminatedBy};
+use super::run::Ending;
+use super::{Engine, bounds};
+
+impl Engine<'_> {
+    pub(super) fn leave(&self, id: StepId, verdict: &Verdict) -> Event {
+        let step = self.machine.step(id);
+        self.noted(step).unwrap_or_else(|| {
+            let route = self.route(step, verdict);
+            self.stall(id, &route).unwrap_or(route)
+        })
+    }
+
+    /// Returns what is done in place of going on in the same way once more. A terminal may always be entered.
+    fn stall(&self, id: StepId, route: &Event) -> Option<Event> {
+        let stall = self.machine.stall?;
+        let Event::Route { from, to, verdict, reason: RouteReason::Verdict | RouteReason::Error } = route
+        else {
+            return None;
+        };
+        let goes_on = matches!(self.machine.find(to), Some(Target::Step(_)));
+        let streak = self.run.streak(id).filter(|streak| goes_on && streak.visits >= stall.window)?;
+        let state = from.clone();
+        let Some(way) = stall.to.filter(|_| self.run.is_stalling()) else {
+            return Some(Event::Stall { state, window: stall.window, seen: streak.seen.clone() });
+        };
+        Some(Event::Route {
+            from: state,
+            to: self.machine.name_of(way).clone(),
+            verdict: verdict.clone(),
+            reason: RouteReason::Stall,
+        })
+    }
+
+    /// The state's message, once.
+    pub(super) fn noted(&self, step: &Step) -> Option<Event> {
+        let message = step.message.as_ref().filter(|_| !self.run.is_noted())?;
+        Some(match self.render(message) {
+            Ok(text) => {
+                Event::Message { state: step.name.clone(), text: bounds::in_event(&text).into_owned() }
+            }
+            Err(error) => error_in(&step.name, "append_to_messages", &error.to_string()),
+        })
+    }
+
+    /// Leaves a state whose way does not depend on a verdict.
+    pub(super) fn go_on(&self, step: &Step) -> Event {
+        self.route(step, &Verdict::yes_if(true))
+    }
+
+    /// Takes the way out of a state, or the one in its place when there were enough tries.
+    pub(super) fn route(&self, step: &Step, verdict: &Verdict) -> Event {
+        let seen = self.run.seen();
+        let ended = match seen {
+            Some(seen) if seen.timed_out() => ActionEnd::Late,
+            Some(seen) if !seen.succeeded() => ActionEnd::Badly,
+            _ => ActionEnd::Well,
+        };
+        let way = if self.is_without_model(step) {
+            routing::without_model(self.machine, step)
+        } else {
+            routing::way(self.machine, step, verdict, ended)
+        };
+        let Some(way) = way else {
+            return self.no_way(step, verdict);
+        };
+        if let Some(cap) = self.run.capped() {
+            // The handler of a cap has run; where it leads does not matter any more.
+            return self.complete(self.exhausted(cap, &step.name));
+        }
+        let code = seen.map_or(0, |seen| seen.exit_code);
+        let exhausted = routing::exhausted(self.machine, step, &way, self.run.attempt(), code);
+        let reason = match (exhausted, way.reason) {
+            (Some(_), _) => RouteReason::RetryExhausted,
+            (None, Reason::Verdict) => RouteReason::Verdict,
+            (None, Reason::Next) => RouteReason::Next,
+            (None, Reason::Error) => RouteReason::Error,
+        };
+        let to = self.machine.name_of(exhausted.unwrap_or(way.to)).clone();
+        Event::Route { from: step.name.clone(), to, verdict: way.verdict, reason }
+    }
+
+    fn no_way(&self, step: &Step, verdict: &Verdict) -> Event {
+        let name = &step.name;
+        if verdict.as_str() == "blocked" {
+            let why = self
+                .run
+                .evaluation()
+                .and_then(|result| result.details.get("reason")?.as_str().map(str::to_owned));
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            return self.complete(Ending {
+                outcome: Outcome::Blocked,
+                by: TerminatedBy::Blocked,
+                state: name.clone(),
+                reason: format!("`{name}` is blocked{why}"),
+                signal: None,
+            });
+        }
+        let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
+        let seen = self.run.seen().map(describe).unwrap_or_default();
+        let why = self.error_of_evaluation(step, verdict).map(|why| format!(": {why}")).unwrap_or_default();
+        let error =
+            format!("no route for the verdict `{verdict}`{seen}{why}; the routes are {}", ways.join(", "));
+        Event::LoopError { state: name.clone(), error }
+    }
+
+    /// Returns why the evaluator of this visit failed, if it did.
+    fn error_of_evaluation(&self, step: &Step, verdict: &Verdict) -> Option<&str> {
+        let was_judged = step.evaluate.is_some() && self.run.seen().and_then(unjudged_verdict).is_none();
+        let evaluation = self.run.evaluation().filter(|_| was_judged && verdict.is_error())?;
+        evaluation.details.get("error")?.as_str()
+    }
+}

@@ -1,0 +1,180 @@
+//! Where a run that was left goes on, and what it needs for that.
+
+use std::time::Duration;
+
+use crate::base::name::StateName;
+use crate::evaluate::observation::{Observation, Stream, Text};
+use crate::machine::{Machine, Target};
+
+use super::{ContinuationReader, Deciding, Pending, Phase, Run};
+use crate::engine::event::{LoopComplete, LoopResume};
+use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::result::StateResult;
+
+impl Run {
+    /// Returns the text that a hand-off left for this part of the run.
+    pub fn continuation(&self) -> Option<&str> {
+        self.continuation.as_deref()
+    }
+
+    /// Returns that text for the current prompt, if this is the one that receives it.
+    pub(in crate::engine) fn own_continuation(&self) -> Option<&str> {
+        let is_reader = match self.continuation_reader {
+            ContinuationReader::Nobody => false,
+            ContinuationReader::Step(step) => step == self.step,
+            ContinuationReader::NextPrompt => true,
+        };
+        self.continuation.as_deref().filter(|_| is_reader)
+    }
+
+    /// Ends a wait: it ran to its end, or the run is to end.
+    pub(in crate::engine) fn waited(&mut self) {
+        if let Phase::Pending(Pending::Backoff { to, .. }) = self.phase {
+            self.phase = Phase::Deciding(Deciding::Arrive { to, waited: true });
+        }
+    }
+
+    /// Shortens a pending wait by the time between two parts of the run.
+    pub(in crate::engine) fn rest(&mut self, rested: Duration) {
+        if let Phase::Pending(Pending::Backoff { wait, .. }) = &mut self.phase {
+            *wait = wait.saturating_sub(rested);
+        }
+    }
+
+    /// Keeps what is due, for when a run that ends here goes on.
+    pub(super) fn suspend(&mut self) {
+        self.due = match &self.phase {
+            // The end was announced before, and what was due then is kept already.
+            Phase::Deciding(Deciding::End(_)) | Phase::Done(_) => return,
+            Phase::Deciding(due) => Some(due.clone()),
+            Phase::Pending(Pending::Backoff { to, .. }) => Some(Deciding::Arrive { to: *to, waited: true }),
+            // The work itself asked to be continued: it is not finished.
+            Phase::Pending(Pending::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            // The events of its end could not be written.
+            Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Pending(Pending::Closing(id)) => {
+                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
+            }
+            Phase::Pending(Pending::Start) => None,
+        };
+    }
+
+    /// The same for the last event. One that only says that nothing could be written decides no end that was due.
+    pub(super) fn suspend_at(&mut self, complete: &LoopComplete) {
+        match &self.phase {
+            Phase::Deciding(due @ Deciding::End(ending))
+                if complete.terminated_by == TerminatedBy::JournalLost && !ending.outcome.is_resumable() =>
+            {
+                self.due = Some(due.clone());
+            }
+            Phase::Pending(_) | Phase::Deciding(_) | Phase::Done(_) => self.suspend(),
+        }
+    }
+
+    /// Goes on where the run was left: with what was due, or with the step that was not finished.
+    pub(super) fn resume(&mut self, machine: &Machine, resume: &LoopResume) {
+        if let Some(cap) = resume.changes.max_iterations {
+            self.iteration_cap = cap;
+        }
+        self.continuation.clone_from(&resume.continuation);
+        self.left_to_say = None;
+        // The host of another machine does not know them.
+        self.sessions.clear();
+        let outcome = self.resumable_end();
+        if let Some(stood) = self.stood.take() {
+            self.current = Some(stood);
+        }
+        let due = match &self.phase {
+            Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
+            Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
+            Phase::Pending(Pending::Continuation(..)) => self.last_entered.map(Deciding::Again),
+            Phase::Pending(Pending::Closing(id)) => {
+                Some(Deciding::Arrive { to: Target::End(*id), waited: true })
+            }
+            Phase::Deciding(due) => Some(due.clone()),
+            Phase::Pending(Pending::Start | Pending::Backoff { .. }) | Phase::Done(_) => None,
+        };
+        let due = match due {
+            Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
+            Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
+            Some(Deciding::Closed(id)) if self.seen().is_some_and(Observation::was_cut_short) => {
+                Some(Deciding::Arrive { to: Target::End(id), waited: true })
+            }
+            due => due,
+        };
+        // An end that was reached stays one.
+        let is_over = matches!(
+            due,
+            Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
+        );
+        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over);
+        let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
+        if let Some(due) = due {
+            self.continuation_reader = match (entry, &due) {
+                (Some(_), _) => ContinuationReader::NextPrompt,
+                (None, Deciding::Again(_)) => ContinuationReader::Step(self.step),
+                (None, _) => ContinuationReader::Nobody,
+            };
+            self.phase = Phase::Deciding(due);
+        }
+    }
+
+    /// Returns the outcome of a run that ended, or is about to, and can go on.
+    pub(in crate::engine) fn resumable_end(&self) -> Option<Outcome> {
+        let outcome = match &self.phase {
+            Phase::Done(end) => return Some(end.outcome).filter(|_| end.is_resumable()),
+            Phase::Deciding(Deciding::End(ending)) => ending.outcome,
+            Phase::Pending(_) | Phase::Deciding(_) => return None,
+        };
+        Some(outcome).filter(|outcome| outcome.is_resumable())
+    }
+
+    /// Tells whether the work of the current state came to no result because the run ended around it.
+    pub(super) fn was_cut_short(&self, end: Option<Outcome>) -> bool {
+        match (&self.sub_loop, &self.seen) {
+            (Some(sub), _) => sub.is_cut_short() || (sub.outcome == end && end == Some(Outcome::Timeout)),
+            (None, Some(result)) => result.seen.was_cut_short(),
+            (None, None) => false,
+        }
+    }
+
+    /// Returns where the run goes on when it is resumed: the state or terminal that comes next, or the current one.
+    pub(in crate::engine) fn place<'r>(&'r self, machine: &'r Machine) -> Option<&'r StateName> {
+        let due = match &self.phase {
+            Phase::Deciding(due) => Some(due),
+            Phase::Pending(Pending::Backoff { to, .. }) => return Some(machine.name_of(*to)),
+            Phase::Pending(Pending::Closing(id)) => return Some(&machine.end(*id).name),
+            Phase::Pending(
+                Pending::Start | Pending::Action(_) | Pending::SubLoop(_) | Pending::Continuation(..),
+            ) => None,
+            Phase::Done(_) => self.due.as_ref(),
+        };
+        match due {
+            Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
+            Some(Deciding::End(_)) => match &self.due {
+                Some(Deciding::Arrive { to, .. }) => Some(machine.name_of(*to)),
+                Some(_) | None => self.current.as_ref(),
+            },
+            Some(Deciding::Closed(id) | Deciding::Finish(id)) => Some(&machine.end(*id).name),
+            Some(Deciding::Again(id) | Deciding::Act(id) | Deciding::Judge(id) | Deciding::Leave(id, _)) => {
+                Some(&machine.step(*id).name)
+            }
+            None => self.current.as_ref(),
+        }
+    }
+
+    /// Returns the text that a hand-off left for the next part of the run.
+    pub(in crate::engine) fn left_to_say(&self) -> Option<&str> {
+        self.left_to_say.as_deref()
+    }
+
+    /// Returns every text that may be asked for later.
+    pub(in crate::engine) fn texts_mut(&mut self) -> impl Iterator<Item = (Stream, &mut Text)> {
+        let sub = self.sub_loop.iter_mut().flat_map(|sub| {
+            let captured = sub.captured.values_mut().flat_map(StateResult::texts_mut);
+            captured.chain([(Stream::Stdout, &mut sub.output)])
+        });
+        let named = self.captured.values_mut().chain(self.results.values_mut());
+        named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
+    }
+}

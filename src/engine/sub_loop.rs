@@ -1,0 +1,98 @@
+//! What the end of a sub-loop means for the run around it.
+
+use indexmap::IndexMap;
+
+use crate::base::name::StateName;
+use crate::evaluate::model::Usage;
+use crate::evaluate::observation::Text;
+use crate::evaluate::verdict::Verdict;
+
+use super::event::{Event, Halt, SubLoopComplete};
+use super::outcome::{Outcome, TerminatedBy};
+use super::request::{SubLoopEnd, SubLoopRequest};
+
+/// The end of a sub-loop as an event.
+pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<SubLoopEnd, String>) -> Event {
+    // Where it sees the captures of the run around it, it gives back its own.
+    let gives_back = request.around.is_some();
+    Event::SubLoopComplete(match end {
+        Ok(end) => SubLoopComplete {
+            halt: halt(&end),
+            state,
+            r#loop: request.name,
+            verdict: sub_loop_verdict(end.complete.outcome),
+            exit_code: end.complete.exit_code.into(),
+            outcome: Some(end.complete.outcome),
+            final_state: Some(end.complete.final_state),
+            verified: end.complete.verified,
+            steps: end.complete.steps,
+            duration_ms: end.complete.duration_ms,
+            error: None,
+            usage: end.usage,
+            captured: if gives_back { end.captured } else { IndexMap::new() },
+            output: end.output,
+        },
+        Err(error) => SubLoopComplete {
+            state,
+            r#loop: request.name,
+            verdict: Verdict::error(),
+            exit_code: 2,
+            outcome: None,
+            final_state: None,
+            verified: false,
+            steps: 0,
+            duration_ms: 0,
+            error: Some(error),
+            halt: None,
+            usage: Usage::default(),
+            captured: IndexMap::new(),
+            output: Text::default(),
+        },
+    })
+}
+
+/// Returns what a run has to end with because its sub-loop ended so.
+fn halt(end: &SubLoopEnd) -> Option<Halt> {
+    let complete = &end.complete;
+    match (complete.terminated_by, &end.handoff) {
+        (TerminatedBy::Handoff, Some(handoff)) => Some(Halt::Handoff(handoff.clone())),
+        (
+            terminated_by @ (TerminatedBy::FatalError
+            | TerminatedBy::LoopStop
+            | TerminatedBy::Budget
+            | TerminatedBy::Unavailable
+            | TerminatedBy::NotRecorded),
+            _,
+        ) => Some(Halt::End { outcome: complete.outcome, terminated_by, reason: complete.reason.clone() }),
+        (
+            TerminatedBy::Terminal
+            | TerminatedBy::MaxIterations
+            | TerminatedBy::MaxSteps
+            | TerminatedBy::MaxEdgeRevisits
+            | TerminatedBy::Error
+            | TerminatedBy::Blocked
+            | TerminatedBy::Timeout
+            | TerminatedBy::Handoff
+            | TerminatedBy::Interrupted
+            | TerminatedBy::Stall
+            | TerminatedBy::JournalLost,
+            _,
+        ) => None,
+    }
+}
+
+/// What the end of a sub-loop means for the state that ran it.
+fn sub_loop_verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Outcome::Success => Verdict::new("success"),
+        Outcome::Failure
+        | Outcome::Exhausted
+        | Outcome::Stopped
+        | Outcome::OverBudget
+        | Outcome::Handoff
+        | Outcome::Interrupted => Verdict::new("failure"),
+        Outcome::Error | Outcome::Unavailable => Verdict::error(),
+        Outcome::Blocked => Verdict::new("blocked"),
+        Outcome::Timeout => Verdict::timeout(),
+    }
+}

@@ -1,0 +1,118 @@
+//! What a run waits for, with everything that it asked for: one value, so that nothing is asked for without somebody who
+//! waits for it, and the other way round.
+
+use std::time::Duration;
+
+use crate::base::name::StateName;
+use crate::evaluate::FileRead;
+use crate::evaluate::model::ModelAnswer;
+use crate::evaluate::query::Queried;
+use crate::evaluate::survey::Surveyed;
+use crate::machine::StepId;
+
+use super::event::{Event, LoopComplete, LoopResume};
+use super::request::{
+    ActionRequest, AskRequest, Next, PromptRequest, QueryRequest, SubLoopRequest, SurveyRequest, ToolRequest,
+};
+
+/// What a run waits for.
+pub(super) enum Waiting {
+    /// Its start.
+    Start,
+    /// The start of another part of it.
+    Resume(Box<LoopResume>),
+    /// The end of work.
+    Work(WorkRequest),
+    /// What was written down for a fresh session, after a state asked for one with this text.
+    Continuation(StateName, String),
+    /// The end of a wait.
+    Backoff(Duration),
+    /// What the judgement of a state lacks.
+    Judging(StepId, MissingEvidence, Evidence),
+    /// That the world looks at the time and at requests to end: there was much to decide.
+    Turn(Evidence),
+    /// Nothing: it is over.
+    Nothing(LoopComplete),
+}
+
+/// Work that was announced and not yet done.
+pub(super) enum WorkRequest {
+    /// A command line.
+    Action(ActionRequest),
+    /// A prompt.
+    Prompt(Box<PromptRequest>),
+    /// A call of a tool.
+    Tool(Box<ToolRequest>),
+    /// A sub-loop, and the state that runs it.
+    SubLoop(StateName, Box<SubLoopRequest>),
+}
+
+/// What a judgement lacks.
+pub(super) enum MissingEvidence {
+    /// A look at the working tree.
+    Survey(SurveyRequest),
+    /// A file.
+    File(String),
+    /// The answer to a query.
+    Query(Box<QueryRequest>),
+    /// The answer of a model.
+    Answer(Box<AskRequest>),
+}
+
+/// What the world has given to the judgement of a state.
+#[derive(Default)]
+pub(super) struct Evidence {
+    /// Looks at the working tree, by their scopes.
+    pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
+    /// The file that was read.
+    pub(super) file: Option<FileRead>,
+    /// The answer to the query.
+    pub(super) queried: Option<Queried>,
+    /// The answer of the model.
+    pub(super) answer: Option<ModelAnswer>,
+}
+
+/// What comes next in a run.
+pub(super) enum Decision {
+    /// Something happens.
+    Happens(Event),
+    /// Work begins, which this event announces.
+    Begins(Event, WorkRequest),
+    /// A state cannot be judged before the world gives this.
+    Lacks(StepId, MissingEvidence),
+}
+
+impl Evidence {
+    /// Returns the look at the working tree with this scope, if there was one.
+    pub(super) fn survey(&self, scope: &[String]) -> Option<&Surveyed> {
+        self.surveys.iter().find(|(of, _)| of == scope).map(|(_, surveyed)| surveyed)
+    }
+}
+
+impl Waiting {
+    /// Says what the world has to do.
+    pub(super) fn next(&self) -> Next<'_> {
+        match self {
+            Self::Start | Self::Resume(_) => Next::Begin,
+            Self::Work(WorkRequest::Action(request)) => Next::Run(request),
+            Self::Work(WorkRequest::Prompt(request)) => Next::Prompt(request),
+            Self::Work(WorkRequest::Tool(request)) => Next::Call(request),
+            Self::Work(WorkRequest::SubLoop(_, request)) => Next::SubLoop(request),
+            Self::Continuation(..) => Next::ReadContinuation,
+            Self::Backoff(wait) => Next::Wait(*wait),
+            Self::Judging(_, MissingEvidence::Survey(request), _) => Next::Survey(request),
+            Self::Judging(_, MissingEvidence::File(path), _) => Next::Read(path),
+            Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
+            Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),
+            Self::Turn(_) => Next::Yield,
+            Self::Nothing(end) => Next::Done(end),
+        }
+    }
+}
+
+impl Default for Waiting {
+    /// What is waited for while a fact is worked in.
+    fn default() -> Self {
+        Self::Turn(Evidence::default())
+    }
+}

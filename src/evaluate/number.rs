@@ -1,0 +1,66 @@
+//! Numbers in what was printed: strict about everything but blanks, because a number that was read wrongly is a wrong
+//! verdict.
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::subject::excerpt;
+
+/// Reads a text as a number: surrounding blanks are fine; units, separators and further words are not.
+pub(super) fn number_in(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
+    let infinite = matches!(text.trim_start_matches(['+', '-']), "inf" | "infinity");
+    if plain || infinite { text.parse().ok() } else { None }
+}
+
+/// Reads the whole text as a number, or the last `KEY = NUMBER` in it.
+pub(super) fn number_of(text: &str, key: Option<&str>) -> Option<f64> {
+    match key {
+        Some(key) => last_assignment(text, key).and_then(number_in),
+        None => number_in(text),
+    }
+}
+
+/// Says that [`number_of`] found none.
+pub(super) fn no_number(text: &str, key: Option<&str>) -> String {
+    match key {
+        Some(key) => format!("no `{key} = NUMBER` in the output"),
+        None => format!("`{}` is not a number", excerpt(text)),
+    }
+}
+
+/// Finds the last `key = number`, blanks around the sign allowed.
+fn last_assignment<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let pattern = format!(r"(?:^|[^\w.]){}\s*[=:]\s*([-+0-9.eE]+)", regex::escape(key));
+    let found = Regex::new(&pattern).ok()?.captures_iter(text).last()?;
+    found.get(1).map(|number| number.as_str())
+}
+
+/// Writes a number as JSON, whole ones without a fraction.
+pub(super) fn number(value: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "the value is whole and far from the limits")]
+    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_strict_about_everything_but_blanks() {
+        for (text, expected) in [(" 5\n", Some(5.0)), ("-1.5e3", Some(-1500.0)), ("inf", Some(f64::INFINITY))]
+        {
+            assert_eq!(number_in(text), expected, "{text}");
+        }
+        for text in ["", "5 errors", "85%", "1,000", "0x10", "1_000", "a\n5", "nan", "5\n6"] {
+            assert_eq!(number_in(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_written_whole() {
+        assert_eq!(number(42.0).to_string(), "42");
+        assert_eq!(number(0.5).to_string(), "0.5");
+    }
+}

@@ -1,0 +1,50 @@
+//! The pieces of which calls are put together: arguments, variables, and prompts that ask for a form.
+
+use serde_json::Value;
+
+use crate::evaluate::model::Question;
+
+use super::interface::Prompt;
+
+/// Prompts up to this length are an argument; the system bounds arguments at 128 KiB.
+pub(super) const ARGUMENT: usize = 100_000;
+
+/// Returns the prompt as an argument, or as standard input where it is too long for one.
+pub(super) fn passed(text: &str) -> (Option<String>, Option<String>) {
+    let text = text.to_owned();
+    if text.len() > ARGUMENT { (None, Some(text)) } else { (Some(text), None) }
+}
+
+/// Returns an environment variable of a call.
+pub(super) fn variable(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Returns words as arguments.
+pub(super) fn words(words: &str) -> Vec<String> {
+    words.split(' ').map(str::to_owned).collect()
+}
+
+/// Returns the options that have a value, as arguments.
+pub(super) fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Iterator<Item = String> + 'a {
+    let given = options.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
+    given.flatten().map(str::to_owned)
+}
+
+/// Returns a text with the form that the answer to it must have, for a host that takes no schema.
+fn with_form(text: &str, schema: &Value) -> String {
+    format!(
+        "{text}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
+         Schema:\n{schema}\n"
+    )
+}
+
+/// Returns the text of a question for a host that takes no schema.
+pub(super) fn asked(question: &Question) -> String {
+    with_form(&question.prompt, &question.schema)
+}
+
+/// Returns the text of a prompt for a host that takes no schema.
+pub(super) fn prompted(prompt: &Prompt<'_>) -> String {
+    prompt.answer.map_or_else(|| prompt.text.to_owned(), |schema| with_form(prompt.text, schema))
+}
