@@ -13,21 +13,11 @@ use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, Limits, Program};
 
-use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
-use super::recording::{self, Recording};
-use super::{World, tick, while_ticking};
-
-/// Who answers in a run, and how patient we are.
-pub struct Agents {
-    /// The CLI that takes prompts; none when there is none on this machine.
-    pub host: Option<&'static dyn Host>,
-    /// The wait before a call that failed for now is made again; it doubles with each.
-    pub first_wait: Duration,
-    /// Where answers are kept or come from.
-    pub recording: Option<Recording>,
-}
+use super::recorded;
+use super::ticking::{show, tick, while_ticking};
+use super::world::World;
 
 /// How often a call is made in all before the service counts as down.
 const ATTEMPTS: u32 = 4;
@@ -53,15 +43,15 @@ struct Called<T> {
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(recording) = &world.agents.recording else { return prompt(request, world).await };
     let replays = recording.replays();
-    let call = match recording::of_prompt(request, world).await {
+    let call = match recorded::of_prompt(request, world).await {
         Ok(call) => call,
         Err(why) => return (not_asked(&why, replays, world), Usage::default()),
     };
     if replays {
-        return recording::replay_prompt(call, world).await;
+        return recorded::replay_prompt(call, world).await;
     }
     let (seen, usage) = prompt(request, world).await;
-    match recording::keep_prompt(call, &seen, &usage, world).await {
+    match recorded::keep_prompt(call, &seen, &usage, world).await {
         Ok(()) => (seen, usage),
         Err(why) => {
             let (stop, why) = not_kept(&why, world);
@@ -74,7 +64,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
 pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
     let Some(recording) = &world.agents.recording else { return question(request, world).await };
     let replays = recording.replays();
-    let call = match recording::of_question(request, world).await {
+    let call = match recorded::of_question(request, world).await {
         Ok(call) => call,
         Err(why) => {
             let Observation { stop, failure, .. } = not_asked(&why, replays, world);
@@ -82,10 +72,10 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
         }
     };
     if replays {
-        return recording::replay_answer(&call, world);
+        return recorded::replay_answer(&call, world);
     }
     let answer = question(request, world).await;
-    match recording::keep_answer(call, &answer, world) {
+    match recorded::keep_answer(call, &answer, world) {
         Ok(()) => answer,
         Err(why) => {
             let (stop, why) = not_kept(&why, world);
@@ -97,7 +87,7 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> Answer {
 /// The observation of a call that is not made, because it could not be recorded or looked up.
 fn not_asked(why: &str, replays: bool, world: &mut World) -> Observation {
     if replays {
-        return recording::missed(why.to_owned());
+        return recorded::missed(why.to_owned());
     }
     let (stop, why) =
         not_recorded(&format!("the answer cannot be recorded, so nobody is asked: {why}"), world);

@@ -10,8 +10,8 @@ use crate::process::git::{Call, Filters, Walk, environment};
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, Limits, Program};
 
-use super::World;
 use super::clock::Clock;
+use super::world::World;
 
 /// More than this is neither a list of changes nor a patch.
 const MOST_OUTPUT: usize = 256 * 1024 * 1024;

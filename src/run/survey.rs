@@ -20,7 +20,8 @@ use crate::evaluate::survey::{Survey, Surveyed};
 use crate::process::git::Call;
 
 use super::git::Git;
-use super::{World, while_ticking};
+use super::ticking::while_ticking;
+use super::world::World;
 
 /// The longest time for a survey.
 const LIMIT: Duration = Duration::from_secs(30);

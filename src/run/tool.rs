@@ -20,11 +20,11 @@ use crate::process::signal::Request;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
-use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
 use super::servers::{self, Unknown};
-use super::{World, tick};
+use super::ticking::{show, tick};
+use super::world::World;
 
 /// A server that prints more than this in one call is broken.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;

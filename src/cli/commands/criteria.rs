@@ -17,7 +17,7 @@ use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, Limits, Program};
 use crate::run::named;
-use crate::run::shared_file::{self, Content, STATE};
+use crate::run::shared_file::{self, STATE};
 
 /// How much of a line is shown.
 const LINE: usize = 100;
@@ -92,12 +92,12 @@ impl StateFile {
     /// Reads the state, if there is one. What is no state is never replaced.
     fn find(&self) -> Result<Option<State>, CliError> {
         let why = match shared_file::read(&self.path) {
-            Content::Absent => return Ok(None),
-            Content::Bytes(bytes) => match State::read(&bytes) {
+            Ok(None) => return Ok(None),
+            Ok(Some(bytes)) => match State::read(&bytes) {
                 Ok(state) => return Ok(Some(state)),
                 Err(invalid) => invalid.to_string(),
             },
-            Content::Unreadable(error) => error.to_string(),
+            Err(error) => error.to_string(),
         };
         let message = format!("{} is no state file: {why}", self.path.display());
         Err(CliError::invalid(message).help("mend it, or remove it and begin again"))

@@ -38,7 +38,7 @@ use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, Look, Verbosity};
 use crate::report::digest::{Digest, NotRun};
 use crate::report::log_file::LogFile;
-use crate::run::agent::Agents;
+use crate::run::Agents;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;

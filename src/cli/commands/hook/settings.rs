@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::args::HookSettings;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
-use crate::run::shared_file::{self, Content};
+use crate::run::shared_file;
 
 /// The settings that a project shares, below its directory.
 const PLACE: &str = ".claude/settings.json";
@@ -60,11 +60,11 @@ pub(super) fn change(change: Change, args: &HookSettings, output: &Output) -> Re
 
 fn read(path: &Path) -> Result<Map<String, Value>, CliError> {
     match shared_file::read(path) {
-        Content::Absent => Ok(Map::new()),
-        Content::Bytes(bytes) => {
+        Ok(None) => Ok(Map::new()),
+        Ok(Some(bytes)) => {
             serde_json::from_slice(&bytes).map_err(|error| odd(&format!("it is not a JSON object: {error}")))
         }
-        Content::Unreadable(error) => Err(odd(&error.to_string())),
+        Err(error) => Err(odd(&error.to_string())),
     }
 }
 
