@@ -1,5 +1,5 @@
 //! What it costs to keep a run: a step at the beginning and after a hundred thousand, while a capture of 5 MB is held,
-//! and to go on with a run of a hundred thousand steps. `cargo bench --bench storage`.
+//! and to go on with a run of a hundred thousand steps. `cargo bench --profile dist --bench storage`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
