@@ -22,7 +22,7 @@ use ll_loop::engine::request::{Input, Next};
 use ll_loop::engine::{Engine, Start};
 use ll_loop::evaluate::observation::Observation;
 use ll_loop::journal::files::RunFiles;
-use ll_loop::journal::snapshot::{self, Surroundings};
+use ll_loop::journal::snapshot::{self, Snapshot, Surroundings};
 use ll_loop::journal::writer::Journal;
 use ll_loop::machine::compile::compile;
 use ll_loop::machine::{Budget, Machine};
@@ -87,7 +87,7 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
         let events = engine.handle(input, Duration::ZERO);
         let written =
             journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&machine.name)).unwrap();
-        let content = snapshot::snapshot(&engine, &around, at, journal.last_seq(), journal.redactor());
+        let content = Snapshot::of(&engine, &around, at, journal.last_seq(), journal.redactor()).unwrap();
         snapshot::write(&files, &content).unwrap();
         took.push(began.elapsed());
         assert!(!written.is_empty());

@@ -10,7 +10,8 @@ use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
-use crate::journal::{ends, reader, snapshot};
+use crate::journal::snapshot::{self, Snapshot};
+use crate::journal::{ends, reader};
 use crate::process::signal::{EndSignal, Request};
 use crate::report::digest::Digest;
 
@@ -142,8 +143,8 @@ impl World {
     /// Writes `state.json`. It is a copy for others: that it cannot be written is no reason to end the run.
     fn keep_state(&mut self, engine: &Engine<'_>) {
         let (now, last) = (self.clock.now(), self.journal.last_seq());
-        let content = snapshot::snapshot(engine, &self.surroundings, now, last, self.journal.redactor());
-        self.state_failure = snapshot::write(&self.files, &content).err();
+        let content = Snapshot::of(engine, &self.surroundings, now, last, self.journal.redactor());
+        self.state_failure = content.and_then(|content| snapshot::write(&self.files, &content)).err();
     }
 
     /// Removes a `state.json` that is not true any more, and returns why it is not.

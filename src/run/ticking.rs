@@ -4,11 +4,17 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::evaluate::observation::Stream;
 use crate::report::{OutputLine, Sinks};
 
 /// How often sinks are told that time passes.
 const TICK: Duration = Duration::from_millis(100);
+
+/// When they are told for the first time, which shows what they hold back. What is over sooner is shown with its end: to
+/// wake up for it would cost a step of `true` two per cent.
+const FIRST_TICK: Duration = Duration::from_millis(10);
 
 /// Shows a line of output.
 pub(super) fn show(sinks: &RefCell<&mut Sinks>, stream: Stream, text: &str) {
@@ -25,7 +31,7 @@ pub(super) async fn while_ticking<T>(sinks: &RefCell<&mut Sinks>, work: impl Fut
 
 /// Tells the sinks that time passes, for ever.
 pub(super) async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
-    let mut interval = tokio::time::interval(TICK);
+    let mut interval = tokio::time::interval_at(Instant::now() + FIRST_TICK, TICK);
     loop {
         interval.tick().await;
         sinks.borrow_mut().tick();

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
@@ -28,7 +27,7 @@ use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::known::{KnownRun, Status, state_now};
 use crate::journal::reader::read_whole;
-use crate::journal::snapshot;
+use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::streams::Streams;
 use crate::machine::Budget;
 use crate::run::clock::Clock;
@@ -250,7 +249,7 @@ fn state(
     run: &KnownRun,
     (prepared, territory): &mut (Prepared, Territory),
     output: &Output,
-) -> Option<Value> {
+) -> Option<Snapshot> {
     let Prepared { machine, loaded, library, .. } = prepared;
     let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find = |name: &str| library.find(name);
@@ -284,5 +283,5 @@ fn state(
     let engine = Engine::resume(machine, start, level.past, None, Duration::ZERO);
     let (now, _) = run.ends.last?;
     let around = surroundings(territory);
-    Some(snapshot::snapshot(&engine, &around, now, last_seq, &output.redactor))
+    Snapshot::of(&engine, &around, now, last_seq, &output.redactor).ok()
 }
