@@ -29,6 +29,45 @@ pub(super) struct Paths {
     before: Vec<Option<usize>>,
 }
 
+/// What may not be set at each node.
+pub(super) struct Unset(Vec<Things>);
+
+/// Some of the things that are looked for, a bit for each, so that a large loop with many takes one walk for all of them.
+#[derive(Clone)]
+struct Things(Vec<u64>);
+
+impl Things {
+    fn none(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    fn all(count: usize) -> Self {
+        Self(vec![u64::MAX; count.div_ceil(64)])
+    }
+
+    fn has(&self, thing: usize) -> bool {
+        self.0[thing / 64] & (1 << (thing % 64)) != 0
+    }
+
+    fn without(&self, things: &[usize]) -> Self {
+        let mut left = self.clone();
+        for thing in things {
+            left.0[thing / 64] &= !(1 << (thing % 64));
+        }
+        left
+    }
+
+    /// Adds others; tells whether there was a new one.
+    fn add(&mut self, others: &Self) -> bool {
+        let mut is_more = false;
+        for (here, other) in self.0.iter_mut().zip(&others.0) {
+            is_more |= other & !*here != 0;
+            *here |= other;
+        }
+        is_more
+    }
+}
+
 impl Flow {
     pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
         let steps = machine.steps().len();
@@ -108,14 +147,51 @@ impl Flow {
         Paths { before }
     }
 
-    /// Returns the path to a state, the state itself last.
-    pub(super) fn path_to(&self, paths: &Paths, target: Target) -> Option<Vec<Target>> {
-        let copies = (self.steps..self.nodes.len()).filter(|node| self.nodes[*node] == target);
+    /// Finds out what may not be set where: for every node, those of `count` things that some way to it does not set.
+    /// `set_by` tells which of them an execution of a state sets.
+    pub(super) fn unset(&self, count: usize, set_by: impl Fn(Target) -> Vec<usize>) -> Unset {
+        let set_by: Vec<Vec<usize>> = self.nodes.iter().map(|node| set_by(*node)).collect();
+        let mut unset = vec![Things::none(count); self.nodes.len()];
+        let mut open: VecDeque<usize> = self.starts.iter().copied().collect();
+        for start in &self.starts {
+            unset[*start] = Things::all(count);
+        }
+        let mut is_open = vec![false; self.nodes.len()];
+        while let Some(node) = open.pop_front() {
+            is_open[node] = false;
+            let after = unset[node].without(&set_by[node]);
+            let mut lead = |to: usize, unset_there: &Things| {
+                if unset[to].add(unset_there) && !std::mem::replace(&mut is_open[to], true) {
+                    open.push_back(to);
+                }
+            };
+            self.next[node].iter().for_each(|to| lead(*to, &after));
+            for again in self.again.get(node).into_iter().flatten() {
+                // The state was entered before, so what it sets was set.
+                lead(again.handler, &after.without(&set_by[again.state]));
+            }
+        }
+        Unset(unset)
+    }
+
+    /// Tells whether some way to a state does not set a thing.
+    pub(super) fn may_be_unset(&self, unset: &Unset, thing: usize, target: Target) -> bool {
+        self.nodes_of(target).any(|node| unset.0[node].has(thing))
+    }
+
+    /// Returns the nodes that stand for a state.
+    fn nodes_of(&self, target: Target) -> impl Iterator<Item = usize> {
+        let copies = (self.steps..self.nodes.len()).filter(move |node| self.nodes[*node] == target);
         let own = match target {
             Target::Step(StepId(id)) => Some(id),
             Target::End(_) => None,
         };
-        let mut node = own.into_iter().chain(copies).find(|node| paths.before[*node].is_some())?;
+        own.into_iter().chain(copies)
+    }
+
+    /// Returns the path to a state, the state itself last.
+    pub(super) fn path_to(&self, paths: &Paths, target: Target) -> Option<Vec<Target>> {
+        let mut node = self.nodes_of(target).find(|node| paths.before[*node].is_some())?;
         let mut path = vec![self.target(node)];
         while let Some(before) = paths.before[node].filter(|before| *before != node) {
             path.push(self.target(before));

@@ -1,8 +1,9 @@
 //! Values that no run of this file can have, and values that some runs do not have yet where they are used.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
@@ -106,29 +107,40 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
     if wanted.len().saturating_mul(targets.len()) > MAX_WORK {
         return;
     }
-    for (what, uses) in wanted {
-        let sets: BTreeSet<Target> = machine
-            .steps()
-            .filter(|(_, step)| what.is_set_by(step))
-            .map(|(id, _)| Target::Step(id))
-            .collect();
+    let numbers: BTreeMap<&Wanted, usize> = wanted.keys().zip(0..).collect();
+    let set_by = |target: Target| match target {
+        Target::Step(id) => set_by(machine.step(id)).filter_map(|what| numbers.get(&what).copied()).collect(),
+        Target::End(_) => Vec::new(),
+    };
+    let mut setters = vec![BTreeSet::new(); wanted.len()];
+    for target in targets.values().copied() {
+        for number in set_by(target) {
+            setters[number].insert(target);
+        }
+    }
+    let unset = subject.flow.unset(wanted.len(), set_by);
+    for ((number, sets), (what, uses)) in setters.iter().enumerate().zip(&wanted) {
         if sets.is_empty() && matches!(what, Wanted::Capture(_)) {
             // Nobody captures it at all, which is another finding.
             continue;
         }
-        let paths = subject.flow.paths(|target| sets.contains(&target));
+        let paths = OnceCell::new();
         for one in uses {
             let places: Vec<Target> = match one.state {
                 Some(name) => targets.get(name).copied().into_iter().collect(),
                 None => acting(subject),
             };
-            let is_late = one.comes_after(&what);
-            let unset = places
+            let is_late = one.comes_after(what);
+            let place = places
                 .into_iter()
                 .filter(|place| !(is_late && sets.contains(place)))
-                .find_map(|place| subject.flow.path_to(&paths, place));
-            if let Some(path) = unset {
-                findings.push(finding(subject, &one, &what, &sets, &path));
+                .find(|place| subject.flow.may_be_unset(&unset, number, *place));
+            if let Some(place) = place {
+                findings.push_with(Severity::Warning, || {
+                    let paths = paths.get_or_init(|| subject.flow.paths(|target| sets.contains(&target)));
+                    let path = subject.flow.path_to(paths, place).unwrap_or_default();
+                    finding(subject, one, what, sets, &path)
+                });
             }
         }
     }
@@ -173,15 +185,12 @@ fn finding(
     Diagnostic::warning("maybe-unset", one.place(), message).help(help)
 }
 
-impl Wanted {
-    /// Tells whether it is there once a step was executed.
-    fn is_set_by(&self, step: &Step) -> bool {
-        match self {
-            Self::Capture(name) => captured_by(step).any(|captured| captured == name),
-            Self::Prev => step.action.is_some(),
-            Self::Result => step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. }),
-        }
-    }
+/// Returns what is there once a step was executed.
+fn set_by(step: &Step) -> impl Iterator<Item = Wanted> {
+    let captures = captured_by(step).map(|name| Wanted::Capture(name.to_owned()));
+    let prev = step.action.is_some().then_some(Wanted::Prev);
+    let is_judged = step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. });
+    captures.chain(prev).chain(is_judged.then_some(Wanted::Result))
 }
 
 impl Use<'_> {
