@@ -5,6 +5,7 @@
 //! that it does not matter which characters of a secret a program wrote otherwise, and how.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -228,8 +229,14 @@ impl Known {
             found.extend(exact.find_overlapping_iter(bare.bytes()).map(|found| bare.origin(found.range())));
         }
         let finder = self.finder.as_ref()?;
+        let mut ends: HashMap<usize, usize> = HashMap::new();
         finder.search(text, &mut |number, range| {
-            found.extend(self.forms.get(number).and_then(|form| form.confirm(text, range)));
+            let end = ends.entry(number).or_default();
+            let overlaps = range.start < *end;
+            if let Some(range) = self.forms.get(number).and_then(|form| form.confirm(text, range, overlaps)) {
+                *end = range.end;
+                found.push(range);
+            }
         })
     }
 
@@ -443,6 +450,7 @@ mod tests {
 
     use super::super::forms::base64_core;
     use super::*;
+    use crate::base::signs;
 
     const SECRET: &str = "hunter2+/=&\"\\<'é";
 
@@ -702,5 +710,29 @@ mod tests {
             let hidden = Redactor::new([secret]).text(&encoded).into_owned();
             prop_assert!(hidden.contains(MASK), "{} -> {}", encoded, hidden);
         }
+    }
+
+    #[test]
+    fn a_secret_that_repeats_itself_is_looked_for_in_linear_work() {
+        let work = |count: usize| {
+            let redactor = Redactor::new(["ab".repeat(count / 2)]);
+            let text = format!("<{}>", "ab".repeat(2 * count));
+            signs::work::of(|| assert_eq!(redactor.text(&text), "<***>"))
+        };
+        let (small, large) = (work(1000), work(16_000));
+        assert!(small > 1000 && large < 20 * small, "{small} and {large} comparisons");
+    }
+
+    #[test]
+    fn what_begins_inside_of_a_secret_that_repeats_itself_is_found() {
+        let secret = format!("{}c", "ab".repeat(200));
+        let redactor = Redactor::new([&secret]);
+        for before in ["ab", "abab", "b", "abababa", &"ab".repeat(150), &"ab".repeat(250)] {
+            let text = format!("{before}{secret} {before}{}", "ab".repeat(199));
+            let shown = redactor.text(&text).into_owned();
+            assert_eq!(shown, format!("{before}*** {before}{}", "ab".repeat(199)), "{}", before.len());
+        }
+        let apart = secret.split_at(101);
+        assert_eq!(redactor.text(&format!("x ab{}\n{} y", apart.0, apart.1)), "x ab*** y");
     }
 }
