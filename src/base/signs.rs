@@ -45,12 +45,12 @@ struct Inner {
     automaton: Either,
     /// How many signs lead to a state, for those on the way to a text.
     depths: OnceLock<HashMap<StateID, usize>>,
-    texts: Vec<Text>,
+    texts: Vec<SoughtText>,
 }
 
 /// A text that is looked for.
 #[derive(Debug)]
-struct Text {
+struct SoughtText {
     signs: Vec<u8>,
     /// For each of its signs, how many from there on are those that it begins with. It is made when the text is found
     /// inside of itself.
@@ -108,8 +108,8 @@ enum Rest {
 impl Finder {
     /// Makes a finder of texts without signs but letters and digits; none where there are none or too many.
     pub(super) fn new(texts: Vec<Vec<u8>>) -> Option<Self> {
-        let texts: Vec<Text> =
-            texts.into_iter().map(|signs| Text { signs, repeats: OnceLock::new() }).collect();
+        let texts: Vec<SoughtText> =
+            texts.into_iter().map(|signs| SoughtText { signs, repeats: OnceLock::new() }).collect();
         let heads: Vec<&[u8]> = texts.iter().map(|text| head(&text.signs)).collect();
         let length: usize = heads.iter().map(|head| head.len()).sum();
         let automaton = if heads.is_empty() {
@@ -185,7 +185,7 @@ fn head(text: &[u8]) -> &[u8] {
     &text[..text.len().min(HEAD)]
 }
 
-impl Text {
+impl SoughtText {
     /// Returns how much of a text is known to agree behind its head, from where it was compared before; nothing where it
     /// is known not to go on. So a text that repeats itself is compared once, in a text that repeats it, too.
     fn begun(&self, head: Agreed, before: Option<&Agreed>) -> Option<Agreed> {
@@ -250,7 +250,7 @@ fn repeats(text: &[u8]) -> Vec<usize> {
     all
 }
 
-fn depths<A: Automaton>(automaton: &A, texts: &[Text]) -> HashMap<StateID, usize> {
+fn depths<A: Automaton>(automaton: &A, texts: &[SoughtText]) -> HashMap<StateID, usize> {
     let mut depths = HashMap::new();
     let Ok(start) = automaton.start_state(Anchored::No) else { return depths };
     for text in texts {

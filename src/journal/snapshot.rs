@@ -53,7 +53,7 @@ impl Snapshot {
         last_seq: u64,
         redactor: &Redactor,
     ) -> io::Result<Self> {
-        let fields = Fields::of(engine, around, (now, last_seq), redactor);
+        let fields = StateFields::of(engine, around, (now, last_seq), redactor);
         let mut bytes = if redactor.is_empty() {
             serde_json::to_vec(&fields)?
         } else {
@@ -68,7 +68,7 @@ impl Snapshot {
 
 /// The fields of the file, in their order.
 #[derive(Serialize)]
-struct Fields<'r> {
+struct StateFields<'r> {
     schema: u32,
     r#loop: &'r LoopName,
     instance: &'r str,
@@ -129,7 +129,7 @@ struct Counters<'r> {
     stall: IndexMap<&'r str, u32>,
 }
 
-impl<'r> Fields<'r> {
+impl<'r> StateFields<'r> {
     fn of(
         engine: &'r Engine<'_>,
         around: &'r Surroundings,
@@ -225,7 +225,7 @@ pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     fault::point();
     fault::write(bytes.len() as u64)?;
     file.write_all(bytes)?;
-    // The file systems of disks write down every change of a length that is asked for, also one that is none.
+    // Not when the length stays: ext4 makes a transaction of every call, which costs more than the write.
     if file.metadata()?.len() > bytes.len() as u64 {
         file.set_len(bytes.len() as u64)?;
     }

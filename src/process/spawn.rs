@@ -60,7 +60,7 @@ pub enum Heard {
 
 /// How long it may run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub struct TimeLimits {
     /// The time after which it is stopped, and what that means.
     pub end: Option<(Duration, Stop)>,
     /// The silence after which it is stopped.
@@ -70,7 +70,7 @@ pub struct Limits {
 /// Runs a program to its end. Every chunk of output is handed on as it comes; the end of each stream is kept.
 pub async fn run(
     program: &Program,
-    limits: Limits,
+    limits: TimeLimits,
     cancel: &mut Cancel,
     output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
 ) -> Observation {
@@ -139,7 +139,7 @@ async fn write(stdin: Option<ChildStdin>, input: Option<&str>) {
 
 /// Where a child stands between its start and its last trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ChildPhase {
     /// It runs.
     Running,
     /// It has said its last word, and is ended at this time.
@@ -157,19 +157,19 @@ enum Phase {
 struct Running {
     child: Child,
     group: Option<Pid>,
-    limits: Limits,
+    limits: TimeLimits,
     started: Instant,
     last_output: Instant,
-    phase: Phase,
+    phase: ChildPhase,
     stop: Option<Stop>,
     is_done: bool,
     status: Option<ExitStatus>,
 }
 
 impl Running {
-    fn new(child: Child, limits: Limits, started: Instant) -> Self {
+    fn new(child: Child, limits: TimeLimits, started: Instant) -> Self {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let phase = Phase::Running;
+        let phase = ChildPhase::Running;
         Self {
             child,
             group,
@@ -216,7 +216,7 @@ impl Running {
                 () = &mut writing, if is_writing => is_writing = false,
                 status = self.child.wait(), if self.status.is_none() => {
                     self.status = status.ok();
-                    self.phase = Phase::Exited { drain_until: Instant::now() + DRAIN };
+                    self.phase = ChildPhase::Exited { drain_until: Instant::now() + DRAIN };
                 }
                 request = cancel.differs_from(known) => {
                     known = request;
@@ -235,16 +235,16 @@ impl Running {
     /// When something has to happen next although nothing was heard.
     fn wake_at(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => {
+            ChildPhase::Running => {
                 let end = self.limits.end.map(|(limit, _)| self.started + limit);
                 let idle = self.limits.idle.map(|limit| self.last_output + limit);
                 end.into_iter().chain(idle).min()
             }
-            Phase::Done { until: at }
-            | Phase::Asked { kill_at: at }
-            | Phase::Killed { give_up_at: at }
-            | Phase::Exited { drain_until: at }
-            | Phase::Draining { until: at } => Some(at),
+            ChildPhase::Done { until: at }
+            | ChildPhase::Asked { kill_at: at }
+            | ChildPhase::Killed { give_up_at: at }
+            | ChildPhase::Exited { drain_until: at }
+            | ChildPhase::Draining { until: at } => Some(at),
         }
     }
 
@@ -252,7 +252,7 @@ impl Running {
     fn on_time(&mut self) -> bool {
         let now = Instant::now();
         match self.phase {
-            Phase::Running => {
+            ChildPhase::Running => {
                 if let Some((limit, stop)) = self.limits.end
                     && now >= self.started + limit
                 {
@@ -264,47 +264,49 @@ impl Running {
                 }
                 true
             }
-            Phase::Done { until } if now >= until => {
+            ChildPhase::Done { until } if now >= until => {
                 self.signal_group(Signal::TERM);
-                self.phase = Phase::Asked { kill_at: now + GRACE };
+                self.phase = ChildPhase::Asked { kill_at: now + GRACE };
                 true
             }
-            Phase::Asked { kill_at } if now >= kill_at => {
+            ChildPhase::Asked { kill_at } if now >= kill_at => {
                 self.kill_group();
-                self.phase = Phase::Killed { give_up_at: now + REAP };
+                self.phase = ChildPhase::Killed { give_up_at: now + REAP };
                 true
             }
-            Phase::Exited { drain_until } if now >= drain_until => {
+            ChildPhase::Exited { drain_until } if now >= drain_until => {
                 self.kill_group();
-                self.phase = Phase::Draining { until: now + DRAIN };
+                self.phase = ChildPhase::Draining { until: now + DRAIN };
                 true
             }
-            Phase::Killed { give_up_at: at } | Phase::Draining { until: at } => now < at,
-            Phase::Done { .. } | Phase::Asked { .. } | Phase::Exited { .. } => true,
+            ChildPhase::Killed { give_up_at: at } | ChildPhase::Draining { until: at } => now < at,
+            ChildPhase::Done { .. } | ChildPhase::Asked { .. } | ChildPhase::Exited { .. } => true,
         }
     }
 
     fn on_request(&mut self, request: Request) {
         match (request, self.phase) {
             (Request::None, _)
-            | (Request::Gently(_), Phase::Asked { .. })
-            | (_, Phase::Killed { .. } | Phase::Exited { .. } | Phase::Draining { .. }) => {}
-            (Request::Gently(_), Phase::Running | Phase::Done { .. }) => self.ask_to_end(Stop::Cancelled),
-            (Request::Now(_), Phase::Running | Phase::Done { .. } | Phase::Asked { .. }) => {
+            | (Request::Gently(_), ChildPhase::Asked { .. })
+            | (_, ChildPhase::Killed { .. } | ChildPhase::Exited { .. } | ChildPhase::Draining { .. }) => {}
+            (Request::Gently(_), ChildPhase::Running | ChildPhase::Done { .. }) => {
+                self.ask_to_end(Stop::Cancelled);
+            }
+            (Request::Now(_), ChildPhase::Running | ChildPhase::Done { .. } | ChildPhase::Asked { .. }) => {
                 self.stop.get_or_insert(Stop::Cancelled);
                 self.kill_group();
-                self.phase = Phase::Killed { give_up_at: Instant::now() + REAP };
+                self.phase = ChildPhase::Killed { give_up_at: Instant::now() + REAP };
             }
         }
     }
 
     fn on_heard(&mut self, heard: Heard) {
         match (heard, self.phase) {
-            (Heard::Enough, Phase::Running) => {
+            (Heard::Enough, ChildPhase::Running) => {
                 self.is_done = true;
-                self.phase = Phase::Done { until: Instant::now() + FAREWELL };
+                self.phase = ChildPhase::Done { until: Instant::now() + FAREWELL };
             }
-            (Heard::Stop(stop), Phase::Running) => self.ask_to_end(stop),
+            (Heard::Stop(stop), ChildPhase::Running) => self.ask_to_end(stop),
             (Heard::More | Heard::Enough | Heard::Stop(_), _) => {}
         }
     }
@@ -312,7 +314,7 @@ impl Running {
     fn ask_to_end(&mut self, stop: Stop) {
         self.stop = Some(stop);
         self.signal_group(Signal::TERM);
-        self.phase = Phase::Asked { kill_at: Instant::now() + GRACE };
+        self.phase = ChildPhase::Asked { kill_at: Instant::now() + GRACE };
     }
 
     fn kill_group(&self) {
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[expect(clippy::disallowed_methods, reason = "tests look at the real clock")]
-    fn observe(script: &str, limits: Limits) -> (Observation, Duration) {
+    fn observe(script: &str, limits: TimeLimits) -> (Observation, Duration) {
         let started = std::time::Instant::now();
         let (_ask, mut cancel) = Cancel::channel();
         let seen = runtime().block_on(run(&program(script), limits, &mut cancel, &mut |_, _| Heard::More));
@@ -427,27 +429,27 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
     }
 
-    fn after(millis: u64, stop: Stop) -> Limits {
-        Limits { end: Some((Duration::from_millis(millis), stop)), idle: None }
+    fn after(millis: u64, stop: Stop) -> TimeLimits {
+        TimeLimits { end: Some((Duration::from_millis(millis), stop)), idle: None }
     }
 
     #[test]
     fn output_and_exit_code_are_seen() {
-        let (seen, _) = observe("echo out; echo err >&2; exit 3", Limits::default());
+        let (seen, _) = observe("echo out; echo err >&2; exit 3", TimeLimits::default());
         assert_eq!((seen.stdout.as_str(), seen.stderr.as_str(), seen.exit_code), ("out\n", "err\n", 3));
         assert_eq!((seen.stop, seen.signal), (None, None));
     }
 
     #[test]
     fn a_command_that_reads_stdin_gets_its_end_at_once() {
-        let (seen, took) = observe("cat; echo done", Limits::default());
+        let (seen, took) = observe("cat; echo done", TimeLimits::default());
         assert_eq!(seen.stdout.as_str(), "done\n");
         assert!(took < Duration::from_secs(4));
     }
 
     #[test]
     fn death_by_signal_is_128_and_the_number() {
-        let (seen, _) = observe("kill -9 $$", Limits::default());
+        let (seen, _) = observe("kill -9 $$", TimeLimits::default());
         assert_eq!((seen.exit_code, seen.signal, seen.crashed()), (137, Some(9), true));
     }
 
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn silence_ends_an_action_and_output_keeps_it() {
-        let idle = |millis| Limits { end: None, idle: Some(Duration::from_millis(millis)) };
+        let idle = |millis| TimeLimits { end: None, idle: Some(Duration::from_millis(millis)) };
         let (seen, _) = observe("sleep 30", idle(100));
         assert_eq!(seen.stop, Some(Stop::IdleTimeout));
         let (seen, _) = observe("for i in 1 2 3 4; do echo $i; sleep 0.3; done", idle(1500));
@@ -482,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_grandchild_in_the_group_neither_holds_the_state_up_nor_survives() {
-        let (seen, took) = observe("sleep 30 & echo $!", Limits::default());
+        let (seen, took) = observe("sleep 30 & echo $!", TimeLimits::default());
         assert_eq!(seen.exit_code, 0);
         assert!(took < Duration::from_secs(4), "{took:?}");
         let pid: i32 = seen.stdout.as_str().trim().parse().unwrap();
@@ -497,21 +499,21 @@ mod tests {
 
     #[test]
     fn a_grandchild_outside_the_group_that_holds_the_pipe_is_left() {
-        let (seen, took) = observe("setsid sleep 3 & echo now", Limits::default());
+        let (seen, took) = observe("setsid sleep 3 & echo now", TimeLimits::default());
         assert_eq!((seen.stdout.as_str(), seen.exit_code), ("now\n", 0));
         assert!(took < Duration::from_secs(2), "{took:?}");
     }
 
     #[test]
     fn a_command_that_closes_its_streams_is_waited_for() {
-        let (seen, took) = observe("exec >&- 2>&-; sleep 0.5; exit 7", Limits::default());
+        let (seen, took) = observe("exec >&- 2>&-; sleep 0.5; exit 7", TimeLimits::default());
         assert_eq!(seen.exit_code, 7);
         assert!(took >= Duration::from_millis(500));
     }
 
     #[test]
     fn much_output_is_bounded_and_its_end_kept() {
-        let (seen, _) = observe("head -c 20000000 /dev/zero | tr '\\0' x; printf END", Limits::default());
+        let (seen, _) = observe("head -c 20000000 /dev/zero | tr '\\0' x; printf END", TimeLimits::default());
         assert_eq!(seen.stdout.bytes(), 20_000_003);
         assert!(seen.stdout.as_str().len() == KEPT && seen.stdout.as_str().ends_with("xEND"));
     }
@@ -527,7 +529,8 @@ mod tests {
     fn a_missing_program_is_an_observation() {
         let (_ask, mut cancel) = Cancel::channel();
         let missing = Program { argv: vec!["no-such-program".into()], ..program("") };
-        let seen = runtime().block_on(run(&missing, Limits::default(), &mut cancel, &mut |_, _| Heard::More));
+        let seen =
+            runtime().block_on(run(&missing, TimeLimits::default(), &mut cancel, &mut |_, _| Heard::More));
         assert_eq!(seen.failure.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
     }
 
@@ -547,7 +550,7 @@ mod tests {
                 let program = program(script);
                 let mut ignored = |_: Stream, _: &[u8]| Heard::More;
                 tokio::select! {
-                    seen = run(&program, Limits::default(), &mut cancel, &mut ignored) => seen,
+                    seen = run(&program, TimeLimits::default(), &mut cancel, &mut ignored) => seen,
                     () = asking => unreachable!(),
                 }
             })

@@ -7,7 +7,7 @@ use tempfile::TempPath;
 
 use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, Program, TimeLimits};
 
 use super::lines::Lines;
 use super::ticking::{show, while_ticking};
@@ -26,7 +26,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
         Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
-    let limits = Limits { end: request.setting.end, idle: request.setting.idle };
+    let limits = TimeLimits { end: request.setting.end, idle: request.setting.idle };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
     let mut streams = [Lines::new(), Lines::new()];

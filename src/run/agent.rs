@@ -11,7 +11,7 @@ use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::host::{self, Failure, Host, Invocation, Listener, Prompt};
 use crate::machine::Budget;
 use crate::process::signal::Request;
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, Program, TimeLimits};
 
 use super::clock::Clock;
 use super::lines::Lines;
@@ -32,7 +32,7 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const VERSION_TIME: Duration = Duration::from_secs(5);
 
 /// What came of one call: what was seen of the process, and what it means.
-struct Called<T> {
+struct CallResult<T> {
     seen: Observation,
     result: Result<T, Failure>,
     usage: Usage,
@@ -117,7 +117,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
     };
-    let mut patience = Patience::new(world, &request.setting);
+    let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();
     loop {
         let host = match ready(world) {
@@ -138,7 +138,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
 }
 
 async fn question(request: &AskRequest, world: &mut World) -> Answer {
-    let mut patience = Patience::new(world, &request.setting);
+    let mut patience = Retries::new(world, &request.setting);
     let mut usage = Usage::default();
     loop {
         let host = match ready(world) {
@@ -184,11 +184,11 @@ enum Settled<T> {
 /// Makes of a failure what it means for the run, and waits where waiting helps.
 async fn settle<T>(
     host: &'static dyn Host,
-    called: Called<T>,
-    patience: &mut Patience,
+    called: CallResult<T>,
+    patience: &mut Retries,
     world: &mut World,
 ) -> Settled<T> {
-    let Called { mut seen, result, usage: _ } = called;
+    let CallResult { mut seen, result, usage: _ } = called;
     let failure = match result {
         Ok(result) => return Settled::Done(seen, Some(result)),
         Err(_) if seen.stop.is_some() => return Settled::Done(seen, None),
@@ -241,14 +241,14 @@ async fn waited<T>(
 }
 
 /// How long calls are made again, within the time that the request has.
-struct Patience {
+struct Retries {
     clock: Clock,
     attempts: u32,
     wait: Duration,
     end: Option<Duration>,
 }
 
-impl Patience {
+impl Retries {
     fn new(world: &World, setting: &Setting) -> Self {
         let end = setting.end.map(|(end, _)| end);
         Self { clock: Clock::start(), attempts: 0, wait: world.agents.first_wait, end }
@@ -300,12 +300,12 @@ async fn prompted(
     setting: &Setting,
     (budget, spent): (Budget, &Usage),
     world: &mut World,
-) -> Called<String> {
+) -> CallResult<String> {
     let program = match program(host.prompt(prompt), setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
-    let limits = Limits { end: setting.end, idle: setting.idle };
+    let limits = TimeLimits { end: setting.end, idle: setting.idle };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut listener = host.listen();
     let mut assembly = Assembly::default();
@@ -337,7 +337,7 @@ async fn prompted(
 
 /// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
 /// answer alone counts.
-fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Called<String> {
+fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> CallResult<String> {
     if seen.failure.is_some() {
         return missing(seen);
     }
@@ -349,7 +349,7 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
     if seen.stop == Some(Stop::Budget) {
         seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
     }
-    Called { seen, result, usage }
+    CallResult { seen, result, usage }
 }
 
 async fn asked(
@@ -357,12 +357,12 @@ async fn asked(
     invocation: Invocation,
     setting: &Setting,
     world: &mut World,
-) -> Called<Value> {
+) -> CallResult<Value> {
     let program = match program(invocation, setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
-    let limits = Limits { end: setting.end, idle: setting.idle };
+    let limits = TimeLimits { end: setting.end, idle: setting.idle };
     let sinks = RefCell::new(&mut world.sinks);
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
     let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut ignored)).await;
@@ -370,19 +370,19 @@ async fn asked(
         return missing(seen);
     }
     let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
-    Called { seen, result, usage }
+    CallResult { seen, result, usage }
 }
 
 /// The end of a call whose program could not be started.
-fn missing<T>(mut seen: Observation) -> Called<T> {
+fn missing<T>(mut seen: Observation) -> CallResult<T> {
     let why = seen.failure.take().unwrap_or_default();
-    Called { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
+    CallResult { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
 }
 
 /// The end of a call that could not be made, for a reason of the loop.
-fn not_called<T>(why: String) -> Called<T> {
+fn not_called<T>(why: String) -> CallResult<T> {
     let seen = Observation::not_started(why.clone());
-    Called { seen, result: Err(Failure::Failed(why)), usage: Usage::default() }
+    CallResult { seen, result: Err(Failure::Failed(why)), usage: Usage::default() }
 }
 
 /// Tells whether a call that is going on has met what is left of the budget.
@@ -397,7 +397,7 @@ async fn version(host: &'static dyn Host, world: &mut World) -> String {
     let argv = vec![host.name().to_owned(), "--version".to_owned()];
     let env = world.env.clone().into_iter().collect();
     let program = Program { argv, env, cwd: None, stdin: None };
-    let limits = Limits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
+    let limits = TimeLimits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
     let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;
     let said = crate::base::text::one_line(seen.stdout.as_str(), 60);

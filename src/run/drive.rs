@@ -160,8 +160,8 @@ impl World {
     fn end_unsaved(&mut self, engine: &mut Engine<'_>, error: JournalError) -> Ended {
         let journal = self.files.journal();
         let place = ends::ends(&journal).ok().and_then(|ends| ends.place);
-        let mut told = Digest::without_steps(0);
-        let _as_far_as_it_goes = reader::read(&journal, |event| told.event(&event));
+        let mut digest = Digest::without_steps(0);
+        let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
         let machine = engine.machine();
         let state = place.as_ref().and_then(|place| StateName::parse(&place.state).ok());
         let complete = LoopComplete {
@@ -170,7 +170,7 @@ impl World {
             final_state: state.unwrap_or_else(|| machine.name_of(machine.initial).clone()),
             iterations: place.as_ref().map_or(0, |place| place.iteration),
             steps: place.as_ref().map_or(0, |place| place.step),
-            cycles: told.cycles(),
+            cycles: digest.cycles(),
             duration_ms: millis(self.elapsed()),
             // What passed since is not known.
             verified: false,

@@ -8,7 +8,7 @@ use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::git::{Call, Filters, Walk, environment};
 use crate::process::signal::{Cancel, Request};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, Program, TimeLimits};
 
 use super::clock::Clock;
 use super::world::World;
@@ -19,7 +19,7 @@ const MOST_OUTPUT: usize = 256 * 1024 * 1024;
 const CANCELLED: &str = "the run is to end";
 
 /// Calls of `git` that share their time.
-pub(super) struct Git {
+pub(super) struct GitCalls {
     pub(super) env: BTreeMap<String, String>,
     pub(super) cancel: Cancel,
     pub(super) clock: Clock,
@@ -28,7 +28,7 @@ pub(super) struct Git {
     known: HashMap<PathBuf, Filters>,
 }
 
-impl Git {
+impl GitCalls {
     /// Starts the time for calls in the environment of a run. Which repository is meant is the user's choice.
     pub(super) fn new(world: &World, limit: Duration) -> Self {
         Self::with(world.env.clone(), world.cancel.clone(), limit)
@@ -85,7 +85,7 @@ impl Git {
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
             stdin: None,
         };
-        let limits = Limits { end: Some((self.left()?, Stop::Timeout)), idle: None };
+        let limits = TimeLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
         let mut printed = Vec::new();
         let mut keep = |stream: Stream, bytes: &[u8]| {
             if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {

@@ -1,5 +1,5 @@
-//! The helper that answers a query, and how it is told one: a process of its own, which bounds itself before it executes
-//! what a loop file says.
+//! The helper process that answers queries, and the format in which it receives one. It limits itself before it executes
+//! an expression of a loop file.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

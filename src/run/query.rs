@@ -9,13 +9,13 @@ use crate::base::time::human;
 use crate::engine::request::QueryRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::evaluate::query::{LONGEST_VALUE, Queried};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, Program, TimeLimits};
 
 use super::helper;
 use super::ticking::while_ticking;
 use super::world::World;
 
-/// An answer that is longer is none of ours.
+/// A longer answer was not written by the helper, which bounds what it answers.
 const LONGEST_ANSWER: usize = 2 * LONGEST_VALUE;
 
 /// Answers a query, or says why there is no answer.
@@ -30,7 +30,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
         cwd: None,
         stdin: Some(helper::written(&request.query)),
     };
-    let limits = Limits { end: request.end, idle: None };
+    let limits = TimeLimits { end: request.end, idle: None };
     let mut answer = Vec::new();
     let mut keep = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stdout {

@@ -10,24 +10,24 @@ use crate::evaluate::model::{Answer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 
 use super::clock::Clock;
-use super::git::Git;
-use super::recording::{Asked, Recorded};
+use super::git::GitCalls;
+use super::recording::{RecordedAnswer, RecordedRequest};
 use super::ticking::show;
-use super::tree::{Tree, Trees};
+use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
 
 /// The longest time for looking at the working tree, and for changing it.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// A call before it is made.
-pub(super) struct Call {
-    asked: Asked,
+pub(super) struct RecordedCall {
+    asked: RecordedRequest,
     /// The working tree before it, where git can look at it.
-    before: Option<(Git, Trees, Tree)>,
+    before: Option<(GitCalls, WorkingTrees, WorkingTree)>,
 }
 
 /// Looks at what a prompt asks and at what.
-pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<Call, String> {
+pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<RecordedCall, String> {
     let mut asked = json!({
         "kind": "prompt",
         "prompt": request.text,
@@ -43,11 +43,11 @@ pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<
     for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
         asked[key] = value;
     }
-    Call::new(asked, world).await
+    RecordedCall::new(asked, world).await
 }
 
 /// Looks at what a question asks and at what.
-pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<Call, String> {
+pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<RecordedCall, String> {
     let question = &request.question;
     let asked = json!({
         "kind": "judge",
@@ -55,11 +55,11 @@ pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<C
         "schema": question.schema,
         "model": question.model,
     });
-    Call::new(asked, world).await
+    RecordedCall::new(asked, world).await
 }
 
-impl Call {
-    /// Fails where there is a repository and git cannot look at the working tree: half a recording is none.
+impl RecordedCall {
+    /// Fails where there is a repository and git cannot look at the working tree: half a recording would be replayed as a whole one.
     async fn new(mut request: Value, world: &World) -> Result<Self, String> {
         world.redactor.json(&mut request);
         let before = match look(world).await {
@@ -68,7 +68,7 @@ impl Call {
             Err(why) => return Err(format!("the working tree cannot be looked at: {why}")),
         };
         let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
-        Ok(Self { asked: Asked::new(request, digest), before })
+        Ok(Self { asked: RecordedRequest::new(request, digest), before })
     }
 }
 
@@ -79,21 +79,21 @@ fn is_in_repository(world: &World) -> bool {
 }
 
 /// Looks at the working tree of a run.
-async fn look(world: &World) -> Result<(Git, Trees, Tree), String> {
-    let mut git = Git::new(world, LIMIT);
-    let trees = Trees::open(&mut git, &world.root).await?;
+async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), String> {
+    let mut git = GitCalls::new(world, LIMIT);
+    let trees = WorkingTrees::open(&mut git, &world.root).await?;
     let tree = again(&mut git, &trees, world).await?;
     Ok((git, trees, tree))
 }
 
-async fn again(git: &mut Git, trees: &Trees, world: &World) -> Result<Tree, String> {
+async fn again(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {
     let directory = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
     trees.look(git, &world.root, &world.surroundings.scope, &directory.unwrap_or_default()).await
 }
 
 /// Keeps what an agent did. Returns why it could not, if it could not.
 pub(super) async fn keep_prompt(
-    call: Call,
+    call: RecordedCall,
     seen: &Observation,
     usage: &Usage,
     world: &mut World,
@@ -110,7 +110,7 @@ pub(super) async fn keep_prompt(
         }
         None => Vec::new(),
     };
-    let answer = Recorded {
+    let answer = RecordedAnswer {
         output: Some(world.redactor.text(seen.stdout.as_str()).into_owned()),
         reply: None,
         error: seen.failure.clone().map(|why| world.redactor.text(&why).into_owned()),
@@ -123,7 +123,7 @@ pub(super) async fn keep_prompt(
 }
 
 /// Keeps what a judge answered. Returns why it could not, if it could not.
-pub(super) fn keep_answer(call: Call, answer: &Answer, world: &mut World) -> Result<(), String> {
+pub(super) fn keep_answer(call: RecordedCall, answer: &Answer, world: &mut World) -> Result<(), String> {
     if answer.stop.is_some_and(|stop| !stop.is_own_timeout()) {
         return Ok(());
     }
@@ -133,11 +133,16 @@ pub(super) fn keep_answer(call: Call, answer: &Answer, world: &mut World) -> Res
     }
     let error = answer.reply.as_ref().err().map(|why| world.redactor.text(why).into_owned());
     let (stop, usage) = (answer.stop, answer.usage.clone());
-    let answer = Recorded { output: None, reply, error, exit_code: 0, stop, usage, patch: None };
+    let answer = RecordedAnswer { output: None, reply, error, exit_code: 0, stop, usage, patch: None };
     keep(call.asked, answer, &[], world)
 }
 
-fn keep(asked: Asked, answer: Recorded, patch: &[u8], world: &mut World) -> Result<(), String> {
+fn keep(
+    asked: RecordedRequest,
+    answer: RecordedAnswer,
+    patch: &[u8],
+    world: &mut World,
+) -> Result<(), String> {
     let Some(recording) = &mut world.agents.recording else { return Ok(()) };
     let text = String::from_utf8_lossy(patch);
     if world.redactor.text(&text) != text {
@@ -147,7 +152,7 @@ fn keep(asked: Asked, answer: Recorded, patch: &[u8], world: &mut World) -> Resu
 }
 
 /// Gives what an agent did then: what it said, what it cost, and what it changed.
-pub(super) async fn replay_prompt(call: Call, world: &mut World) -> (Observation, Usage) {
+pub(super) async fn replay_prompt(call: RecordedCall, world: &mut World) -> (Observation, Usage) {
     let recorded = match answer(&call, world) {
         Ok(recorded) => recorded,
         Err(why) => return (missed(why), Usage::default()),
@@ -172,7 +177,7 @@ pub(super) async fn replay_prompt(call: Call, world: &mut World) -> (Observation
 }
 
 /// Gives what a judge answered then.
-pub(super) fn replay_answer(call: &Call, world: &mut World) -> Answer {
+pub(super) fn replay_answer(call: &RecordedCall, world: &mut World) -> Answer {
     match answer(call, world) {
         Ok(recorded) => {
             let why = || recorded.error.clone().unwrap_or_else(|| "the recording has no answer".to_owned());
@@ -191,7 +196,7 @@ pub(super) fn missed(why: String) -> Observation {
     Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) }
 }
 
-async fn change(name: &str, call: Call, world: &World) -> Result<(), String> {
+async fn change(name: &str, call: RecordedCall, world: &World) -> Result<(), String> {
     let Some(recording) = &world.agents.recording else { return Ok(()) };
     let patch = recording.patch(name)?;
     let (mut git, trees, _) = call.before.ok_or("this is no git repository")?;
@@ -199,8 +204,8 @@ async fn change(name: &str, call: Call, world: &World) -> Result<(), String> {
     trees.apply(&mut git, &patch).await
 }
 
-/// Finds the answer to a call, or says why there is none, and shows how it differs from the nearest one that there is.
-fn answer(call: &Call, world: &mut World) -> Result<Recorded, String> {
+/// Finds the answer to a call, or says why it has none, and shows how it differs from the nearest recorded one.
+fn answer(call: &RecordedCall, world: &mut World) -> Result<RecordedAnswer, String> {
     let Some(recording) = &mut world.agents.recording else { return Err("nothing is recorded".to_owned()) };
     if let Some(recorded) = recording.next(&call.asked)? {
         return Ok(recorded);

@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 /// What is asked, and of which files.
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     request: Value,
     /// The digest of the files that can be looked at.
     tree: String,
@@ -44,7 +44,7 @@ pub(super) struct Asked {
     key: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// Names a call.
     pub(super) fn new(request: Value, tree: String) -> Self {
         let whole = json!([request, tree]).to_string();
@@ -93,8 +93,13 @@ impl Recording {
     }
 
     /// Adds the next answer to a call, with what the agent changed. An earlier run's answers are replaced.
-    pub(super) fn add(&mut self, asked: Asked, mut answer: Recorded, patch: &[u8]) -> Result<(), String> {
-        let Asked { request, tree, key } = asked;
+    pub(super) fn add(
+        &mut self,
+        asked: RecordedRequest,
+        mut answer: RecordedAnswer,
+        patch: &[u8],
+    ) -> Result<(), String> {
+        let RecordedRequest { request, tree, key } = asked;
         let file = self.file(&key);
         let made = self.made.entry(key.clone()).or_default();
         let turn = *made;
@@ -107,13 +112,13 @@ impl Recording {
         }
         answers.truncate(turn);
         answers.push(answer);
-        let content = Content { schema: SCHEMA, request, tree, answers };
+        let content = RecordingFile { schema: SCHEMA, request, tree, answers };
         let text = serde_json::to_string_pretty(&content).map_err(|error| error.to_string())?;
         replace(&file, text + "\n").map_err(|error| error.to_string())
     }
 
-    /// Returns the next answer to a call; nothing when there is none to such a call.
-    pub(super) fn next(&mut self, asked: &Asked) -> Result<Option<Recorded>, String> {
+    /// Returns the next answer to a call, or `None` where no such call was recorded.
+    pub(super) fn next(&mut self, asked: &RecordedRequest) -> Result<Option<RecordedAnswer>, String> {
         let file = self.file(&asked.key);
         if !file.exists() {
             return Ok(None);
@@ -134,23 +139,23 @@ impl Recording {
     }
 
     /// Compares a call with the nearest one that was recorded: why it has no answer, and the lines that differ.
-    pub(super) fn difference(&self, asked: &Asked) -> (String, Vec<String>) {
+    pub(super) fn difference(&self, asked: &RecordedRequest) -> (String, Vec<String>) {
         difference(&self.directory, asked)
     }
 }
 
 /// A call and everything that was answered to it, in turn.
 #[derive(Debug, Serialize, Deserialize)]
-struct Content {
+struct RecordingFile {
     schema: u32,
     request: Value,
     tree: String,
-    answers: Vec<Recorded>,
+    answers: Vec<RecordedAnswer>,
 }
 
 /// One answer, as it is recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Recorded {
+pub(super) struct RecordedAnswer {
     /// What an agent said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) output: Option<String>,
@@ -170,9 +175,9 @@ pub(super) struct Recorded {
     pub(super) patch: Option<String>,
 }
 
-fn read(file: &Path) -> Result<Content, String> {
+fn read(file: &Path) -> Result<RecordingFile, String> {
     let text = read::text(file, MAX_FILE).map_err(|unread| format!("{}: {unread}", file.display()))?;
-    let recorded: Content =
+    let recorded: RecordingFile =
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     if recorded.schema > SCHEMA {
         return Err(format!("{} was written by a later version of ll-loop", file.display()));
@@ -181,13 +186,13 @@ fn read(file: &Path) -> Result<Content, String> {
 }
 
 /// Compares a call with the nearest one that was recorded.
-fn difference(directory: &Path, asked: &Asked) -> (String, Vec<String>) {
+fn difference(directory: &Path, asked: &RecordedRequest) -> (String, Vec<String>) {
     let files = fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
     let recorded =
         files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
     let recorded = recorded.filter_map(|path| Some((path.clone(), read(&path).ok()?)));
     let request = pretty(&asked.request);
-    let likeness = |other: &Content| TextDiff::from_words(&pretty(&other.request), &request).ratio();
+    let likeness = |other: &RecordingFile| TextDiff::from_words(&pretty(&other.request), &request).ratio();
     let nearest = recorded.max_by(|(_, one), (_, other)| likeness(one).total_cmp(&likeness(other)));
     let Some((path, nearest)) = nearest else {
         return ("no recorded answer: nothing is recorded there".to_owned(), Vec::new());

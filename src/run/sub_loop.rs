@@ -47,15 +47,15 @@ pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
 }
 
 /// Makes a sub-loop that goes on where it was left. What it began with is what it goes on with, but for what the run
-/// around it was told anew.
+/// around it was given on resume.
 fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Engine<'s> {
     let how = match level.standing() {
         Standing::Open(resume) => Some(resume),
         Standing::Over(_) | Standing::Lost(_) => None,
     };
     let before = level.past.elapsed();
-    let told = &sub.start.event;
-    let event = LoopStart { llm: told.llm, strict: told.strict, ..level.past.start().clone() };
+    let now = &sub.start.event;
+    let event = LoopStart { llm: now.llm, strict: now.strict, ..level.past.start().clone() };
     let start = Start {
         context: redact::filled(&level.past.start().context, &sub.start.context),
         event,

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use crate::evaluate::observation::Stream;
 use crate::report::{OutputLine, Sinks};
 
-/// How often sinks are told that time passes.
+/// How often sinks hear that time passes.
 const TICK: Duration = Duration::from_millis(100);
 
-/// When they are told for the first time, which shows what they hold back. What is over sooner is shown with its end: to
-/// wake up for it would cost a step of `true` two per cent.
+/// When they are told for the first time, so that they show what they hold back. A step that ends sooner is shown with
+/// its end: waking up for it would make a step of `true` two per cent longer.
 const FIRST_TICK: Duration = Duration::from_millis(10);
 
 /// Shows a line of output.

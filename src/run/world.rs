@@ -76,7 +76,7 @@ pub struct SubLoop {
 
 /// Who answers in a run, and how patient we are.
 pub struct Agents {
-    /// The CLI that takes prompts; none when there is none on this machine.
+    /// The CLI that takes prompts, if this machine has one.
     pub host: Option<&'static dyn Host>,
     /// The wait before a call that failed for now is made again; it doubles with each.
     pub first_wait: Duration,

@@ -15,7 +15,7 @@ use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::{Decision, Standing, State, advance, decide};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
-use crate::process::spawn::{self, Heard, Limits, Program};
+use crate::process::spawn::{self, Heard, Program, TimeLimits};
 use crate::run::named;
 use crate::run::shared_file::{self, STATE};
 
@@ -183,7 +183,7 @@ fn perform(checks: &[(String, String)], timeout: Duration, env: &Env) -> std::io
         for (_, check) in checks {
             let argv = ["bash", "-c", check].map(str::to_owned).to_vec();
             let program = Program { argv, env: env.clone(), cwd: None, stdin: None };
-            let limits = Limits { end: Some((timeout, Stop::Timeout)), idle: None };
+            let limits = TimeLimits { end: Some((timeout, Stop::Timeout)), idle: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {
                 break;

@@ -6,11 +6,11 @@ use crate::machine::routing::{Move, in_a_stall};
 use crate::machine::{EndId, Machine, StepId, Target};
 
 /// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends, and of stalls.
-pub(super) struct Flow {
+pub(super) struct FlowGraph {
     nodes: Vec<Target>,
     next: Vec<Vec<usize>>,
     /// Handlers that take the place of entering a state once more, which was therefore entered before.
-    again: Vec<Vec<Again>>,
+    again: Vec<Vec<Reentry>>,
     steps: usize,
     /// Where runs begin, and where they go on that were left.
     starts: Vec<usize>,
@@ -18,7 +18,7 @@ pub(super) struct Flow {
 
 /// A way to a handler in place of a state.
 #[derive(Clone, Copy)]
-struct Again {
+struct Reentry {
     state: usize,
     handler: usize,
 }
@@ -30,13 +30,13 @@ pub(super) struct Paths {
 }
 
 /// What may not be set at each node.
-pub(super) struct Unset(Vec<Things>);
+pub(super) struct Unset(Vec<ValueSet>);
 
-/// Some of the things that are looked for, a bit for each, so that a large loop with many takes one walk for all of them.
+/// Some of the values that are tracked, a bit for each, so that one walk does for all values of a large loop.
 #[derive(Clone)]
-struct Things(Vec<u64>);
+struct ValueSet(Vec<u64>);
 
-impl Things {
+impl ValueSet {
     fn none(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
@@ -45,14 +45,14 @@ impl Things {
         Self(vec![u64::MAX; count.div_ceil(64)])
     }
 
-    fn has(&self, thing: usize) -> bool {
-        self.0[thing / 64] & (1 << (thing % 64)) != 0
+    fn has(&self, value: usize) -> bool {
+        self.0[value / 64] & (1 << (value % 64)) != 0
     }
 
-    fn without(&self, things: &[usize]) -> Self {
+    fn without(&self, values: &[usize]) -> Self {
         let mut left = self.clone();
-        for thing in things {
-            left.0[thing / 64] &= !(1 << (thing % 64));
+        for value in values {
+            left.0[value / 64] &= !(1 << (value % 64));
         }
         left
     }
@@ -68,7 +68,7 @@ impl Things {
     }
 }
 
-impl Flow {
+impl FlowGraph {
     pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
         let steps = machine.steps().len();
         let mut nodes: Vec<Target> = crate::machine::graph::targets(machine).collect();
@@ -90,7 +90,7 @@ impl Flow {
             for (from, again) in again.iter_mut().enumerate() {
                 // A new pass begins where a state is entered again, which is somewhere in a cycle.
                 let states = next[from].iter().filter(|to| **to < steps && parts[**to] == parts[from]);
-                again.extend(states.map(|state| Again { state: *state, handler }));
+                again.extend(states.map(|state| Reentry { state: *state, handler }));
             }
         }
         if let Some(handler) = machine.stall.and_then(|stall| stall.to) {
@@ -100,7 +100,7 @@ impl Flow {
             for (from, moves) in moves.iter().enumerate() {
                 let stalling = moves.iter().filter(|one| in_a_stall(machine, one).is_some());
                 let states = stalling.filter_map(|one| one.to.map(index));
-                again[from].extend(states.map(|state| Again { state, handler }));
+                again[from].extend(states.map(|state| Reentry { state, handler }));
             }
         }
         if let Some(handler) = limits.steps.and_then(|cap| cap.handler) {
@@ -147,20 +147,20 @@ impl Flow {
         Paths { before }
     }
 
-    /// Finds out what may not be set where: for every node, those of `count` things that some way to it does not set.
-    /// `set_by` tells which of them an execution of a state sets.
+    /// Finds which of `count` values may be unset at each node, because some path to it sets none of them. `set_by`
+    /// returns the values that a state sets.
     pub(super) fn unset(&self, count: usize, set_by: impl Fn(Target) -> Vec<usize>) -> Unset {
         let set_by: Vec<Vec<usize>> = self.nodes.iter().map(|node| set_by(*node)).collect();
-        let mut unset = vec![Things::none(count); self.nodes.len()];
+        let mut unset = vec![ValueSet::none(count); self.nodes.len()];
         let mut open: VecDeque<usize> = self.starts.iter().copied().collect();
         for start in &self.starts {
-            unset[*start] = Things::all(count);
+            unset[*start] = ValueSet::all(count);
         }
         let mut is_open = vec![false; self.nodes.len()];
         while let Some(node) = open.pop_front() {
             is_open[node] = false;
             let after = unset[node].without(&set_by[node]);
-            let mut lead = |to: usize, unset_there: &Things| {
+            let mut lead = |to: usize, unset_there: &ValueSet| {
                 if unset[to].add(unset_there) && !std::mem::replace(&mut is_open[to], true) {
                     open.push_back(to);
                 }
@@ -174,9 +174,9 @@ impl Flow {
         Unset(unset)
     }
 
-    /// Tells whether some way to a state does not set a thing.
-    pub(super) fn may_be_unset(&self, unset: &Unset, thing: usize, target: Target) -> bool {
-        self.nodes_of(target).any(|node| unset.0[node].has(thing))
+    /// Tells whether some way to a state leaves a value unset.
+    pub(super) fn may_be_unset(&self, unset: &Unset, value: usize, target: Target) -> bool {
+        self.nodes_of(target).any(|node| unset.0[node].has(value))
     }
 
     /// Returns the nodes that stand for a state.

@@ -19,7 +19,7 @@ const MAX_WORK: usize = 20_000_000;
 
 /// Something that is there from a certain point of a run on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+enum TrackedValue {
     Capture(String),
     Prev,
     Result,
@@ -94,12 +94,12 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let targets: BTreeMap<&StateName, Target> =
         graph::targets(machine).map(|target| (machine.name_of(target), target)).collect();
-    let mut wanted: BTreeMap<Wanted, Vec<Use<'_>>> = BTreeMap::new();
+    let mut wanted: BTreeMap<TrackedValue, Vec<Use<'_>>> = BTreeMap::new();
     for one in uses(subject) {
         let what = match (one.expression.namespace, one.expression.path.first()) {
-            (Namespace::Captured, Some(Segment::Key(name))) => Wanted::Capture(name.clone()),
-            (Namespace::Prev, _) => Wanted::Prev,
-            (Namespace::Result, _) => Wanted::Result,
+            (Namespace::Captured, Some(Segment::Key(name))) => TrackedValue::Capture(name.clone()),
+            (Namespace::Prev, _) => TrackedValue::Prev,
+            (Namespace::Result, _) => TrackedValue::Result,
             _ => continue,
         };
         wanted.entry(what).or_default().push(one);
@@ -107,7 +107,7 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
     if wanted.len().saturating_mul(targets.len()) > MAX_WORK {
         return;
     }
-    let numbers: BTreeMap<&Wanted, usize> = wanted.keys().zip(0..).collect();
+    let numbers: BTreeMap<&TrackedValue, usize> = wanted.keys().zip(0..).collect();
     let set_by = |target: Target| match target {
         Target::Step(id) => set_by(machine.step(id)).filter_map(|what| numbers.get(&what).copied()).collect(),
         Target::End(_) => Vec::new(),
@@ -120,7 +120,7 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
     }
     let unset = subject.flow.unset(wanted.len(), set_by);
     for ((number, sets), (what, uses)) in setters.iter().enumerate().zip(&wanted) {
-        if sets.is_empty() && matches!(what, Wanted::Capture(_)) {
+        if sets.is_empty() && matches!(what, TrackedValue::Capture(_)) {
             // Nobody captures it at all, which is another finding.
             continue;
         }
@@ -149,7 +149,7 @@ pub(super) fn unset(subject: &Subject<'_>, findings: &mut Diagnostics) {
 fn finding(
     subject: &Subject<'_>,
     one: &Use<'_>,
-    what: &Wanted,
+    what: &TrackedValue,
     sets: &BTreeSet<Target>,
     path: &[Target],
 ) -> Diagnostic {
@@ -157,9 +157,9 @@ fn finding(
     let name = |target: &Target| subject.name(*target).to_string();
     let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()), "or");
     let without = match what {
-        Wanted::Capture(_) => format!("without {}", setters()),
-        Wanted::Prev => "without an action before".to_owned(),
-        Wanted::Result => "without an evaluation before".to_owned(),
+        TrackedValue::Capture(_) => format!("without {}", setters()),
+        TrackedValue::Prev => "without an action before".to_owned(),
+        TrackedValue::Result => "without an evaluation before".to_owned(),
     };
     let message = match path.split_last() {
         Some((here, before)) if !before.is_empty() => {
@@ -172,13 +172,13 @@ fn finding(
         ),
     };
     let help = match what {
-        Wanted::Capture(_) => {
+        TrackedValue::Capture(_) => {
             format!(
                 "write `${{{expression}?}}` or `${{{expression}:-default}}`, or lead every way through {}",
                 setters()
             )
         }
-        Wanted::Prev | Wanted::Result => {
+        TrackedValue::Prev | TrackedValue::Result => {
             format!("write `${{{expression}?}}` or `${{{expression}:-default}}`")
         }
     };
@@ -186,11 +186,11 @@ fn finding(
 }
 
 /// Returns what is there once a step was executed.
-fn set_by(step: &Step) -> impl Iterator<Item = Wanted> {
-    let captures = captured_by(step).map(|name| Wanted::Capture(name.to_owned()));
-    let prev = step.action.is_some().then_some(Wanted::Prev);
+fn set_by(step: &Step) -> impl Iterator<Item = TrackedValue> {
+    let captures = captured_by(step).map(|name| TrackedValue::Capture(name.to_owned()));
+    let prev = step.action.is_some().then_some(TrackedValue::Prev);
     let is_judged = step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. });
-    captures.chain(prev).chain(is_judged.then_some(Wanted::Result))
+    captures.chain(prev).chain(is_judged.then_some(TrackedValue::Result))
 }
 
 impl Use<'_> {
@@ -202,12 +202,12 @@ impl Use<'_> {
 
     /// Tells whether it is used when the state itself has already set what is wanted: captures are there for its
     /// evaluation, and its evaluation for its message.
-    fn comes_after(&self, what: &Wanted) -> bool {
+    fn comes_after(&self, what: &TrackedValue) -> bool {
         let is_message = self.key == "append_to_messages";
         match what {
-            Wanted::Capture(_) => is_message || self.key.starts_with("evaluate."),
-            Wanted::Prev => false,
-            Wanted::Result => is_message,
+            TrackedValue::Capture(_) => is_message || self.key.starts_with("evaluate."),
+            TrackedValue::Prev => false,
+            TrackedValue::Result => is_message,
         }
     }
 }
