@@ -164,7 +164,8 @@ impl Call {
         self.paths([path])
     }
 
-    /// Adds paths, or patterns for paths. The list is ended even when it is empty, so that nothing after it is read as a path.
+    /// Adds paths, or patterns for paths. The list is ended even when it is empty, so that nothing behind it becomes a
+    /// path.
     pub fn paths(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.paths.get_or_insert_default().extend(paths.into_iter().map(Into::into));
         self
