@@ -16,7 +16,7 @@ FROM ${RUST_IMAGE} AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked && mv target/release/ll-loop /ll-loop
+RUN cargo build --profile dist --locked && mv target/dist/ll-loop /ll-loop
 
 FROM scratch AS prebuilt
 ARG TARGETARCH

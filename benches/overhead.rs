@@ -1,4 +1,4 @@
-//! What ll-loop costs: its start, its steps against a bare loop of the same commands, and its memory. `cargo bench`.
+//! What ll-loop costs: its start, its steps against a bare loop of the same commands, and its memory. `cargo bench --profile dist`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! What it costs to hide secrets: megabytes a second for ordinary logs, dumps and texts of one sign. `cargo bench --bench
+//! What it costs to hide secrets: megabytes a second for ordinary logs, dumps and texts of one sign. `cargo bench --profile dist --bench
 //! redaction`.
 #![expect(
     clippy::unwrap_used,

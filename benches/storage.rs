@@ -1,5 +1,5 @@
 //! What it costs to keep a run: a step at the beginning and after a hundred thousand, while a capture of 5 MB is held,
-//! and to go on with a run of a hundred thousand steps. `cargo bench --bench storage`.
+//! and to go on with a run of a hundred thousand steps. `cargo bench --profile dist --bench storage`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -22,7 +22,7 @@ use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
 use ll_loop::internals::journal::files::RunFiles;
-use ll_loop::internals::journal::snapshot::{self, Surroundings};
+use ll_loop::internals::journal::snapshot::{self, Snapshot, Surroundings};
 use ll_loop::internals::journal::writer::Journal;
 use ll_loop::internals::machine::compile::compile;
 use ll_loop::internals::machine::{Budget, Machine};
@@ -87,7 +87,7 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
         let events = engine.handle(input, Duration::ZERO).unwrap();
         let written =
             journal.append(events, (at, Duration::ZERO), std::slice::from_ref(&machine.name)).unwrap();
-        let content = snapshot::snapshot(&engine, &around, at, journal.last_seq(), journal.redactor());
+        let content = Snapshot::of(&engine, &around, at, journal.last_seq(), journal.redactor()).unwrap();
         snapshot::write(&files, &content).unwrap();
         took.push(began.elapsed());
         assert!(!written.is_empty());

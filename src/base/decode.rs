@@ -398,7 +398,7 @@ impl Decode for Value {
 }
 
 /// To look for what may be meant takes time, and nobody reads more advice than this.
-const MAX_ADVICE: usize = 100;
+pub const MAX_ADVICE: usize = 100;
 
 /// The keys of a mapping while a record takes them one by one.
 pub struct Fields<'n, 'p> {

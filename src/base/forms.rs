@@ -27,6 +27,9 @@ const FOLDED_WORD: usize = 16;
 /// A secret of one line that is longer is not looked for as a list of numbers, and its lines are.
 const LONGEST_LIST: usize = 512;
 
+/// A form as long is sure to be the secret where it overlaps one: it has its letters and digits, in small or great letters.
+const LONG: usize = 256;
+
 /// Where programs break lines of base64.
 const BASE64_LINES: [usize; 2] = [64, 76];
 
@@ -144,19 +147,31 @@ impl Form {
         self.written.iter().copied().filter(|byte| is_sign(*byte)).collect()
     }
 
-    /// Returns where the secret stands in a text, of which this range has the signs of the form.
-    pub(super) fn confirm(&self, text: &[u8], found: Range<usize>) -> Option<Range<usize>> {
+    /// Returns where the secret stands in a text, of which this range has the signs of the form. A long one that overlaps
+    /// what was confirmed before is not compared once more: each place of a text that repeats a secret that repeats itself
+    /// would be compared with all of it.
+    pub(super) fn confirm(&self, text: &[u8], found: Range<usize>, overlaps: bool) -> Option<Range<usize>> {
+        let is_sure = overlaps && self.written.len() >= LONG;
         match &self.kind {
-            Kind::Text { folds } => self.confirm_text(text, found, *folds),
-            Kind::Base64 => self.confirm_base64(text, found),
+            Kind::Text { folds } => self.confirm_text(text, found, *folds, is_sure),
+            Kind::Base64 => self.confirm_base64(text, found, is_sure),
             Kind::Hex => Some(found),
             Kind::Numbers(digits) => are_numbers(text, &found, digits).then_some(found),
         }
     }
 
-    fn confirm_text(&self, text: &[u8], found: Range<usize>, folds: bool) -> Option<Range<usize>> {
+    fn confirm_text(
+        &self,
+        text: &[u8],
+        found: Range<usize>,
+        folds: bool,
+        is_sure: bool,
+    ) -> Option<Range<usize>> {
         let inside = &text[found.clone()];
         let (lead, core, trail) = self.split();
+        if is_sure {
+            return Some(around(text, &found, lead, trail).unwrap_or(found));
+        }
         let is_same = signs(inside).eq(signs(core));
         if !is_same && !folds {
             return None;
@@ -170,12 +185,13 @@ impl Form {
         }
     }
 
-    fn confirm_base64(&self, text: &[u8], found: Range<usize>) -> Option<Range<usize>> {
+    fn confirm_base64(&self, text: &[u8], found: Range<usize>, is_sure: bool) -> Option<Range<usize>> {
         let inside = &text[found.clone()];
         let (lead, core, trail) = self.split();
         let belongs = |byte: &u8| matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\\' | b'\r' | b'\n');
         let is_close = || inside.iter().all(|byte| is_sign(*byte) || belongs(byte));
-        if !signs(inside).eq(signs(core)) || (signs(core).count() < SPREAD && !is_close()) {
+        let is_same = || signs(inside).eq(signs(core)) && (signs(core).count() >= SPREAD || is_close());
+        if !is_sure && !is_same() {
             return None;
         }
         let is_digit = |byte: &&u8| matches!(byte, b'+' | b'/' | b'-' | b'_');
@@ -193,7 +209,10 @@ impl Form {
 }
 
 fn signs(text: &[u8]) -> impl Iterator<Item = u8> {
-    text.iter().copied().filter(|byte| is_sign(*byte))
+    let signs = text.iter().copied().filter(|byte| is_sign(*byte));
+    #[cfg(test)]
+    let signs = signs.inspect(|_| super::signs::work::count());
+    signs
 }
 
 fn is_line_end(byte: u8) -> bool {

@@ -5,6 +5,7 @@
 //! that it does not matter which characters of a secret a program wrote otherwise, and how.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -228,8 +229,14 @@ impl Known {
             found.extend(exact.find_overlapping_iter(bare.bytes()).map(|found| bare.origin(found.range())));
         }
         let finder = self.finder.as_ref()?;
+        let mut ends: HashMap<usize, usize> = HashMap::new();
         finder.search(text, &mut |number, range| {
-            found.extend(self.forms.get(number).and_then(|form| form.confirm(text, range)));
+            let end = ends.entry(number).or_default();
+            let overlaps = range.start < *end;
+            if let Some(range) = self.forms.get(number).and_then(|form| form.confirm(text, range, overlaps)) {
+                *end = range.end;
+                found.push(range);
+            }
         })
     }
 
@@ -303,6 +310,9 @@ fn masked<'a>(text: &'a str, start: usize, found: &[Range<usize>]) -> Cow<'a, st
 /// A piece of a line that does not end is shown when it is as long.
 const PIECE: usize = 16 * 1024;
 
+/// When as much text waits, it is searched again once there is a sixteenth more.
+const MUCH: usize = 1024;
+
 /// The end of a line with as many letters and digits of a secret waits for the next line.
 const HELD: usize = 4;
 
@@ -317,6 +327,8 @@ pub struct Flow {
     text: String,
     /// How much of it was shown.
     shown: usize,
+    /// How much of it was there when it was searched the last time.
+    searched: usize,
 }
 
 impl Flow {
@@ -328,9 +340,17 @@ impl Flow {
         let open_line = self.text.len() - lines.unwrap_or(self.shown);
         let is_long = open_line >= PIECE + longest;
         let wanted = if is_long { self.text.len() - longest } else { lines.unwrap_or(self.shown) };
-        if wanted > self.shown {
+        if wanted > self.shown && !self.is_much_held() {
+            self.searched = self.text.len();
             self.show(wanted, is_long, redactor, show);
         }
+    }
+
+    /// Tells whether much text waits, and little came since it was searched: it may be that of a long secret that comes
+    /// in short lines, and a search of all that waits for each of them would take the square of its length.
+    fn is_much_held(&self) -> bool {
+        let held = self.text.len() - self.shown;
+        held > MUCH && self.text.len() - self.searched < held / 16
     }
 
     /// Shows what is left.
@@ -390,6 +410,7 @@ impl Flow {
         let place = place.min(self.shown);
         self.text.drain(..place);
         self.shown -= place;
+        self.searched = self.searched.saturating_sub(place);
     }
 }
 
@@ -443,6 +464,7 @@ mod tests {
 
     use super::super::forms::base64_core;
     use super::*;
+    use crate::base::signs;
 
     const SECRET: &str = "hunter2+/=&\"\\<'é";
 
@@ -702,5 +724,48 @@ mod tests {
             let hidden = Redactor::new([secret]).text(&encoded).into_owned();
             prop_assert!(hidden.contains(MASK), "{} -> {}", encoded, hidden);
         }
+    }
+
+    #[test]
+    fn a_secret_that_repeats_itself_is_looked_for_in_linear_work() {
+        let work = |count: usize| {
+            let redactor = Redactor::new(["ab".repeat(count / 2)]);
+            let text = format!("<{}>", "ab".repeat(2 * count));
+            signs::work::of(|| assert_eq!(redactor.text(&text), "<***>"))
+        };
+        let (small, large) = (work(1000), work(16_000));
+        assert!(small > 1000 && large < 20 * small, "{small} and {large} comparisons");
+    }
+
+    #[test]
+    fn a_long_secret_in_short_lines_takes_no_square_of_work() {
+        let work = |length: usize| {
+            let redactor = Redactor::new(["ab".repeat(length / 2)]);
+            let mut shown = String::new();
+            let work = signs::work::of(|| {
+                let mut flow = Flow::default();
+                for _ in 0..length / 10 {
+                    flow.push("ababababab\n", &redactor, &mut |text| shown.push_str(text));
+                }
+                flow.finish(&redactor, &mut |text| shown.push_str(text));
+            });
+            assert_eq!(shown, "***\n");
+            work
+        };
+        let (small, large) = (work(1000), work(8000));
+        assert!(large < 16 * small, "{small} and {large} comparisons");
+    }
+
+    #[test]
+    fn what_begins_inside_of_a_secret_that_repeats_itself_is_found() {
+        let secret = format!("{}c", "ab".repeat(200));
+        let redactor = Redactor::new([&secret]);
+        for before in ["ab", "abab", "b", "abababa", &"ab".repeat(150), &"ab".repeat(250)] {
+            let text = format!("{before}{secret} {before}{}", "ab".repeat(199));
+            let shown = redactor.text(&text).into_owned();
+            assert_eq!(shown, format!("{before}*** {before}{}", "ab".repeat(199)), "{}", before.len());
+        }
+        let apart = secret.split_at(101);
+        assert_eq!(redactor.text(&format!("x ab{}\n{} y", apart.0, apart.1)), "x ab*** y");
     }
 }

@@ -45,7 +45,29 @@ struct Inner {
     automaton: Either,
     /// How many signs lead to a state, for those on the way to a text.
     depths: OnceLock<HashMap<StateID, usize>>,
-    texts: Vec<Vec<u8>>,
+    texts: Vec<SoughtText>,
+}
+
+/// A text that is looked for.
+#[derive(Debug)]
+struct SoughtText {
+    signs: Vec<u8>,
+    /// For each of its signs, how many from there on are those that it begins with. It is made when the text is found
+    /// inside of itself.
+    repeats: OnceLock<Vec<usize>>,
+}
+
+/// How far a text agreed with one that is looked for, in the last place where that was compared.
+#[derive(Clone, Copy)]
+struct Agreed {
+    /// The number of the sign with which it begins, of all that were read.
+    first: usize,
+    /// How many signs agree.
+    signs: usize,
+    /// The place of the last of them.
+    last: usize,
+    /// The place behind them, from which on it was not compared.
+    next: usize,
 }
 
 #[derive(Debug)]
@@ -77,7 +99,7 @@ impl Open {
 enum Rest {
     /// With all of it, up to here.
     Whole(usize),
-    /// It ends before.
+    /// It ends before, and has so many signs of it.
     Open(usize),
     /// With something else.
     Other,
@@ -86,7 +108,9 @@ enum Rest {
 impl Finder {
     /// Makes a finder of texts without signs but letters and digits; none where there are none or too many.
     pub(super) fn new(texts: Vec<Vec<u8>>) -> Option<Self> {
-        let heads: Vec<&[u8]> = texts.iter().map(|text| head(text)).collect();
+        let texts: Vec<SoughtText> =
+            texts.into_iter().map(|signs| SoughtText { signs, repeats: OnceLock::new() }).collect();
+        let heads: Vec<&[u8]> = texts.iter().map(|text| head(&text.signs)).collect();
         let length: usize = heads.iter().map(|head| head.len()).sum();
         let automaton = if heads.is_empty() {
             return None;
@@ -118,6 +142,8 @@ impl Inner {
         let start = automaton.start_state(Anchored::No).ok()?;
         let (mut state, mut last) = (start, 0);
         let mut open = None;
+        let mut count = 0;
+        let mut agreed: HashMap<usize, Agreed> = HashMap::new();
         for (at, byte) in text.iter().enumerate() {
             if !is_sign(*byte) {
                 continue;
@@ -126,16 +152,21 @@ impl Inner {
                 state = start;
             }
             last = at;
+            count += 1;
             state = automaton.next_state(Anchored::No, state, *byte);
             if automaton.is_special(state) && automaton.is_match(state) {
                 for index in 0..automaton.match_len(state) {
                     let pattern = automaton.match_pattern(state, index);
                     let length = automaton.pattern_len(pattern);
-                    let begin = back(text, at + 1, length);
-                    match rest(text, at + 1, &self.texts[pattern.as_usize()][length..]) {
-                        Rest::Whole(end) => found(pattern.as_usize(), begin..end),
+                    let number = pattern.as_usize();
+                    let head = Agreed { first: count - length, signs: length, last: at, next: at + 1 };
+                    let Some(begun) = self.texts[number].begun(head, agreed.get(&number)) else { continue };
+                    let (begun, rest) = self.texts[number].rest(text, begun);
+                    agreed.insert(number, begun);
+                    match rest {
+                        Rest::Whole(end) => found(number, back(text, at + 1, length)..end),
                         Rest::Open(signs) => {
-                            open = Open::first(open, Some(Open { at: begin, signs: length + signs }));
+                            open = Open::first(open, Some(Open { at: back(text, at + 1, length), signs }));
                         }
                         Rest::Other => {}
                     }
@@ -154,35 +185,77 @@ fn head(text: &[u8]) -> &[u8] {
     &text[..text.len().min(HEAD)]
 }
 
-fn rest(text: &[u8], start: usize, expected: &[u8]) -> Rest {
-    let mut last = start.saturating_sub(1);
-    let mut wanted = expected.iter();
-    let Some(mut next) = wanted.next() else { return Rest::Whole(start) };
-    for (at, byte) in text.iter().enumerate().skip(start) {
-        if at - last > GAP + 1 {
-            return Rest::Other;
-        }
-        if !is_sign(*byte) {
-            continue;
-        }
-        if !byte.eq_ignore_ascii_case(next) {
-            return Rest::Other;
-        }
-        last = at;
-        match wanted.next() {
-            Some(one) => next = one,
-            None => return Rest::Whole(at + 1),
+impl SoughtText {
+    /// Returns how much of a text is known to agree behind its head, from where it was compared before; nothing where it
+    /// is known not to go on. So a text that repeats itself is compared once, in a text that repeats it, too.
+    fn begun(&self, head: Agreed, before: Option<&Agreed>) -> Option<Agreed> {
+        let Some(before) = before.filter(|before| head.first < before.first + before.signs) else {
+            return Some(head);
+        };
+        let shift = head.first - before.first;
+        let known = before.signs - shift;
+        let repeats = self.repeats.get_or_init(|| repeats(&self.signs));
+        let same = repeats.get(shift).copied().unwrap_or(0);
+        if same < known {
+            None
+        } else if known <= head.signs {
+            Some(head)
+        } else {
+            Some(Agreed { first: head.first, signs: known, ..*before })
         }
     }
-    Rest::Open(expected.len() - wanted.len() - 1)
+
+    /// Compares the text from there on.
+    fn rest(&self, text: &[u8], begun: Agreed) -> (Agreed, Rest) {
+        let mut agreed = begun;
+        let is_whole = |agreed: &Agreed| agreed.signs == self.signs.len();
+        for (at, byte) in text.iter().enumerate().skip(begun.next) {
+            agreed.next = at;
+            if is_whole(&agreed) {
+                break;
+            }
+            if at - agreed.last > GAP + 1 {
+                return (agreed, Rest::Other);
+            }
+            if !is_sign(*byte) {
+                continue;
+            }
+            #[cfg(test)]
+            work::count();
+            if !byte.eq_ignore_ascii_case(&self.signs[agreed.signs]) {
+                return (agreed, Rest::Other);
+            }
+            agreed = Agreed { signs: agreed.signs + 1, last: at, next: at + 1, ..agreed };
+        }
+        let rest = if is_whole(&agreed) { Rest::Whole(agreed.last + 1) } else { Rest::Open(agreed.signs) };
+        (agreed, rest)
+    }
 }
 
-fn depths<A: Automaton>(automaton: &A, texts: &[Vec<u8>]) -> HashMap<StateID, usize> {
+/// For each sign of a text, how many from there on are those that it begins with.
+fn repeats(text: &[u8]) -> Vec<usize> {
+    let mut all = vec![text.len(); text.len()];
+    // What is known to repeat the beginning: it reaches the furthest.
+    let (mut start, mut end) = (0, 0);
+    for at in 1..text.len() {
+        let mut length = if at < end { all[at - start].min(end - at) } else { 0 };
+        while text.get(at + length).is_some_and(|byte| byte.eq_ignore_ascii_case(&text[length])) {
+            length += 1;
+        }
+        all[at] = length;
+        if at + length > end {
+            (start, end) = (at, at + length);
+        }
+    }
+    all
+}
+
+fn depths<A: Automaton>(automaton: &A, texts: &[SoughtText]) -> HashMap<StateID, usize> {
     let mut depths = HashMap::new();
     let Ok(start) = automaton.start_state(Anchored::No) else { return depths };
     for text in texts {
         let mut state = start;
-        for (index, byte) in head(text).iter().enumerate() {
+        for (index, byte) in head(&text.signs).iter().enumerate() {
             state = automaton.next_state(Anchored::No, state, *byte);
             depths.insert(state, index + 1);
         }
@@ -194,4 +267,22 @@ fn depths<A: Automaton>(automaton: &A, texts: &[Vec<u8>]) -> HashMap<StateID, us
 fn back(text: &[u8], end: usize, count: usize) -> usize {
     let signs = text[..end].iter().enumerate().rev().filter(|(_, byte)| is_sign(**byte));
     signs.map(|(at, _)| at).nth(count.saturating_sub(1)).unwrap_or(0)
+}
+
+/// How many signs were compared by this thread, for tests of how much work something is.
+#[cfg(test)]
+pub(super) mod work {
+    use std::cell::Cell;
+
+    thread_local!(static DONE: Cell<usize> = const { Cell::new(0) });
+
+    pub(in crate::base) fn count() {
+        DONE.set(DONE.get() + 1);
+    }
+
+    pub(in crate::base) fn of(work: impl FnOnce()) -> usize {
+        let before = DONE.get();
+        work();
+        DONE.get() - before
+    }
 }

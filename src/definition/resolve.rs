@@ -15,8 +15,8 @@ use super::tree::{
 };
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, paradigm};
-use crate::base::decode::{Decode, Record};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::decode::{Decode, MAX_ADVICE, Record};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::VarName;
 use crate::base::node::{Entry, FileId, Node, NodeValue, Scalar, Span};
 use crate::base::path::DocPath;
@@ -327,6 +327,7 @@ impl Resolver<'_, '_> {
         let wrong: Vec<_> = entries(tree)
             .iter()
             .filter(|entry| !known(&entry.key))
+            .take(MAX_ADVICE)
             .filter_map(|entry| Some((entry.key.clone(), meant(&entry.key)?)))
             .collect();
         for (key, near) in wrong {
@@ -527,15 +528,20 @@ impl Resolver<'_, '_> {
         let span = wanted.value.span.clone();
         let name = wanted.value.as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default();
         let Some(fragment) = library.get(&name) else {
-            let known: Vec<_> = library.keys().map(String::as_str).collect();
-            let mut finding = error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
-            let list = listed_in_part(&known);
-            finding = match (nearest(&name, known.iter().copied()), known.is_empty()) {
-                (Some(near), _) => finding.help(format!("did you mean `{near}`? The fragments are {list}")),
-                (None, false) => finding.help(format!("the fragments are {list}")),
-                (None, true) => finding.help("add it under `fragments`, or `import` the file that has it"),
-            };
-            self.push(finding);
+            self.out.push_with(Severity::Error, || {
+                let known = library.keys().map(String::as_str);
+                let finding = error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
+                let list = listed_in_part(known.clone());
+                match (nearest(&name, known), library.is_empty()) {
+                    (Some(near), _) => {
+                        finding.help(format!("did you mean `{near}`? The fragments are {list}"))
+                    }
+                    (None, false) => finding.help(format!("the fragments are {list}")),
+                    (None, true) => {
+                        finding.help("add it under `fragments`, or `import` the file that has it")
+                    }
+                }
+            });
             self.complete = false;
             return;
         };

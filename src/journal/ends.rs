@@ -16,7 +16,7 @@ use super::reader::{MAX_LINE, whole_line};
 /// The first look at the end of a journal; a longer one follows where that is not enough.
 const FIRST_LOOK: u64 = 64 * 1024;
 
-/// The longest look: where more lies between a run's last two states, it is not told where the run stands.
+/// The longest look: where more lies between a run's last two states, the state of the run is not shown.
 const LAST_LOOK: u64 = MAX_LINE;
 
 /// What the ends of a journal say. Everything but the length is missing from the journal of a run that was killed

@@ -73,7 +73,7 @@ impl Status {
     }
 }
 
-/// A run that there is.
+/// A run whose files exist.
 #[derive(Clone, Debug)]
 pub struct KnownRun {
     /// Its files.
@@ -213,7 +213,7 @@ pub fn state_now(run: &KnownRun) -> Option<Value> {
     (is_new || run.status.is_live()).then_some(state)
 }
 
-/// Reads `state.json`, or says what is wrong with it. None: there is nothing to be told yet.
+/// Reads `state.json`, or says what is wrong with it. `None` when the file does not exist yet.
 fn state(run: &KnownRun) -> Result<Option<Value>, String> {
     let path = run.files.state();
     let text = match read::text(&path, MAX_STATE) {

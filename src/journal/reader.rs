@@ -80,8 +80,8 @@ pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError>
     let mut lines = Lines::open(path)?;
     while let Some(found) = lines.next()? {
         match found {
-            Found::Event(event) => each(*event),
-            Found::Unknown { .. } | Found::Torn => {}
+            Line::Event(event) => each(*event),
+            Line::Unknown { .. } | Line::Torn => {}
         }
     }
     Ok(())
@@ -94,11 +94,11 @@ pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, R
     while let Some(found) = lines.next()? {
         let (path, line) = (path.to_owned(), lines.line);
         let event = match found {
-            Found::Torn => break,
-            Found::Unknown { event } => {
+            Line::Torn => break,
+            Line::Unknown { event } => {
                 return Err(ReadError::Newer { path, line, what: format!("`{event}` is an unknown event") });
             }
-            Found::Event(event) => *event,
+            Line::Event(event) => *event,
         };
         if let Event::LoopStart(LoopStart { schema, .. }) = &event.event
             && *schema > SCHEMA
@@ -117,7 +117,7 @@ pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, R
 }
 
 /// What stands on a line.
-enum Found {
+enum Line {
     Event(Box<Stamped>),
     Unknown { event: String },
     Torn,
@@ -146,7 +146,7 @@ impl Lines {
         })
     }
 
-    fn next(&mut self) -> Result<Option<Found>, ReadError> {
+    fn next(&mut self) -> Result<Option<Line>, ReadError> {
         self.buffer.clear();
         self.line += 1;
         let read = whole_line(&mut self.file, &mut self.buffer);
@@ -160,10 +160,10 @@ impl Lines {
         self.offset += read;
         self.is_open = self.buffer.last() != Some(&b'\n');
         match Stamped::from_line(&self.buffer) {
-            Ok(event) => Ok(Some(Found::Event(Box::new(event)))),
-            Err(_) if self.is_open => Ok(Some(Found::Torn)),
+            Ok(event) => Ok(Some(Line::Event(Box::new(event)))),
+            Err(_) if self.is_open => Ok(Some(Line::Torn)),
             Err(source) => match of_a_later_version(&self.buffer) {
-                Some(event) => Ok(Some(Found::Unknown { event })),
+                Some(event) => Ok(Some(Line::Unknown { event })),
                 None => Err(ReadError::Line { path: self.path.clone(), line: self.line, source }),
             },
         }

@@ -10,14 +10,14 @@ use super::known::{KnownRun, Status};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// The age above which a run is forgotten.
     pub age: Duration,
     /// How many runs of each loop are kept.
     pub count: usize,
 }
 
-impl Default for Limits {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self { age: Duration::from_hours(90 * 24), count: 500 }
     }
@@ -31,8 +31,8 @@ struct Candidate<'r> {
     last: Option<Timestamp>,
 }
 
-/// Returns the runs to forget, oldest first. A run that is alive, can be continued or cannot be read is none of them.
-pub fn plan(runs: &[KnownRun], limits: Limits, now: Timestamp) -> Vec<&KnownRun> {
+/// Returns the runs to forget, oldest first. Runs that are alive, can be continued or cannot be read are kept.
+pub fn plan(runs: &[KnownRun], limits: HistoryLimits, now: Timestamp) -> Vec<&KnownRun> {
     let readable = runs.iter().filter(|run| run.unreadable.is_none());
     let candidates = readable.map(|run| {
         let last = run.ends.last.map(|(at, _)| at);
@@ -42,7 +42,7 @@ pub fn plan(runs: &[KnownRun], limits: Limits, now: Timestamp) -> Vec<&KnownRun>
 }
 
 /// Decides about candidates in the order in which they began.
-fn due<R>(candidates: Vec<(Candidate<'_>, R)>, limits: Limits, now: Timestamp) -> Vec<R> {
+fn due<R>(candidates: Vec<(Candidate<'_>, R)>, limits: HistoryLimits, now: Timestamp) -> Vec<R> {
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     let mut due = Vec::new();
     for (candidate, run) in candidates.into_iter().rev() {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn check(days: u64, count: usize, runs: &[(&'static str, Status, i64)], expected: &[usize]) {
-        let limits = Limits { age: Duration::from_hours(days * 24), count };
+        let limits = HistoryLimits { age: Duration::from_hours(days * 24), count };
         let runs =
             runs.iter().enumerate().map(|(at, (name, status, day))| (candidate(name, *status, *day), at));
         assert_eq!(due(runs.collect(), limits, Timestamp::from_millis(100 * DAY)), expected);
@@ -140,7 +140,7 @@ mod tests {
             days.sort_unstable();
             let names = ["a", "b", "c"];
             let all: Vec<_> = runs.iter().zip(&days).map(|((name, _), day)| (names[*name], *day)).collect();
-            let limits = Limits { age: Duration::from_hours(age * 24), count };
+            let limits = HistoryLimits { age: Duration::from_hours(age * 24), count };
             let candidates = all.iter().enumerate().map(|(at, (name, day))| (candidate(name, OK, *day), at));
             let gone = due(candidates.collect(), limits, Timestamp::from_millis(100 * DAY));
             for name in names {

@@ -1,21 +1,26 @@
 //! `state.json`: where a run stands, for people and other tools. Written anew after every batch, whole or not at all;
 //! never read back by ll-loop itself, which folds the journal.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use indexmap::IndexMap;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::base::name::{LoopName, StateName};
 use crate::base::redact::Redactor;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::Engine;
-use crate::engine::event::TAIL;
+use crate::engine::event::{Overrides, TAIL};
 use crate::engine::execution;
 use crate::engine::outcome::Outcome;
 use crate::engine::result::StateResult;
-use crate::engine::run::{Pending, Phase, Run};
+use crate::engine::run::{Pending, Phase};
 use crate::evaluate::Evaluate;
+use crate::evaluate::model::Usage;
+use crate::evaluate::verdict::Verdict;
 
 use super::fault;
 use super::files::RunFiles;
@@ -37,56 +42,177 @@ pub struct Surroundings {
     pub host: String,
 }
 
-/// Makes the content of the file, without secrets.
-pub fn snapshot(
-    engine: &Engine<'_>,
-    around: &Surroundings,
-    now: Timestamp,
-    last_seq: u64,
-    redactor: &Redactor,
-) -> Value {
-    let (run, start) = (engine.run(), engine.start());
-    let complete = match run.phase() {
-        Phase::Done(complete) => Some(complete),
-        Phase::Pending(_) | Phase::Deciding(_) => None,
-    };
-    let current = run.current().unwrap_or_else(|| engine.machine().name_of(engine.machine().initial));
-    let mut content = json!({
-        "schema": SCHEMA,
-        "loop": start.event.r#loop,
-        "instance": start.event.run_id,
-        "status": status(complete.map(|complete| complete.outcome)),
-        "outcome": complete.map(|complete| complete.outcome.word()),
-        "current_state": current,
-        "iteration": run.iteration(),
-        "step": run.step(),
-        "cycle": run.cycle(),
-        "attempt": run.attempt(),
-        "captured": captured(run, redactor),
-        "prev": run.prev().map(|prev| result(prev, redactor)),
-        "last_result": run.evaluation().map(|seen| json!({ "verdict": seen.verdict, "details": seen.details })),
-        "context": start.context,
-        "messages": run.messages().iter().rev().take(MESSAGES).rev().collect::<Vec<_>>(),
-        "message_count": run.message_count(),
-        "counters": counters(engine),
-        "budget": run.usage(),
-        "handoffs": run.handoffs(),
-        "continuation_prompt": run.handoff().and_then(|handoff| handoff.continuation.as_ref()),
-        "started_at": start.at,
-        "updated_at": now,
-        "elapsed_ms": millis(engine.elapsed()),
-        "definition_sha256": start.event.definition_sha256,
-        "overrides": start.event.overrides,
-        "scope": around.scope,
-        "pid": around.pid,
-        "host": around.host,
-        "last_seq": last_seq,
-    });
-    if let (Some(board), Some(fields)) = (board(engine), content.as_object_mut()) {
-        fields.insert("board".to_owned(), board);
+/// The content of the file, without secrets.
+pub struct Snapshot(Vec<u8>);
+
+impl Snapshot {
+    /// Takes down where a run stands.
+    pub fn of(
+        engine: &Engine<'_>,
+        around: &Surroundings,
+        now: Timestamp,
+        last_seq: u64,
+        redactor: &Redactor,
+    ) -> io::Result<Self> {
+        let fields = StateFields::of(engine, around, (now, last_seq), redactor);
+        let mut bytes = if redactor.is_empty() {
+            serde_json::to_vec(&fields)?
+        } else {
+            let mut value = serde_json::to_value(&fields)?;
+            redactor.json(&mut value);
+            serde_json::to_vec(&value)?
+        };
+        bytes.push(b'\n');
+        Ok(Self(bytes))
     }
-    redactor.json(&mut content);
-    content
+}
+
+/// The fields of the file, in their order.
+#[derive(Serialize)]
+struct StateFields<'r> {
+    schema: u32,
+    r#loop: &'r LoopName,
+    instance: &'r str,
+    status: &'static str,
+    outcome: Option<&'static str>,
+    current_state: &'r StateName,
+    iteration: u32,
+    step: u32,
+    cycle: u32,
+    attempt: u32,
+    captured: IndexMap<&'r str, ShownResult<'r>>,
+    prev: Option<ShownResult<'r>>,
+    last_result: Option<LastResult<'r>>,
+    context: &'r Map<String, Value>,
+    messages: &'r [String],
+    message_count: u64,
+    counters: Counters<'r>,
+    budget: &'r Usage,
+    handoffs: u32,
+    continuation_prompt: Option<&'r str>,
+    started_at: Timestamp,
+    updated_at: Timestamp,
+    elapsed_ms: u64,
+    definition_sha256: &'r str,
+    overrides: &'r Overrides,
+    #[serde(flatten)]
+    around: &'r Surroundings,
+    last_seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<Value>,
+}
+
+/// What a state did. Streams are cut to their ends: the cost of a step must not grow with what earlier steps printed.
+#[derive(Serialize)]
+struct ShownResult<'r> {
+    state: &'r StateName,
+    output: Cow<'r, str>,
+    stderr: Cow<'r, str>,
+    exit_code: i32,
+    duration_ms: u64,
+    verdict: Option<&'r Verdict>,
+    truncated: bool,
+    output_bytes: u64,
+}
+
+/// How the last state was judged.
+#[derive(Serialize)]
+struct LastResult<'r> {
+    verdict: &'r Verdict,
+    details: &'r Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Counters<'r> {
+    retries: u32,
+    edges: IndexMap<String, u32>,
+    convergence: IndexMap<&'r str, &'r Value>,
+    stall: IndexMap<&'r str, u32>,
+}
+
+impl<'r> StateFields<'r> {
+    fn of(
+        engine: &'r Engine<'_>,
+        around: &'r Surroundings,
+        (now, last_seq): (Timestamp, u64),
+        redactor: &Redactor,
+    ) -> Self {
+        let (run, start) = (engine.run(), engine.start());
+        let outcome = match run.phase() {
+            Phase::Done(complete) => Some(complete.outcome),
+            Phase::Pending(_) | Phase::Deciding(_) => None,
+        };
+        let captured = run.captured().iter();
+        let messages = run.messages();
+        let last = run.evaluation();
+        Self {
+            schema: SCHEMA,
+            r#loop: &start.event.r#loop,
+            instance: &start.event.run_id,
+            status: status(outcome),
+            outcome: outcome.map(Outcome::word),
+            current_state: run
+                .current()
+                .unwrap_or_else(|| engine.machine().name_of(engine.machine().initial)),
+            iteration: run.iteration(),
+            step: run.step(),
+            cycle: run.cycle(),
+            attempt: run.attempt(),
+            captured: captured.map(|(name, seen)| (name.as_str(), ShownResult::of(seen, redactor))).collect(),
+            prev: run.prev().map(|prev| ShownResult::of(prev, redactor)),
+            last_result: last.map(|last| LastResult { verdict: &last.verdict, details: &last.details }),
+            context: &start.context,
+            messages: &messages[messages.len().saturating_sub(MESSAGES)..],
+            message_count: run.message_count(),
+            counters: Counters::of(engine),
+            budget: run.usage(),
+            handoffs: run.handoffs(),
+            continuation_prompt: run.handoff().and_then(|handoff| handoff.continuation.as_deref()),
+            started_at: start.at,
+            updated_at: now,
+            elapsed_ms: millis(engine.elapsed()),
+            definition_sha256: &start.event.definition_sha256,
+            overrides: &start.event.overrides,
+            around,
+            last_seq,
+            board: board(engine),
+        }
+    }
+}
+
+impl<'r> ShownResult<'r> {
+    fn of(result: &'r StateResult, redactor: &Redactor) -> Self {
+        let seen = &result.seen;
+        let output = seen.stdout.without_line_end();
+        Self {
+            state: &result.state,
+            output: redactor.tail(output, TAIL),
+            stderr: redactor.tail(seen.stderr.without_line_end(), TAIL),
+            exit_code: seen.exit_code,
+            duration_ms: millis(seen.duration),
+            verdict: result.verdict.as_ref(),
+            truncated: output.len() > TAIL || seen.stdout.is_truncated(),
+            output_bytes: seen.stdout.bytes(),
+        }
+    }
+}
+
+impl<'r> Counters<'r> {
+    fn of(engine: &'r Engine<'_>) -> Self {
+        let (run, machine) = (engine.run(), engine.machine());
+        let steps = run.memories().iter().map(|(id, memory)| (machine.step(*id), memory));
+        let convergence = steps.filter(|(step, _)| matches!(step.evaluate, Some(Evaluate::Convergence(_))));
+        Self {
+            retries: run.attempt().saturating_sub(1),
+            edges: run
+                .edges()
+                .iter()
+                .map(|((from, to), count)| (format!("{from} -> {to}"), *count))
+                .collect(),
+            convergence: convergence.map(|(step, memory)| (step.name.as_str(), memory)).collect(),
+            stall: run.streaks().map(|(id, visits)| (machine.step(id).name.as_str(), visits)).collect(),
+        }
+    }
 }
 
 /// Replaces the file. Half a file is never seen: the new one takes the place of the old one in one step.
@@ -94,15 +220,16 @@ pub fn snapshot(
 /// The two change places, and the old one is written over the next time. Renaming over a file would do the same, but
 /// some file systems (ext4) then start to write the disk at once, which takes ten times as long as everything else
 /// here. Nobody needs that: what a crash of the machine may lose is in the journal.
-pub fn write(files: &RunFiles, content: &Value) -> io::Result<()> {
+pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     let (target, spare) = (files.state(), files.spare_state());
-    let mut bytes = serde_json::to_vec(content)?;
-    bytes.push(b'\n');
     let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
     fault::point();
     fault::write(bytes.len() as u64)?;
-    file.write_all(&bytes)?;
-    file.set_len(bytes.len() as u64)?;
+    file.write_all(bytes)?;
+    // Not when the length stays: ext4 makes a transaction of every call, which costs more than the write.
+    if file.metadata()?.len() > bytes.len() as u64 {
+        file.set_len(bytes.len() as u64)?;
+    }
     drop(file);
     fault::point();
     swap(&spare, &target).or_else(|_| fs_err::rename(&spare, &target))?;
@@ -141,50 +268,6 @@ pub fn status(outcome: Option<Outcome>) -> &'static str {
             | Outcome::Unavailable,
         ) => "failed",
     }
-}
-
-fn captured(run: &Run, redactor: &Redactor) -> Value {
-    let captured = run.captured().iter().map(|(name, seen)| (name.clone(), result(seen, redactor)));
-    Value::Object(captured.collect())
-}
-
-/// Streams are cut to their ends: the cost of a step must not grow with what earlier steps printed.
-fn result(result: &StateResult, redactor: &Redactor) -> Value {
-    let seen = &result.seen;
-    let output = seen.stdout.without_line_end();
-    json!({
-        "state": result.state,
-        "output": redactor.tail(output, TAIL),
-        "stderr": redactor.tail(seen.stderr.without_line_end(), TAIL),
-        "exit_code": seen.exit_code,
-        "duration_ms": millis(seen.duration),
-        "verdict": result.verdict,
-        "truncated": output.len() > TAIL || seen.stdout.is_truncated(),
-        "output_bytes": seen.stdout.bytes(),
-    })
-}
-
-fn counters(engine: &Engine<'_>) -> Value {
-    let run = engine.run();
-    let edges: Map<String, Value> =
-        run.edges().iter().map(|((from, to), count)| (format!("{from} -> {to}"), json!(count))).collect();
-    let convergence: Map<String, Value> = run
-        .memories()
-        .iter()
-        .map(|(id, memory)| (engine.machine().step(*id), memory))
-        .filter(|(step, _)| matches!(step.evaluate, Some(Evaluate::Convergence(_))))
-        .map(|(step, memory)| (step.name.to_string(), memory.clone()))
-        .collect();
-    let stall: Map<String, Value> = run
-        .streaks()
-        .map(|(id, visits)| (engine.machine().step(id).name.to_string(), visits.into()))
-        .collect();
-    json!({
-        "retries": run.attempt().saturating_sub(1),
-        "edges": edges,
-        "convergence": convergence,
-        "stall": stall,
-    })
 }
 
 /// The task board and how far its work is, in the words of those who plan work.

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::base::decode;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
@@ -748,15 +748,17 @@ impl<'d> Compiler<'d> {
     fn named(&mut self, name: &StateName, path: &DocPath) -> Option<Target> {
         let found = self.targets.get(name).copied();
         if found.is_none() {
-            let known = self.targets.keys().map(|name| name.as_str());
-            let help = match nearest(name.as_str(), known.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the states are {}", listed_in_part(known)),
-            };
-            let message = format!("the state `{name}` is not defined");
-            let label = "no state has this name";
-            let place = Place::Value(path.clone());
-            self.problems.push(Diagnostic::error("unknown-state", place, message).label(label).help(help));
+            self.problems.push_with(Severity::Error, || {
+                let known = self.targets.keys().map(|name| name.as_str());
+                let help = match nearest(name.as_str(), known.clone()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the states are {}", listed_in_part(known)),
+                };
+                let message = format!("the state `{name}` is not defined");
+                let label = "no state has this name";
+                let place = Place::Value(path.clone());
+                Diagnostic::error("unknown-state", place, message).label(label).help(help)
+            });
         }
         found
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 
-/// Options of every call. They override the configuration.
+/// Options of every call, which take precedence over the configuration.
 const SETTINGS: [&str; 18] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
@@ -164,7 +164,8 @@ impl Call {
         self.paths([path])
     }
 
-    /// Adds paths, or patterns for paths. The list is ended also where there is none.
+    /// Adds paths, or patterns for paths. The list is ended even when it is empty, so that nothing behind it becomes a
+    /// path.
     pub fn paths(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.paths.get_or_insert_default().extend(paths.into_iter().map(Into::into));
         self

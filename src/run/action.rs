@@ -1,19 +1,17 @@
 //! Performs an action: the engine's request becomes a process, the process an observation.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::path::{Component, Path, PathBuf};
 
 use tempfile::TempPath;
 
-use crate::engine::request::{ActionRequest, Setting};
+use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
-use crate::report::{OutputLine, Sinks};
 
 use super::lines::Lines;
-use super::{World, while_ticking};
+use super::ticking::{show, while_ticking};
+use super::world::World;
 
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;
@@ -44,10 +42,6 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
     seen
 }
 
-pub(super) fn show(sinks: &RefCell<&mut Sinks>, stream: Stream, text: &str) {
-    sinks.borrow_mut().output(OutputLine { stream, text });
-}
-
 fn index(stream: Stream) -> usize {
     match stream {
         Stream::Stdout => 0,
@@ -71,50 +65,10 @@ fn program(request: &ActionRequest, world: &World) -> Result<(Program, Option<Te
     Ok((world.program(argv, world.env_of(&request.setting), &request.setting)?, script))
 }
 
-impl World {
-    /// Returns the environment of an action.
-    pub(super) fn env_of(&self, setting: &Setting) -> BTreeMap<String, String> {
-        let mut env = self.env.clone();
-        env.extend(setting.env.iter().cloned());
-        // Who looks at the working tree must not take the answers that are kept there for work.
-        let recording = self.agents.recording.as_ref().and_then(|recording| recording.below(&self.root));
-        env.extend(recording.map(|directory| ("LL_RECORDING".to_owned(), directory)));
-        env
-    }
-
-    /// Makes the process of an action, in its directory and with nothing to read.
-    pub(super) fn program(
-        &self,
-        argv: Vec<String>,
-        env: BTreeMap<String, String>,
-        setting: &Setting,
-    ) -> Result<Program, String> {
-        let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
-        let cwd = cwd.or_else(|| self.starts_in.clone());
-        Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None })
-    }
-}
-
 /// Writes a text to a file that only we can read and that goes when the action has ended.
 fn script(text: &str, world: &World) -> io::Result<TempPath> {
     let mut file =
         tempfile::Builder::new().prefix("action-").suffix(".sh").tempfile_in(world.files.scratch())?;
     file.write_all(text.as_bytes())?;
     Ok(file.into_temp_path())
-}
-
-/// Finds the directory of an action, which stays inside the working tree.
-fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
-    let path = Path::new(cwd);
-    let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
-    let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");
-    if leaves {
-        return Err(outside());
-    }
-    let directory = root.join(path);
-    match (directory.canonicalize(), root.canonicalize()) {
-        (Ok(real), Ok(real_root)) if real.starts_with(&real_root) => Ok(real),
-        (Ok(_), _) => Err(outside()),
-        (Err(_), _) => Err(format!("`cwd: {cwd}` does not exist")),
-    }
 }

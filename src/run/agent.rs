@@ -13,21 +13,11 @@ use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
-use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
-use super::recording::{self, Recording};
-use super::{World, tick, while_ticking};
-
-/// Who answers in a run, and how patient we are.
-pub struct Agents {
-    /// The CLI that takes prompts; none when there is none on this machine.
-    pub host: Option<&'static dyn Host>,
-    /// The wait before a call that failed for now is made again; it doubles with each.
-    pub first_wait: Duration,
-    /// Where answers are kept or come from.
-    pub recording: Option<Recording>,
-}
+use super::recorded;
+use super::ticking::{show, tick, while_ticking};
+use super::world::World;
 
 /// How often a call is made in all before the service counts as down.
 const ATTEMPTS: u32 = 4;
@@ -42,7 +32,7 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const VERSION_TIME: Duration = Duration::from_secs(5);
 
 /// What came of one call: what was seen of the process, and what it means.
-struct Called<T> {
+struct CallResult<T> {
     seen: Observation,
     result: Result<T, Failure>,
     usage: Usage,
@@ -53,15 +43,15 @@ struct Called<T> {
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(recording) = &world.agents.recording else { return prompt(request, world).await };
     let replays = recording.replays();
-    let call = match recording::of_prompt(request, world).await {
+    let call = match recorded::of_prompt(request, world).await {
         Ok(call) => call,
         Err(why) => return (not_asked(&why, replays, world), Usage::default()),
     };
     if replays {
-        return recording::replay_prompt(call, world).await;
+        return recorded::replay_prompt(call, world).await;
     }
     let (seen, usage) = prompt(request, world).await;
-    match recording::keep_prompt(call, &seen, &usage, world).await {
+    match recorded::keep_prompt(call, &seen, &usage, world).await {
         Ok(()) => (seen, usage),
         Err(why) => {
             let (stop, why) = not_kept(&why, world);
@@ -74,7 +64,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
 pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let Some(recording) = &world.agents.recording else { return question(request, world).await };
     let replays = recording.replays();
-    let call = match recording::of_question(request, world).await {
+    let call = match recorded::of_question(request, world).await {
         Ok(call) => call,
         Err(why) => {
             let Observation { stop, failure, .. } = not_asked(&why, replays, world);
@@ -82,10 +72,10 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
         }
     };
     if replays {
-        return recording::replay_answer(&call, world);
+        return recorded::replay_answer(&call, world);
     }
     let answer = question(request, world).await;
-    match recording::keep_answer(call, &answer, world) {
+    match recorded::keep_answer(call, &answer, world) {
         Ok(()) => answer,
         Err(why) => {
             let (stop, why) = not_kept(&why, world);
@@ -97,7 +87,7 @@ pub(super) async fn ask(request: &AskRequest, world: &mut World) -> ModelAnswer 
 /// The observation of a call that is not made, because it could not be recorded or looked up.
 fn not_asked(why: &str, replays: bool, world: &mut World) -> Observation {
     if replays {
-        return recording::missed(why.to_owned());
+        return recorded::missed(why.to_owned());
     }
     let (stop, why) =
         not_recorded(&format!("the answer cannot be recorded, so nobody is asked: {why}"), world);
@@ -127,7 +117,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
     };
-    let mut patience = Patience::new(world, &request.setting);
+    let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();
     loop {
         let host = match ready(world) {
@@ -148,7 +138,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
 }
 
 async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
-    let mut patience = Patience::new(world, &request.setting);
+    let mut patience = Retries::new(world, &request.setting);
     let mut usage = Usage::default();
     loop {
         let host = match ready(world) {
@@ -194,11 +184,11 @@ enum Settled<T> {
 /// Makes of a failure what it means for the run, and waits where waiting helps.
 async fn settle<T>(
     host: &'static dyn Host,
-    called: Called<T>,
-    patience: &mut Patience,
+    called: CallResult<T>,
+    patience: &mut Retries,
     world: &mut World,
 ) -> Settled<T> {
-    let Called { mut seen, result, usage: _ } = called;
+    let CallResult { mut seen, result, usage: _ } = called;
     let failure = match result {
         Ok(result) => return Settled::Done(seen, Some(result)),
         Err(_) if seen.stop.is_some() => return Settled::Done(seen, None),
@@ -251,14 +241,14 @@ async fn waited<T>(
 }
 
 /// How long calls are made again, within the time that the request has.
-struct Patience {
+struct Retries {
     clock: Clock,
     attempts: u32,
     wait: Duration,
     end: Option<Duration>,
 }
 
-impl Patience {
+impl Retries {
     fn new(world: &World, setting: &Setting) -> Self {
         let end = setting.end.map(|(end, _)| end);
         Self { clock: Clock::start(), attempts: 0, wait: world.agents.first_wait, end }
@@ -310,7 +300,7 @@ async fn prompted(
     setting: &Setting,
     (budget, spent): (Budget, &Usage),
     world: &mut World,
-) -> Called<String> {
+) -> CallResult<String> {
     let program = match program(host.prompt(prompt), setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
@@ -347,7 +337,7 @@ async fn prompted(
 
 /// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
 /// answer alone counts.
-fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Called<String> {
+fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> CallResult<String> {
     if seen.failure.is_some() {
         return missing(seen);
     }
@@ -359,7 +349,7 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
     if seen.stop == Some(Stop::Budget) {
         seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
     }
-    Called { seen, result, usage }
+    CallResult { seen, result, usage }
 }
 
 async fn asked(
@@ -367,7 +357,7 @@ async fn asked(
     invocation: Invocation,
     setting: &Setting,
     world: &mut World,
-) -> Called<Value> {
+) -> CallResult<Value> {
     let program = match program(invocation, setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
@@ -380,19 +370,19 @@ async fn asked(
         return missing(seen);
     }
     let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
-    Called { seen, result, usage }
+    CallResult { seen, result, usage }
 }
 
 /// The end of a call whose program could not be started.
-fn missing<T>(mut seen: Observation) -> Called<T> {
+fn missing<T>(mut seen: Observation) -> CallResult<T> {
     let why = seen.failure.take().unwrap_or_default();
-    Called { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
+    CallResult { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
 }
 
 /// The end of a call that could not be made, for a reason of the loop.
-fn not_called<T>(why: String) -> Called<T> {
+fn not_called<T>(why: String) -> CallResult<T> {
     let seen = Observation::not_started(why.clone());
-    Called { seen, result: Err(Failure::Failed(why)), usage: Usage::default() }
+    CallResult { seen, result: Err(Failure::Failed(why)), usage: Usage::default() }
 }
 
 /// Tells whether a call that is going on has met what is left of the budget.

@@ -10,8 +10,8 @@ use crate::process::git::{Call, Filters, Walk, environment};
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
-use super::World;
 use super::clock::Clock;
+use super::world::World;
 
 /// More than this is neither a list of changes nor a patch.
 const MOST_OUTPUT: usize = 256 * 1024 * 1024;
@@ -19,7 +19,7 @@ const MOST_OUTPUT: usize = 256 * 1024 * 1024;
 const CANCELLED: &str = "the run is to end";
 
 /// Calls of `git` that share their time.
-pub(super) struct Git {
+pub(super) struct GitCalls {
     pub(super) env: BTreeMap<String, String>,
     pub(super) cancel: Cancel,
     pub(super) clock: Clock,
@@ -28,7 +28,7 @@ pub(super) struct Git {
     known: HashMap<PathBuf, Filters>,
 }
 
-impl Git {
+impl GitCalls {
     /// Starts the time for calls in the environment of a run. Which repository is meant is the user's choice.
     pub(super) fn new(world: &World, limit: Duration) -> Self {
         Self::with(world.env.clone(), world.cancel.clone(), limit)

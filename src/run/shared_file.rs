@@ -15,26 +15,14 @@ pub const STATE: &str = ".loop/state.json";
 /// The directory of the state.
 const HOME: &str = ".loop";
 
-/// What is found at the place of the file.
-#[derive(Debug)]
-pub enum Content {
-    /// Nothing.
-    Absent,
-    /// A file with these bytes; when there are more than [`MAX_BYTES`], not all of them.
-    Bytes(Vec<u8>),
-    /// Something that cannot be read.
-    Unreadable(io::Error),
-}
-
-/// Reads the file. Nothing that stands in its place is waited for.
-pub fn read(path: &Path) -> Content {
-    if let Err(error) = place::stays_at_home(path, HOME) {
-        return Content::Unreadable(error);
-    }
+/// Reads the file, if there is one; of one with more than [`MAX_BYTES`] one byte more. Nothing that stands in its place
+/// is waited for.
+pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    place::stays_at_home(path, HOME)?;
     match read::head(path, MAX_BYTES as u64 + 1) {
-        Ok(bytes) => Content::Bytes(bytes),
-        Err(Unread::Absent) => Content::Absent,
-        Err(unread) => Content::Unreadable(unread.into()),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(Unread::Absent) => Ok(None),
+        Err(unread) => Err(unread.into()),
     }
 }
 
@@ -73,6 +61,6 @@ mod tests {
     fn a_file_that_is_too_large_is_read_as_far_as_that_shows() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 40).unwrap();
-        assert!(matches!(read(file.path()), Content::Bytes(bytes) if bytes.len() == MAX_BYTES + 1));
+        assert!(matches!(read(file.path()), Ok(Some(bytes)) if bytes.len() == MAX_BYTES + 1));
     }
 }

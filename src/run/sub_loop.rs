@@ -1,63 +1,62 @@
-//! Performs a sub-loop: a run of its own inside a step, with the same journal, sinks and requests to end.
+//! Prepares a sub-loop: a run of its own inside a step, with the same journal, sinks and requests to end.
 
 use std::time::Duration;
 
 use crate::base::redact;
-use crate::engine::event::LoopStart;
+use crate::engine::event::{LoopComplete, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
 
 use super::replay::Level;
-use super::{JournalError, SubLoop, World, drive};
+use super::world::{SubLoop, World};
 
 /// Loops that call each other deeper than this do so by mistake.
 const DEEPEST: usize = 16;
 
-/// Runs a loop to its end. The inner error says why it could not begin.
-pub(super) async fn perform(
+/// Finds and prepares the loop that a step runs, or says why it cannot begin. Where the step was left in the middle of
+/// it, it comes with how far it was.
+pub(super) fn prepare(
     request: &SubLoopRequest,
     (around, step): (&Start, u32),
     world: &mut World,
-) -> Result<Result<SubLoopEnd, String>, JournalError> {
+) -> Result<(SubLoop, Option<Level>), String> {
     if world.path.len() > DEEPEST {
         let path: Vec<_> = world.path.iter().map(ToString::to_string).collect();
-        return Ok(Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → "))));
+        return Err(format!("sub-loops are nested deeper than {DEEPEST}: {}", path.join(" → ")));
     }
-    let mut sub = match (world.sub_loops)(request, around) {
-        Ok(sub) => sub,
-        Err(why) => return Ok(Err(why)),
-    };
-    let left = world.left.take(&request.name, step);
-    world.path.push(sub.machine.name.clone());
-    let mut engine = if let Some(level) = left {
-        match again(level, &sub, request) {
-            Ok(engine) => engine,
-            Err(why) => {
-                world.path.pop();
-                return Ok(Err(why));
-            }
-        }
-    } else {
-        sub.start.at = world.clock.now();
-        Engine::new(&sub.machine, sub.start)
-    };
-    let ended = Box::pin(drive(&mut engine, world)).await;
-    world.path.pop();
-    let complete = ended?;
-    let output = engine.run().prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
-    let run = engine.run();
-    let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
-    Ok(Ok(SubLoopEnd { complete, captured, output, handoff, usage }))
+    let mut sub = (world.sub_loops)(request, around)?;
+    sub.start.at = world.clock.now();
+    Ok((sub, world.left.take(&request.name, step)))
 }
 
-/// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with,
-/// but for what the run around it was told anew.
+/// Makes the engine of a loop that was prepared.
+pub(super) fn engine<'s>(
+    sub: &'s SubLoop,
+    left: Option<Level>,
+    request: &SubLoopRequest,
+) -> Result<Engine<'s>, String> {
+    match left {
+        Some(level) => again(level, sub, request),
+        None => Ok(Engine::new(&sub.machine, sub.start.clone())),
+    }
+}
+
+/// Returns what the step that ran a loop knows of its end.
+pub(super) fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
+    let run = engine.run();
+    let output = run.prev().map(|prev| prev.seen.stdout.clone()).unwrap_or_default();
+    let (captured, handoff, usage) = (run.captured().clone(), run.handoff().cloned(), run.usage().clone());
+    SubLoopEnd { complete, captured, output, handoff, usage }
+}
+
+/// Makes a sub-loop that goes on where it was left, or says why it cannot. What it began with is what it goes on with, but for what the run
+/// around it was given on resume.
 fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Result<Engine<'s>, String> {
     let standing = level.standing();
     let before = level.past.elapsed();
-    let told = &sub.start.event;
-    let event = LoopStart { llm: told.llm, strict: told.strict, ..level.past.start().clone() };
+    let now = &sub.start.event;
+    let event = LoopStart { llm: now.llm, strict: now.strict, ..level.past.start().clone() };
     let start = Start {
         context: redact::filled(&level.past.start().context, &sub.start.context),
         event,

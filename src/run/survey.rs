@@ -19,8 +19,9 @@ use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::process::git::Call;
 
-use super::git::Git;
-use super::{World, while_ticking};
+use super::git::GitCalls;
+use super::ticking::while_ticking;
+use super::world::World;
 
 /// The longest time for a survey.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -34,18 +35,18 @@ const OURS: [&[u8]; 2] = [b".loops/.running", b".loops/.history"];
 /// Looks at what a request names. A request to end the run ends this, too.
 pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed {
     let limit = request.limit.map_or(LIMIT, |left| left.min(LIMIT));
-    let mut surveyor = Surveyor { git: Git::new(world, limit) };
+    let mut surveyor = Surveyor { git: GitCalls::new(world, limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
     while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await
 }
 
 struct Surveyor {
-    git: Git,
+    git: GitCalls,
 }
 
 /// A line of the list of changes.
-struct Change<'s> {
+struct StatusLine<'s> {
     line: &'s [u8],
     path: &'s [u8],
     /// Whether the content is only in the working tree.
@@ -177,7 +178,7 @@ fn is_ours(path: &[u8]) -> bool {
 }
 
 /// Reads the commit and the changes from the output of `git status --porcelain=v2 -z --branch --no-renames`.
-fn read(status: &[u8]) -> (Option<String>, Vec<Change<'_>>) {
+fn read(status: &[u8]) -> (Option<String>, Vec<StatusLine<'_>>) {
     let mut commit = None;
     let mut changes = Vec::new();
     for line in status.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
@@ -199,7 +200,7 @@ fn read(status: &[u8]) -> (Option<String>, Vec<Change<'_>>) {
         let Some(path) = parts.last().copied().filter(|_| parts.len() == fields) else { continue };
         let state = |field: usize, at: usize| parts.get(field).and_then(|part| part.get(at)).copied();
         let is_submodule = fields > 2 && state(2, 0) == Some(b'S');
-        changes.push(Change {
+        changes.push(StatusLine {
             line,
             path,
             unhashed: !is_submodule && (fields != 9 || state(1, 1) != Some(b'.')),
@@ -288,7 +289,7 @@ mod tests {
         let env = [("PATH", path), ("HOME", "/nonexistent")];
         let (_ask, cancel) = Cancel::channel();
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Surveyor { git: Git::with(env.into(), cancel, LIMIT) }
+        Surveyor { git: GitCalls::with(env.into(), cancel, LIMIT) }
     }
 
     fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {

@@ -20,11 +20,11 @@ use crate::process::signal::Request;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
-use super::action::show;
 use super::clock::Clock;
 use super::lines::Lines;
 use super::servers::{self, Unknown};
-use super::{World, tick};
+use super::ticking::{show, tick};
+use super::world::World;
 
 /// A server that prints more than this in one call is broken.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
 const COMPLAINTS: usize = 64 * 1024;
 
 /// What a call came to.
-enum Called {
+enum ToolEnd {
     /// The tool answered; true when it says that it failed.
     Answer(Value, bool),
     /// There is no such tool.
@@ -66,18 +66,18 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
     let called = attended(request, &mut service, &mut complaints, world).await;
     let called = match called {
         // How it ended says more than that the line is dead.
-        Called::Broken(why) => Called::Broken(explained(why, &mut service).await),
-        Called::Answer(..) | Called::NoTool(_) | Called::Late(_) | Called::Cancelled => called,
+        ToolEnd::Broken(why) => ToolEnd::Broken(explained(why, &mut service).await),
+        ToolEnd::Answer(..) | ToolEnd::NoTool(_) | ToolEnd::Late(_) | ToolEnd::Cancelled => called,
     };
     service.end(&mut world.cancel).await;
     let seen = match called {
-        Called::Answer(envelope, is_error) => {
+        ToolEnd::Answer(envelope, is_error) => {
             Observation::exited(i32::from(is_error), format!("{envelope}\n"))
         }
-        Called::NoTool(why) => Observation::exited(NOT_FOUND_CODE, failed(&why)),
-        Called::Broken(why) => Observation::exited(1, failed(&why)),
-        Called::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
-        Called::Cancelled => cancelled(),
+        ToolEnd::NoTool(why) => Observation::exited(NOT_FOUND_CODE, failed(&why)),
+        ToolEnd::Broken(why) => Observation::exited(1, failed(&why)),
+        ToolEnd::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
+        ToolEnd::Cancelled => cancelled(),
     };
     Observation { stderr: Text::whole(complaints.kept), duration: clock.elapsed(), ..seen }
 }
@@ -108,11 +108,11 @@ async fn attended(
     service: &mut Service,
     complaints: &mut Complaints,
     world: &mut World,
-) -> Called {
+) -> ToolEnd {
     let (Some(stdin), Some(stdout), Some(mut stderr)) =
         (service.stdin.take(), service.stdout.take(), service.stderr.take())
     else {
-        return Called::Broken("its pipes are not there".to_owned());
+        return ToolEnd::Broken("its pipes are not there".to_owned());
     };
     let started = Instant::now();
     let end = request.setting.end.map(|(limit, stop)| (started + limit, stop));
@@ -130,22 +130,22 @@ async fn attended(
             }
             is_open = complaints.read(&mut stderr, &world.redactor, &sinks), if !is_silent => is_silent = !is_open,
             () = sleep_until(wake.map_or(started, |(at, _)| at)), if wake.is_some() => {
-                return Called::Late(wake.map_or(Stop::Timeout, |(_, stop)| stop));
+                return ToolEnd::Late(wake.map_or(Stop::Timeout, |(_, stop)| stop));
             }
-            _ = world.cancel.differs_from(Request::None) => return Called::Cancelled,
+            _ = world.cancel.differs_from(Request::None) => return ToolEnd::Cancelled,
             never = tick(&sinks) => match never {},
         }
     }
 }
 
 /// The conversation: introduction, the list of tools, the call.
-async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> Called {
+async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> ToolEnd {
     let us = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
     let client = rmcp::model::ClientConfig::new(rmcp::model::ClientCapabilities::default(), us);
     let client = match client.serve((BufReader::new(stdout.take(MOST_OUTPUT)), stdin)).await {
         Ok(client) => client,
         Err(error) => {
-            return Called::Broken(format!(
+            return ToolEnd::Broken(format!(
                 "no conversation with the server: {}",
                 one_line(&error.to_string(), 300)
             ));
@@ -157,7 +157,7 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
         let near =
             crate::base::diagnostic::nearest(&request.tool, tools.iter().map(|tool| tool.name.as_ref()));
         let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Called::NoTool(format!(
+        return ToolEnd::NoTool(format!(
             "the server `{}` has no tool `{}`{help}",
             request.server, request.tool
         ));
@@ -172,15 +172,15 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
             match serde_json::to_value(&result) {
                 Ok(mut envelope) => {
                     envelope["isError"] = is_error.into();
-                    Called::Answer(envelope, is_error)
+                    ToolEnd::Answer(envelope, is_error)
                 }
-                Err(error) => Called::Broken(error.to_string()),
+                Err(error) => ToolEnd::Broken(error.to_string()),
             }
         }
         Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-            Called::NoTool(error.message.into_owned())
+            ToolEnd::NoTool(error.message.into_owned())
         }
-        Err(error) => Called::Broken(one_line(&error.to_string(), 1000)),
+        Err(error) => ToolEnd::Broken(one_line(&error.to_string(), 1000)),
     }
 }
 

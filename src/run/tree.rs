@@ -11,24 +11,24 @@ use crate::base::object::ObjectId;
 use crate::base::text::hex;
 use crate::process::git::Call;
 
-use super::git::Git;
+use super::git::GitCalls;
 
 /// A place for indexes and objects, for as long as trees are compared.
-pub(super) struct Trees {
+pub(super) struct WorkingTrees {
     top: PathBuf,
     place: TempDir,
 }
 
 /// A working tree at one moment.
-pub(super) struct Tree {
+pub(super) struct WorkingTree {
     id: ObjectId,
     /// What the scope holds.
     pub(super) digest: String,
 }
 
-impl Trees {
+impl WorkingTrees {
     /// Opens the repository around a directory, or says why there is none.
-    pub(super) async fn open(git: &mut Git, root: &Path) -> Result<Self, String> {
+    pub(super) async fn open(git: &mut GitCalls, root: &Path) -> Result<Self, String> {
         let ask = |words: &[&'static str]| Call::new("rev-parse").with(words);
         let top = path(&git.run(root, &ask(&["--show-toplevel"])).await?);
         let objects = path(&git.run(&top, &ask(&["--git-path", "objects"])).await?);
@@ -51,11 +51,11 @@ impl Trees {
     /// Looks at the working tree. What `except` holds is no part of it.
     pub(super) async fn look(
         &self,
-        git: &mut Git,
+        git: &mut GitCalls,
         root: &Path,
         scope: &[String],
         except: &Path,
-    ) -> Result<Tree, String> {
+    ) -> Result<WorkingTree, String> {
         git.run(&self.top, &Call::new("add").with(&["-A"]).path(":/")).await?;
         if let Ok(inside) = except.strip_prefix(&self.top) {
             if inside.as_os_str().is_empty() {
@@ -69,11 +69,16 @@ impl Trees {
         let id = ObjectId::parse(String::from_utf8_lossy(&id).trim()).map_err(|error| error.to_string())?;
         let list = Call::new("ls-files").with(&["-s", "-z"]).paths(scope).literal();
         let listed = git.run(root, &list).await?;
-        Ok(Tree { id, digest: hex(&Sha256::digest(&listed)) })
+        Ok(WorkingTree { id, digest: hex(&Sha256::digest(&listed)) })
     }
 
     /// Returns what leads from one tree to another, empty when they are the same.
-    pub(super) async fn patch(&self, git: &mut Git, from: &Tree, to: &Tree) -> Result<Vec<u8>, String> {
+    pub(super) async fn patch(
+        &self,
+        git: &mut GitCalls,
+        from: &WorkingTree,
+        to: &WorkingTree,
+    ) -> Result<Vec<u8>, String> {
         if from.id == to.id {
             return Ok(Vec::new());
         }
@@ -82,7 +87,7 @@ impl Trees {
     }
 
     /// Changes the working tree by a patch.
-    pub(super) async fn apply(&self, git: &mut Git, patch: &[u8]) -> Result<(), String> {
+    pub(super) async fn apply(&self, git: &mut GitCalls, patch: &[u8]) -> Result<(), String> {
         let file = self.place.path().join("patch");
         fs_err::write(&file, patch).map_err(|error| error.to_string())?;
         let file = file.to_string_lossy().into_owned();

@@ -10,7 +10,7 @@ use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
-use crate::run::agent::Agents;
+use crate::run::Agents;
 use crate::run::recording::{Mode, Recording};
 
 use super::context::Session;

@@ -9,7 +9,7 @@ use crate::evaluate::observation::{Observation, Stop};
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::named;
-use crate::run::shared_file::{self, Content};
+use crate::run::shared_file;
 
 use super::context::Session;
 use super::error::{Error, Kind};
@@ -32,12 +32,12 @@ impl StateFile {
     /// Reads the state, if there is one. What is no state is never replaced.
     pub(crate) fn find(&self) -> Result<Option<State>, Error> {
         let why = match shared_file::read(&self.path) {
-            Content::Absent => return Ok(None),
-            Content::Bytes(bytes) => match State::read(&bytes) {
+            Ok(None) => return Ok(None),
+            Ok(Some(bytes)) => match State::read(&bytes) {
                 Ok(state) => return Ok(Some(state)),
                 Err(invalid) => invalid.to_string(),
             },
-            Content::Unreadable(error) => error.to_string(),
+            Err(error) => error.to_string(),
         };
         let message = format!("{} is no state file: {why}", self.path.display());
         Err(Error::refused(message).with_hint("mend it, or remove it and begin again"))

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::base::territory::{ScopePath, Territory};
 use crate::ci::Provider;
@@ -20,7 +19,7 @@ use crate::journal::claim::{self, Claim, Taken};
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::known::{KnownRun, Status, state_now};
-use crate::journal::snapshot;
+use crate::journal::snapshot::{self, Snapshot};
 use crate::report::Sinks;
 use crate::run::clock::Clock;
 
@@ -239,7 +238,7 @@ fn state(
     run: &KnownRun,
     (prepared, territory): &mut (Prepared, Territory),
     session: &Session<'_>,
-) -> Option<Value> {
+) -> Option<Snapshot> {
     let mut folded = fold(&run.files, prepared, false, &mut Sinks::default()).ok()?;
     let level = folded.left.take_outermost()?;
     let event = level.past.start().clone();
@@ -254,5 +253,5 @@ fn state(
         Standing::Lost(_) => return None,
     };
     let (now, _) = run.ends.last?;
-    Some(snapshot::snapshot(&engine, &surroundings(territory), now, folded.whole.last_seq, &session.redactor))
+    Snapshot::of(&engine, &surroundings(territory), now, folded.whole.last_seq, &session.redactor).ok()
 }

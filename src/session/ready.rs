@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::log_file::LogFile;
-use crate::run::agent::Agents;
+use crate::run::Agents;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;

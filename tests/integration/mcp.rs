@@ -16,8 +16,10 @@ fn server() -> PathBuf {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--locked", "--quiet", "--example", "mcp-server", "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
+        match profile.file_name().and_then(|name| name.to_str()) {
+            Some("debug") => {}
+            Some(other) => drop(build.args(["--profile", other])),
+            None => unreachable!("a program is in a directory"),
         }
         assert!(build.status().unwrap().success());
         profile.join("examples/mcp-server")

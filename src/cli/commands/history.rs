@@ -10,7 +10,7 @@ use crate::base::time::{Timestamp, human};
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
-use crate::journal::retention::{self, Limits};
+use crate::journal::retention::{self, HistoryLimits};
 use crate::report::digest::Digest;
 use crate::report::formats::text;
 use crate::run::clock::Clock;
@@ -108,9 +108,11 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
 }
 
 fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Error> {
-    let default = Limits::default();
-    let limits =
-        Limits { age: args.older_than.unwrap_or(default.age), count: args.keep.unwrap_or(default.count) };
+    let default = HistoryLimits::default();
+    let limits = HistoryLimits {
+        age: args.older_than.unwrap_or(default.age),
+        count: args.keep.unwrap_or(default.count),
+    };
     let mut runs = places.archived()?;
     if let Some(name) = &args.name {
         let asked = places.asked(name);

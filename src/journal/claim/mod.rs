@@ -258,14 +258,14 @@ impl Drop for Locked {
 }
 
 /// A claim file.
-struct Found {
+struct FoundClaim {
     run: Live,
     is_live: bool,
     path: PathBuf,
 }
 
 /// Looks at every claim there is.
-fn scan(directory: &Path) -> io::Result<Vec<Found>> {
+fn scan(directory: &Path) -> io::Result<Vec<FoundClaim>> {
     let entries = match fs_err::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -285,8 +285,8 @@ fn scan(directory: &Path) -> io::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Looks at one claim; there is none when it was released in this moment.
-fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<Found>> {
+/// Reads one claim, or returns `None` if it was released in the meantime.
+fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<FoundClaim>> {
     let file = match read::open(path) {
         Ok(file) => file,
         Err(Unread::Absent) => return Ok(None),
@@ -301,11 +301,11 @@ fn look(path: &Path, instance: &str, standing: Standing) -> io::Result<Option<Fo
     let read = file.take(MAX_RECORD).read_to_string(&mut text);
     let record = read.ok().and_then(|_| serde_json::from_str(&text).ok());
     let run = Live { instance: instance.to_owned(), standing, record };
-    Ok(Some(Found { run, is_live, path: path.to_owned() }))
+    Ok(Some(FoundClaim { run, is_live, path: path.to_owned() }))
 }
 
 /// Returns the runs that are alive, in the order in which they came.
-fn alive(found: Vec<Found>) -> Vec<Live> {
+fn alive(found: Vec<FoundClaim>) -> Vec<Live> {
     let live = found.into_iter().filter(|found| found.is_live).map(|found| found.run);
     let mut live: Vec<Live> = live.collect();
     let place = |run: &Live| run.record.as_ref().map_or(0, |record| record.place);
@@ -316,7 +316,7 @@ fn alive(found: Vec<Found>) -> Vec<Live> {
 }
 
 /// Removes what killed runs left behind. Nothing depends on it, so nothing fails when it cannot be done.
-fn sweep(directory: &Path, found: &[Found]) {
+fn sweep(directory: &Path, found: &[FoundClaim]) {
     for dead in found.iter().filter(|found| !found.is_live) {
         let _gone = std::fs::remove_file(&dead.path);
         for left in ["pid", "reserve"] {

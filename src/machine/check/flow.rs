@@ -6,11 +6,11 @@ use crate::machine::routing::{Move, in_a_stall};
 use crate::machine::{EndId, Machine, StepId, Target};
 
 /// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends, and of stalls.
-pub(super) struct Flow {
+pub(super) struct FlowGraph {
     nodes: Vec<Target>,
     next: Vec<Vec<usize>>,
     /// Handlers that take the place of entering a state once more, which was therefore entered before.
-    again: Vec<Vec<Again>>,
+    again: Vec<Vec<Reentry>>,
     steps: usize,
     /// Where runs begin, and where they go on that were left.
     starts: Vec<usize>,
@@ -18,7 +18,7 @@ pub(super) struct Flow {
 
 /// A way to a handler in place of a state.
 #[derive(Clone, Copy)]
-struct Again {
+struct Reentry {
     state: usize,
     handler: usize,
 }
@@ -29,7 +29,46 @@ pub(super) struct Paths {
     before: Vec<Option<usize>>,
 }
 
-impl Flow {
+/// What may not be set at each node.
+pub(super) struct Unset(Vec<ValueSet>);
+
+/// Some of the values that are tracked, a bit for each, so that one walk does for all values of a large loop.
+#[derive(Clone)]
+struct ValueSet(Vec<u64>);
+
+impl ValueSet {
+    fn none(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    fn all(count: usize) -> Self {
+        Self(vec![u64::MAX; count.div_ceil(64)])
+    }
+
+    fn has(&self, value: usize) -> bool {
+        self.0[value / 64] & (1 << (value % 64)) != 0
+    }
+
+    fn without(&self, values: &[usize]) -> Self {
+        let mut left = self.clone();
+        for value in values {
+            left.0[value / 64] &= !(1 << (value % 64));
+        }
+        left
+    }
+
+    /// Adds others; tells whether there was a new one.
+    fn add(&mut self, others: &Self) -> bool {
+        let mut is_more = false;
+        for (here, other) in self.0.iter_mut().zip(&others.0) {
+            is_more |= other & !*here != 0;
+            *here |= other;
+        }
+        is_more
+    }
+}
+
+impl FlowGraph {
     pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
         let steps = machine.steps().len();
         let mut nodes: Vec<Target> = crate::machine::graph::targets(machine).collect();
@@ -51,7 +90,7 @@ impl Flow {
             for (from, again) in again.iter_mut().enumerate() {
                 // A new pass begins where a state is entered again, which is somewhere in a cycle.
                 let states = next[from].iter().filter(|to| **to < steps && parts[**to] == parts[from]);
-                again.extend(states.map(|state| Again { state: *state, handler }));
+                again.extend(states.map(|state| Reentry { state: *state, handler }));
             }
         }
         if let Some(handler) = machine.stall.and_then(|stall| stall.to) {
@@ -61,7 +100,7 @@ impl Flow {
             for (from, moves) in moves.iter().enumerate() {
                 let stalling = moves.iter().filter(|one| in_a_stall(machine, one).is_some());
                 let states = stalling.filter_map(|one| one.to.map(index));
-                again[from].extend(states.map(|state| Again { state, handler }));
+                again[from].extend(states.map(|state| Reentry { state, handler }));
             }
         }
         if let Some(handler) = limits.steps.and_then(|cap| cap.handler) {
@@ -108,14 +147,51 @@ impl Flow {
         Paths { before }
     }
 
-    /// Returns the path to a state, the state itself last.
-    pub(super) fn path_to(&self, paths: &Paths, target: Target) -> Option<Vec<Target>> {
-        let copies = (self.steps..self.nodes.len()).filter(|node| self.nodes[*node] == target);
+    /// Finds which of `count` values may be unset at each node, because some path to it sets none of them. `set_by`
+    /// returns the values that a state sets.
+    pub(super) fn unset(&self, count: usize, set_by: impl Fn(Target) -> Vec<usize>) -> Unset {
+        let set_by: Vec<Vec<usize>> = self.nodes.iter().map(|node| set_by(*node)).collect();
+        let mut unset = vec![ValueSet::none(count); self.nodes.len()];
+        let mut open: VecDeque<usize> = self.starts.iter().copied().collect();
+        for start in &self.starts {
+            unset[*start] = ValueSet::all(count);
+        }
+        let mut is_open = vec![false; self.nodes.len()];
+        while let Some(node) = open.pop_front() {
+            is_open[node] = false;
+            let after = unset[node].without(&set_by[node]);
+            let mut lead = |to: usize, unset_there: &ValueSet| {
+                if unset[to].add(unset_there) && !std::mem::replace(&mut is_open[to], true) {
+                    open.push_back(to);
+                }
+            };
+            self.next[node].iter().for_each(|to| lead(*to, &after));
+            for again in self.again.get(node).into_iter().flatten() {
+                // The state was entered before, so what it sets was set.
+                lead(again.handler, &after.without(&set_by[again.state]));
+            }
+        }
+        Unset(unset)
+    }
+
+    /// Tells whether some way to a state leaves a value unset.
+    pub(super) fn may_be_unset(&self, unset: &Unset, value: usize, target: Target) -> bool {
+        self.nodes_of(target).any(|node| unset.0[node].has(value))
+    }
+
+    /// Returns the nodes that stand for a state.
+    fn nodes_of(&self, target: Target) -> impl Iterator<Item = usize> {
+        let copies = (self.steps..self.nodes.len()).filter(move |node| self.nodes[*node] == target);
         let own = match target {
             Target::Step(StepId(id)) => Some(id),
             Target::End(_) => None,
         };
-        let mut node = own.into_iter().chain(copies).find(|node| paths.before[*node].is_some())?;
+        own.into_iter().chain(copies)
+    }
+
+    /// Returns the path to a state, the state itself last.
+    pub(super) fn path_to(&self, paths: &Paths, target: Target) -> Option<Vec<Target>> {
+        let mut node = self.nodes_of(target).find(|node| paths.before[*node].is_some())?;
         let mut path = vec![self.target(node)];
         while let Some(before) = paths.before[node].filter(|before| *before != node) {
             path.push(self.target(before));

@@ -8,20 +8,20 @@ use crate::evaluate::verdict::Verdict;
 use crate::machine::routing::{Key, Move, moves};
 use crate::machine::{Machine, Step, StepId, Target};
 
-use super::flow::Flow;
+use super::flow::FlowGraph;
 
 /// A machine, the definition it was made from, and what can follow what in it.
 pub(super) struct CheckedLoop<'m> {
     pub(super) machine: &'m Machine,
     pub(super) definition: &'m Loop,
     moves: Vec<Vec<Move>>,
-    pub(super) flow: Flow,
+    pub(super) flow: FlowGraph,
 }
 
 impl<'m> CheckedLoop<'m> {
     pub(super) fn new(machine: &'m Machine, definition: &'m Loop) -> Self {
         let moves: Vec<_> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
-        let flow = Flow::new(machine, &moves);
+        let flow = FlowGraph::new(machine, &moves);
         Self { machine, definition, moves, flow }
     }
 

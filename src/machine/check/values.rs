@@ -1,8 +1,9 @@
 //! Values that no run of this file can have, and values that some runs do not have yet where they are used.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
@@ -18,7 +19,7 @@ const MAX_WORK: usize = 20_000_000;
 
 /// Something that is there from a certain point of a run on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+enum TrackedValue {
     Capture(String),
     Prev,
     Result,
@@ -93,12 +94,12 @@ pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let machine = subject.machine;
     let targets: BTreeMap<&StateName, Target> =
         graph::targets(machine).map(|target| (machine.name_of(target), target)).collect();
-    let mut wanted: BTreeMap<Wanted, Vec<Use<'_>>> = BTreeMap::new();
+    let mut wanted: BTreeMap<TrackedValue, Vec<Use<'_>>> = BTreeMap::new();
     for one in uses(subject) {
         let what = match (one.expression.namespace, one.expression.path.first()) {
-            (Namespace::Captured, Some(Segment::Key(name))) => Wanted::Capture(name.clone()),
-            (Namespace::Prev, _) => Wanted::Prev,
-            (Namespace::Result, _) => Wanted::Result,
+            (Namespace::Captured, Some(Segment::Key(name))) => TrackedValue::Capture(name.clone()),
+            (Namespace::Prev, _) => TrackedValue::Prev,
+            (Namespace::Result, _) => TrackedValue::Result,
             _ => continue,
         };
         wanted.entry(what).or_default().push(one);
@@ -106,29 +107,40 @@ pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     if wanted.len().saturating_mul(targets.len()) > MAX_WORK {
         return;
     }
-    for (what, uses) in wanted {
-        let sets: BTreeSet<Target> = machine
-            .steps()
-            .filter(|(_, step)| what.is_set_by(step))
-            .map(|(id, _)| Target::Step(id))
-            .collect();
-        if sets.is_empty() && matches!(what, Wanted::Capture(_)) {
+    let numbers: BTreeMap<&TrackedValue, usize> = wanted.keys().zip(0..).collect();
+    let set_by = |target: Target| match target {
+        Target::Step(id) => set_by(machine.step(id)).filter_map(|what| numbers.get(&what).copied()).collect(),
+        Target::End(_) => Vec::new(),
+    };
+    let mut setters = vec![BTreeSet::new(); wanted.len()];
+    for target in targets.values().copied() {
+        for number in set_by(target) {
+            setters[number].insert(target);
+        }
+    }
+    let unset = subject.flow.unset(wanted.len(), set_by);
+    for ((number, sets), (what, uses)) in setters.iter().enumerate().zip(&wanted) {
+        if sets.is_empty() && matches!(what, TrackedValue::Capture(_)) {
             // Nobody captures it at all, which is another finding.
             continue;
         }
-        let paths = subject.flow.paths(|target| sets.contains(&target));
+        let paths = OnceCell::new();
         for one in uses {
             let places: Vec<Target> = match one.state {
                 Some(name) => targets.get(name).copied().into_iter().collect(),
                 None => acting(subject),
             };
-            let is_late = one.comes_after(&what);
-            let unset = places
+            let is_late = one.comes_after(what);
+            let place = places
                 .into_iter()
                 .filter(|place| !(is_late && sets.contains(place)))
-                .find_map(|place| subject.flow.path_to(&paths, place));
-            if let Some(path) = unset {
-                findings.push(finding(subject, &one, &what, &sets, &path));
+                .find(|place| subject.flow.may_be_unset(&unset, number, *place));
+            if let Some(place) = place {
+                findings.push_with(Severity::Warning, || {
+                    let paths = paths.get_or_init(|| subject.flow.paths(|target| sets.contains(&target)));
+                    let path = subject.flow.path_to(paths, place).unwrap_or_default();
+                    finding(subject, one, what, sets, &path)
+                });
             }
         }
     }
@@ -137,7 +149,7 @@ pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 fn finding(
     subject: &CheckedLoop<'_>,
     one: &Use<'_>,
-    what: &Wanted,
+    what: &TrackedValue,
     sets: &BTreeSet<Target>,
     path: &[Target],
 ) -> Diagnostic {
@@ -145,9 +157,9 @@ fn finding(
     let name = |target: &Target| subject.name(*target).to_string();
     let setters = || listed(sets.iter().take(4).map(|target| subject.name(*target).as_str()), "or");
     let without = match what {
-        Wanted::Capture(_) => format!("without {}", setters()),
-        Wanted::Prev => "without an action before".to_owned(),
-        Wanted::Result => "without an evaluation before".to_owned(),
+        TrackedValue::Capture(_) => format!("without {}", setters()),
+        TrackedValue::Prev => "without an action before".to_owned(),
+        TrackedValue::Result => "without an evaluation before".to_owned(),
     };
     let message = match path.split_last() {
         Some((here, before)) if !before.is_empty() => {
@@ -160,28 +172,25 @@ fn finding(
         ),
     };
     let help = match what {
-        Wanted::Capture(_) => {
+        TrackedValue::Capture(_) => {
             format!(
                 "write `${{{expression}?}}` or `${{{expression}:-default}}`, or lead every way through {}",
                 setters()
             )
         }
-        Wanted::Prev | Wanted::Result => {
+        TrackedValue::Prev | TrackedValue::Result => {
             format!("write `${{{expression}?}}` or `${{{expression}:-default}}`")
         }
     };
     Diagnostic::warning("maybe-unset", one.place(), message).help(help)
 }
 
-impl Wanted {
-    /// Tells whether it is there once a step was executed.
-    fn is_set_by(&self, step: &Step) -> bool {
-        match self {
-            Self::Capture(name) => captured_by(step).any(|captured| captured == name),
-            Self::Prev => step.action.is_some(),
-            Self::Result => step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. }),
-        }
-    }
+/// Returns what is there once a step was executed.
+fn set_by(step: &Step) -> impl Iterator<Item = TrackedValue> {
+    let captures = captured_by(step).map(|name| TrackedValue::Capture(name.to_owned()));
+    let prev = step.action.is_some().then_some(TrackedValue::Prev);
+    let is_judged = step.evaluate.is_some() && matches!(step.routes, Routes::ByVerdict { .. });
+    captures.chain(prev).chain(is_judged.then_some(TrackedValue::Result))
 }
 
 impl Use<'_> {
@@ -193,12 +202,12 @@ impl Use<'_> {
 
     /// Tells whether it is used when the state itself has already set what is wanted: captures are there for its
     /// evaluation, and its evaluation for its message.
-    fn comes_after(&self, what: &Wanted) -> bool {
+    fn comes_after(&self, what: &TrackedValue) -> bool {
         let is_message = self.key == "append_to_messages";
         match what {
-            Wanted::Capture(_) => is_message || self.key.starts_with("evaluate."),
-            Wanted::Prev => false,
-            Wanted::Result => is_message,
+            TrackedValue::Capture(_) => is_message || self.key.starts_with("evaluate."),
+            TrackedValue::Prev => false,
+            TrackedValue::Result => is_message,
         }
     }
 }

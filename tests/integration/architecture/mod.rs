@@ -183,7 +183,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Layers in which files still lead in circles.
-const IN_CIRCLES: &[&str] = &["bundle", "ci", "run"];
+const IN_CIRCLES: &[&str] = &["bundle", "ci"];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::cli::output::Output;
 use crate::criteria::hook::HookDialect;
 use crate::criteria::{Decision, State, resume_message};
-use crate::run::shared_file::{self, Content, STATE};
+use crate::run::shared_file::{self, STATE};
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
@@ -76,17 +76,14 @@ pub(in crate::cli) fn hook(
     let text = match args {
         HookArgs::StopCheck(query) => {
             let decision = match found(query, env, cwd) {
-                Content::Absent => Decision::about(None),
-                Content::Bytes(bytes) => Decision::about(Some(&bytes)),
-                Content::Unreadable(_) => Decision::invalid(),
+                Ok(bytes) => Decision::about(bytes.as_deref()),
+                Err(_) => Decision::invalid(),
             };
             query.format.answer().to_stop(&decision)
         }
         HookArgs::SessionResume(query) => {
-            let state = match found(query, env, cwd) {
-                Content::Bytes(bytes) => State::read(&bytes).ok(),
-                Content::Absent | Content::Unreadable(_) => None,
-            };
+            let bytes = found(query, env, cwd).ok().flatten();
+            let state = bytes.and_then(|bytes| State::read(&bytes).ok());
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
         HookArgs::Install(args) => return settings::change(settings::Change::Install, args.print, output),
@@ -125,9 +122,9 @@ impl HookFormat {
 
 /// Finds the state file that a hook is about. An agent that works for a run of ours is held by that run, and by nothing
 /// else.
-fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> Content {
+fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> io::Result<Option<Vec<u8>>> {
     if env.get("LL_LOOP_RUN").is_some() {
-        return Content::Absent;
+        return Ok(None);
     }
     if let Some(path) = &query.state {
         return shared_file::read(path);
@@ -135,7 +132,7 @@ fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> Content {
     let here = cwd.to_owned();
     let directory = told_directory().map_or_else(|| here.clone(), |told| here.join(told));
     match (shared_file::read(&directory.join(STATE)), env.get("CLAUDE_PROJECT_DIR")) {
-        (Content::Absent, Some(project)) => shared_file::read(&Path::new(project).join(STATE)),
+        (Ok(None), Some(project)) => shared_file::read(&Path::new(project).join(STATE)),
         (content, _) => content,
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::cli::output::Output;
-use crate::run::shared_file::{self, Content};
+use crate::run::shared_file;
 use crate::session::error::Error;
 
 /// The settings that a project shares, below its directory.
@@ -59,11 +59,11 @@ pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Resul
 
 fn read(path: &Path) -> Result<Map<String, Value>, Error> {
     match shared_file::read(path) {
-        Content::Absent => Ok(Map::new()),
-        Content::Bytes(bytes) => {
+        Ok(None) => Ok(Map::new()),
+        Ok(Some(bytes)) => {
             serde_json::from_slice(&bytes).map_err(|error| odd(&format!("it is not a JSON object: {error}")))
         }
-        Content::Unreadable(error) => Err(odd(&error.to_string())),
+        Err(error) => Err(odd(&error.to_string())),
     }
 }
 

@@ -1,0 +1,233 @@
+//! The driver: performs what the engine asks for, and makes every event durable before anybody sees it.
+
+use std::cell::RefCell;
+use std::io;
+use std::time::Duration;
+
+use crate::base::name::StateName;
+use crate::base::time::millis;
+use crate::engine::event::{Event, LoopComplete, Stamped};
+use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
+use crate::engine::{Engine, Start};
+use crate::journal::snapshot::{self, Snapshot};
+use crate::journal::{ends, reader};
+use crate::process::signal::{EndSignal, Request};
+use crate::report::digest::Digest;
+
+use super::ticking::tick;
+use super::world::World;
+use super::{action, agent, continuation, query, shared_file, sub_loop, survey, tool};
+
+/// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the run was stopped because its journal cannot be written")]
+pub struct JournalError {
+    source: io::Error,
+    /// The event with which the run was about to begin or go on, when it could not even do that.
+    opening: Option<Box<Event>>,
+}
+
+/// How a run ended.
+pub struct Ended {
+    /// Its end, as every report tells it.
+    pub complete: LoopComplete,
+    /// What became of a journal that could not be written.
+    pub lost: Option<Lost>,
+}
+
+/// A journal that could not be written.
+pub struct Lost {
+    /// Why.
+    pub error: JournalError,
+    /// The end of the run, when not even that could be written.
+    pub unwritten: Option<Stamped>,
+    /// Whether the journal says that the run began, so that it can go on.
+    pub has_begun: bool,
+}
+
+/// Runs to the end, which is an error when the journal cannot be written.
+pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
+    match drive(engine, world).await {
+        Ok(complete) => Ended { complete, lost: None },
+        Err(error) => world.end_unsaved(engine, error),
+    }
+}
+
+/// Runs a loop to its end, and returns how it ended.
+async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
+    let begun = world.elapsed().saturating_sub(engine.elapsed());
+    loop {
+        // Signals are heard while this waits, and not everything below waits.
+        tokio::task::yield_now().await;
+        let input = match engine.next() {
+            Next::Done(complete) => return Ok(complete.clone()),
+            Next::Begin => Input::Begin,
+            Next::Wait(wait) => world.wait(wait).await,
+            Next::Yield => Input::Yielded,
+            Next::SubLoop(request) => {
+                let step = engine.run().step();
+                Input::SubLoopDone(perform(request, (engine.start(), step), world).await?)
+            }
+            Next::Prompt(request) => {
+                let (seen, usage) = agent::perform(request, world).await;
+                Input::PromptDone(seen, usage)
+            }
+            Next::Call(request) => Input::ActionDone(tool::call(request, world).await),
+            Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
+            Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
+            Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
+            Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
+            Next::Query(request) => Input::Queried(query::perform(request, world).await),
+            Next::Read(path) => {
+                Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
+            }
+        };
+        world.cancel.catch_up().await;
+        let now = world.elapsed().saturating_sub(begun);
+        let signal = world.cancel.signal().map(named);
+        let mut events = signal.map(|signal| engine.cancel(signal, now)).unwrap_or_default();
+        match engine.handle(input, now) {
+            Ok(followed) => events.extend(followed),
+            // The run ended before what it had asked for came.
+            Err(UnexpectedInput) if signal.is_some() => {}
+            Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
+        }
+        world.record(engine, events)?;
+        // Nothing runs now, so the working tree is what the journal says of it.
+        world.checkpoints.save_if_due(world.clock.elapsed());
+    }
+}
+
+/// Runs a sub-loop to its end. The inner error says why it could not begin.
+async fn perform(
+    request: &SubLoopRequest,
+    step: (&Start, u32),
+    world: &mut World,
+) -> Result<Result<SubLoopEnd, String>, JournalError> {
+    let (sub, left) = match sub_loop::prepare(request, step, world) {
+        Ok(prepared) => prepared,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut engine = match sub_loop::engine(&sub, left, request) {
+        Ok(engine) => engine,
+        Err(why) => return Ok(Err(why)),
+    };
+    world.path.push(sub.machine.name.clone());
+    let ended = Box::pin(drive(&mut engine, world)).await;
+    world.path.pop();
+    Ok(Ok(sub_loop::end(&engine, ended?)))
+}
+
+impl World {
+    /// Returns how long the run has taken, without the pauses between its parts.
+    fn elapsed(&self) -> Duration {
+        self.before + self.clock.elapsed()
+    }
+
+    /// State first, then talk.
+    fn record(&mut self, engine: &Engine<'_>, events: Vec<Event>) -> Result<(), JournalError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let opening = match events.first() {
+            Some(event @ (Event::LoopStart(_) | Event::LoopResume(_))) if self.path.len() == 1 => {
+                Some(Box::new(event.clone()))
+            }
+            _ => None,
+        };
+        let written = self.journal.append(events, (now, self.elapsed()), &self.path);
+        let written = written.map_err(|source| JournalError { source, opening })?;
+        if self.path.len() == 1 {
+            // A sub-loop is work of a state of the run; where the run stands does not change with it.
+            self.keep_state(engine);
+        }
+        for event in &written {
+            self.sinks.event(event);
+        }
+        Ok(())
+    }
+
+    /// Writes `state.json`. It is a copy for others: that it cannot be written is no reason to end the run.
+    fn keep_state(&mut self, engine: &Engine<'_>) {
+        let (now, last) = (self.clock.now(), self.journal.last_seq());
+        let content = Snapshot::of(engine, &self.surroundings, now, last, self.journal.redactor());
+        self.state_failure = content.and_then(|content| snapshot::write(&self.files, &content)).err();
+    }
+
+    /// Removes a `state.json` that is not true any more, and returns why it is not.
+    pub fn drop_stale_state(&mut self) -> Option<io::Error> {
+        let failure = self.state_failure.take()?;
+        for path in [self.files.state(), self.files.spare_state()] {
+            let _absent = fs_err::remove_file(path);
+        }
+        Some(failure)
+    }
+
+    /// Ends a run whose journal cannot take what happened: with an error, in the state that the journal tells last.
+    fn end_unsaved(&mut self, engine: &mut Engine<'_>, error: JournalError) -> Ended {
+        let journal = self.files.journal();
+        let place = ends::ends(&journal).ok().and_then(|ends| ends.place);
+        let mut digest = Digest::without_steps(0);
+        let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
+        let machine = engine.machine();
+        let state = place.as_ref().and_then(|place| StateName::parse(&place.state).ok());
+        let complete = LoopComplete {
+            outcome: Outcome::Error,
+            terminated_by: TerminatedBy::JournalLost,
+            final_state: state.unwrap_or_else(|| machine.name_of(machine.initial).clone()),
+            iterations: place.as_ref().map_or(0, |place| place.iteration),
+            steps: place.as_ref().map_or(0, |place| place.step),
+            cycles: digest.cycles(),
+            duration_ms: millis(self.elapsed()),
+            // What passed since is not known.
+            verified: false,
+            exit_code: Outcome::Error.exit_code(None),
+            signal: None,
+            reason: format!("the journal cannot be written: {}", error.source),
+        };
+        engine.end_unsaved(complete.clone());
+        let (now, at) = (self.clock.now(), self.elapsed());
+        let opening = error.opening.iter().map(|event| Event::clone(event));
+        let events: Vec<Event> = opening.chain([Event::LoopComplete(complete.clone())]).collect();
+        let written = self.journal.append_last_words(events, (now, at), &self.path[..1]);
+        let is_written = written.is_ok();
+        let events = written.unwrap_or_else(|_| {
+            let event = Event::LoopComplete(complete.clone());
+            vec![Stamped { at, ..Stamped::new(now, self.journal.last_seq() + 1, event) }]
+        });
+        for event in &events {
+            self.sinks.event(event);
+        }
+        let unwritten = events.into_iter().last().filter(|_| !is_written);
+        self.keep_state(engine);
+        let has_begun = self.journal.last_seq() > 0;
+        Ended { complete, lost: Some(Lost { error, unwritten, has_begun }) }
+    }
+
+    /// Waits, but no longer when somebody wants the run to end.
+    async fn wait(&mut self, wait: Duration) -> Input {
+        if self.cancel.signal().is_some() || wait.is_zero() {
+            return Input::WaitDone;
+        }
+        let sinks = RefCell::new(&mut self.sinks);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = self.cancel.differs_from(Request::None) => {}
+            never = tick(&sinks) => match never {},
+        }
+        Input::WaitDone
+    }
+}
+
+/// Returns the same signal in the words of the engine, which knows no process.
+pub fn named(signal: EndSignal) -> Signal {
+    match signal {
+        EndSignal::Int => Signal::Int,
+        EndSignal::Term => Signal::Term,
+        EndSignal::Hup => Signal::Hup,
+        EndSignal::Quit => Signal::Quit,
+        EndSignal::Xfsz => Signal::Xfsz,
+    }
+}

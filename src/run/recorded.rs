@@ -1,0 +1,219 @@
+//! Calls of agents and models that are recorded, or answered from a recording, with the working tree that they see.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::request::{AskRequest, PromptRequest};
+use crate::evaluate::model::{ModelAnswer, Usage};
+use crate::evaluate::observation::{Observation, Stop, Stream, Text};
+
+use super::clock::Clock;
+use super::git::GitCalls;
+use super::recording::{RecordedAnswer, RecordedRequest};
+use super::ticking::show;
+use super::tree::{WorkingTree, WorkingTrees};
+use super::world::World;
+
+/// The longest time for looking at the working tree, and for changing it.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A call before it is made.
+pub(super) struct RecordedCall {
+    asked: RecordedRequest,
+    /// The working tree before it, where git can look at it.
+    before: Option<(GitCalls, WorkingTrees, WorkingTree)>,
+}
+
+/// Looks at what a prompt asks and at what.
+pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<RecordedCall, String> {
+    let mut asked = json!({
+        "kind": "prompt",
+        "prompt": request.text,
+        "agent": request.agent,
+        "tools": request.tools,
+        "model": request.model,
+    });
+    // What is not asked for is not there, so that recordings from before there was such a thing stay good.
+    let more = [
+        ("fallback_model", request.fallback_model.clone().map(Value::String)),
+        ("answer", request.answer.clone()),
+    ];
+    for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        asked[key] = value;
+    }
+    RecordedCall::new(asked, world).await
+}
+
+/// Looks at what a question asks and at what.
+pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<RecordedCall, String> {
+    let question = &request.question;
+    let asked = json!({
+        "kind": "judge",
+        "prompt": question.prompt,
+        "schema": question.schema,
+        "model": question.model,
+    });
+    RecordedCall::new(asked, world).await
+}
+
+impl RecordedCall {
+    /// Fails where there is a repository and git cannot look at the working tree: half a recording would be replayed as a whole one.
+    async fn new(mut request: Value, world: &World) -> Result<Self, String> {
+        world.redactor.json(&mut request);
+        let before = match look(world).await {
+            Ok(seen) => Some(seen),
+            Err(_) if !is_in_repository(world) => None,
+            Err(why) => return Err(format!("the working tree cannot be looked at: {why}")),
+        };
+        let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
+        Ok(Self { asked: RecordedRequest::new(request, digest), before })
+    }
+}
+
+/// Tells whether the run works in a repository, whether or not git can use it.
+fn is_in_repository(world: &World) -> bool {
+    let root = fs_err::canonicalize(&world.root).unwrap_or_else(|_| world.root.clone());
+    world.env.contains_key("GIT_DIR") || root.ancestors().any(|directory| directory.join(".git").exists())
+}
+
+/// Looks at the working tree of a run.
+async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), String> {
+    let mut git = GitCalls::new(world, LIMIT);
+    let trees = WorkingTrees::open(&mut git, &world.root).await?;
+    let tree = again(&mut git, &trees, world).await?;
+    Ok((git, trees, tree))
+}
+
+async fn again(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {
+    let directory = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
+    trees.look(git, &world.root, &world.surroundings.scope, &directory.unwrap_or_default()).await
+}
+
+/// Keeps what an agent did. Returns why it could not, if it could not.
+pub(super) async fn keep_prompt(
+    call: RecordedCall,
+    seen: &Observation,
+    usage: &Usage,
+    world: &mut World,
+) -> Result<(), String> {
+    if seen.stop.is_some_and(|stop| !stop.is_own_timeout()) {
+        // The run was stopped around it; the next one will ask again.
+        return Ok(());
+    }
+    let patch = match call.before {
+        Some((mut git, trees, before)) => {
+            git.clock = Clock::start();
+            let after = again(&mut git, &trees, world).await?;
+            trees.patch(&mut git, &before, &after).await?
+        }
+        None => Vec::new(),
+    };
+    let answer = RecordedAnswer {
+        output: Some(world.redactor.text(seen.stdout.as_str()).into_owned()),
+        reply: None,
+        error: seen.failure.clone().map(|why| world.redactor.text(&why).into_owned()),
+        exit_code: seen.exit_code,
+        stop: seen.stop,
+        usage: usage.clone(),
+        patch: None,
+    };
+    keep(call.asked, answer, &patch, world)
+}
+
+/// Keeps what a judge answered. Returns why it could not, if it could not.
+pub(super) fn keep_answer(call: RecordedCall, answer: &ModelAnswer, world: &mut World) -> Result<(), String> {
+    if answer.stop.is_some_and(|stop| !stop.is_own_timeout()) {
+        return Ok(());
+    }
+    let mut reply = answer.reply.as_ref().ok().cloned();
+    if let Some(reply) = &mut reply {
+        world.redactor.json(reply);
+    }
+    let error = answer.reply.as_ref().err().map(|why| world.redactor.text(why).into_owned());
+    let (stop, usage) = (answer.stop, answer.usage.clone());
+    let answer = RecordedAnswer { output: None, reply, error, exit_code: 0, stop, usage, patch: None };
+    keep(call.asked, answer, &[], world)
+}
+
+fn keep(
+    asked: RecordedRequest,
+    answer: RecordedAnswer,
+    patch: &[u8],
+    world: &mut World,
+) -> Result<(), String> {
+    let Some(recording) = &mut world.agents.recording else { return Ok(()) };
+    let text = String::from_utf8_lossy(patch);
+    if world.redactor.text(&text) != text {
+        return Err("what the agent changed holds a secret".to_owned());
+    }
+    recording.add(asked, answer, patch)
+}
+
+/// Gives what an agent did then: what it said, what it cost, and what it changed.
+pub(super) async fn replay_prompt(call: RecordedCall, world: &mut World) -> (Observation, Usage) {
+    let recorded = match answer(&call, world) {
+        Ok(recorded) => recorded,
+        Err(why) => return (missed(why), Usage::default()),
+    };
+    if let Some(name) = &recorded.patch
+        && let Err(why) = change(name, call, world).await
+    {
+        return (missed(format!("what the agent changed cannot be changed again: {why}")), Usage::default());
+    }
+    let output = recorded.output.unwrap_or_default();
+    let sinks = RefCell::new(&mut world.sinks);
+    for line in output.lines() {
+        show(&sinks, Stream::Stdout, line);
+    }
+    let seen = Observation {
+        stdout: Text::whole(output),
+        failure: recorded.error,
+        stop: recorded.stop,
+        ..Observation::exited(recorded.exit_code, "")
+    };
+    (seen, recorded.usage)
+}
+
+/// Gives what a judge answered then.
+pub(super) fn replay_answer(call: &RecordedCall, world: &mut World) -> ModelAnswer {
+    match answer(call, world) {
+        Ok(recorded) => {
+            let why = || recorded.error.clone().unwrap_or_else(|| "the recording has no answer".to_owned());
+            ModelAnswer {
+                reply: recorded.reply.clone().ok_or_else(why),
+                stop: recorded.stop,
+                usage: recorded.usage,
+            }
+        }
+        Err(why) => ModelAnswer { reply: Err(why), stop: Some(Stop::Unavailable), usage: Usage::default() },
+    }
+}
+
+/// The observation of a call that could not be looked up.
+pub(super) fn missed(why: String) -> Observation {
+    Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) }
+}
+
+async fn change(name: &str, call: RecordedCall, world: &World) -> Result<(), String> {
+    let Some(recording) = &world.agents.recording else { return Ok(()) };
+    let patch = recording.patch(name)?;
+    let (mut git, trees, _) = call.before.ok_or("this is no git repository")?;
+    git.clock = Clock::start();
+    trees.apply(&mut git, &patch).await
+}
+
+/// Finds the answer to a call, or says why it has none, and shows how it differs from the nearest recorded one.
+fn answer(call: &RecordedCall, world: &mut World) -> Result<RecordedAnswer, String> {
+    let Some(recording) = &mut world.agents.recording else { return Err("nothing is recorded".to_owned()) };
+    if let Some(recorded) = recording.next(&call.asked)? {
+        return Ok(recorded);
+    }
+    let (why, lines) = recording.difference(&call.asked);
+    let sinks = RefCell::new(&mut world.sinks);
+    for line in lines {
+        show(&sinks, Stream::Stderr, &line);
+    }
+    Err(why)
+}

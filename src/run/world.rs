@@ -1,0 +1,134 @@
+//! What the driver works with: everything around the engine, which whoever performs a request may use.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::base::name::LoopName;
+use crate::base::redact::Redactor;
+use crate::engine::Start;
+use crate::engine::request::{Setting, SubLoopRequest};
+use crate::host::Host;
+use crate::journal::files::RunFiles;
+use crate::journal::snapshot::Surroundings;
+use crate::journal::writer::Journal;
+use crate::machine::Machine;
+use crate::process::signal::Cancel;
+use crate::process::spawn::Program;
+use crate::report::Sinks;
+
+use super::checkpoint::Checkpoints;
+use super::clock::Clock;
+use super::helper::Helper;
+use super::recording::Recording;
+use super::replay::Left;
+
+/// Everything around the engine.
+pub struct World {
+    /// Where the run's files are.
+    pub files: RunFiles,
+    /// The durable events.
+    pub journal: Journal,
+    /// Where the run is shown.
+    pub sinks: Sinks,
+    /// Requests to end.
+    pub cancel: Cancel,
+    /// Who answers prompts and questions.
+    pub agents: Agents,
+    /// The time.
+    pub clock: Clock,
+    /// The time that the run took before this process.
+    pub before: Duration,
+    /// The loops below the outermost one in which the run was left.
+    pub left: Left,
+    /// The environment that actions inherit.
+    pub env: BTreeMap<String, String>,
+    /// The directory in which actions run.
+    pub root: PathBuf,
+    /// The same, where this process is in another one; see [`directory_of_actions`].
+    pub starts_in: Option<PathBuf>,
+    /// Hides secrets in what actions print.
+    pub redactor: Redactor,
+    /// Saves the run elsewhere from time to time.
+    pub checkpoints: Checkpoints,
+    /// What `state.json` says beyond the engine.
+    pub surroundings: Surroundings,
+    /// Why `state.json` could not be written the last time, if it could not.
+    pub state_failure: Option<io::Error>,
+    /// The loops that are running, the outermost first.
+    pub path: Vec<LoopName>,
+    /// Answers queries in processes of their own.
+    pub helper: Helper,
+    /// Finds and prepares sub-loops: loop files are not the business of this layer.
+    pub sub_loops: SubLoops,
+}
+
+/// Returns the directory that a process has to be started in to be in `root`; nothing where this process is there
+/// already, for to be started in another directory takes a process longer.
+pub fn directory_of_actions(root: &Path) -> Option<PathBuf> {
+    let is_there = std::env::current_dir().is_ok_and(|here| here == root);
+    (!is_there).then(|| root.to_owned())
+}
+
+/// Makes a sub-loop ready for a request of the run that began like this, or says why it cannot be.
+pub(super) type SubLoops = Box<dyn FnMut(&SubLoopRequest, &Start) -> Result<SubLoop, String>>;
+
+/// A sub-loop that is ready.
+pub struct SubLoop {
+    /// What is run.
+    pub machine: Rc<Machine>,
+    /// How it begins.
+    pub start: Start,
+}
+
+/// Who answers in a run, and how patient we are.
+pub struct Agents {
+    /// The CLI that takes prompts, if this machine has one.
+    pub host: Option<&'static dyn Host>,
+    /// The wait before a call that failed for now is made again; it doubles with each.
+    pub first_wait: Duration,
+    /// Where answers are kept or come from.
+    pub recording: Option<Recording>,
+}
+
+impl World {
+    /// Returns the environment of an action.
+    pub(super) fn env_of(&self, setting: &Setting) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(setting.env.iter().cloned());
+        // Who looks at the working tree must not take the answers that are kept there for work.
+        let recording = self.agents.recording.as_ref().and_then(|recording| recording.below(&self.root));
+        env.extend(recording.map(|directory| ("LL_RECORDING".to_owned(), directory)));
+        env
+    }
+
+    /// Makes the process of an action, in its directory and with nothing to read.
+    pub(super) fn program(
+        &self,
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+        setting: &Setting,
+    ) -> Result<Program, String> {
+        let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
+        let cwd = cwd.or_else(|| self.starts_in.clone());
+        Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None })
+    }
+}
+
+/// Finds the directory of an action, which stays inside the working tree.
+fn directory(root: &Path, cwd: &str) -> Result<PathBuf, String> {
+    let path = Path::new(cwd);
+    let leaves = path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir));
+    let outside = || format!("`cwd: {cwd}` leads out of the working tree; name a directory below it");
+    if leaves {
+        return Err(outside());
+    }
+    let directory = root.join(path);
+    match (directory.canonicalize(), root.canonicalize()) {
+        (Ok(real), Ok(real_root)) if real.starts_with(&real_root) => Ok(real),
+        (Ok(_), _) => Err(outside()),
+        (Err(_), _) => Err(format!("`cwd: {cwd}` does not exist")),
+    }
+}
