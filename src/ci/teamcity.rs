@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::{Lookup, Service, absolute, annotate};
+use super::service::{Row, Service, absolute, annotate};
 use crate::base::text::head;
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, Level, Tree};
@@ -17,12 +17,17 @@ use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
-pub(super) const NAMES: &[&str] = &["teamcity"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: Row = Row {
+    names: &["teamcity"],
+    detect,
+    make: |_, env| Box::new(Teamcity::new(env)),
+    withheld: WITHHELD,
+    tokens: &[],
+};
 
 /// The password of the build, and the files with every parameter of it, those that are passwords included.
-pub(super) const WITHHELD: &[&str] = &["TEAMCITY_AUTH_", "TEAMCITY_BUILD_PROPERTIES_FILE"];
-
-pub(super) const TOKENS: &[&str] = &[];
+const WITHHELD: &[&str] = &["TEAMCITY_AUTH_", "TEAMCITY_BUILD_PROPERTIES_FILE"];
 
 const VARIABLES: Variables =
     Variables { workspace: "", name: "TEAMCITY_BUILDCONF_NAME", run: "BUILD_NUMBER", attempt: "" };
@@ -30,19 +35,19 @@ const VARIABLES: Variables =
 /// Longer descriptions of a problem are cut by the server.
 const MAX_DESCRIPTION: usize = 3900;
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("TEAMCITY_VERSION").is_some().then_some("teamcity")
 }
 
 /// A build of TeamCity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Teamcity {
+#[derive(Debug)]
+struct Teamcity {
     job: Job,
 }
 
 impl Teamcity {
     /// Reads from the environment what the agent says about the build.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job::read(env, &VARIABLES) }
     }
 }

@@ -16,7 +16,7 @@ use ureq::http::HeaderMap;
 use super::http::{Again, Failed, Lost, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 const GITHUB: &str = "https://api.github.com";
 const VERSION: &str = "2022-11-28";

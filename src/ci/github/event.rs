@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::Lookup;
+use crate::ci::job::Lookup;
 use crate::files::read;
 
 /// The largest payload that is read, in bytes: GitHub sends none that is larger.

@@ -1,10 +1,9 @@
 //! What every request to GitHub needs: a client that follows nothing and waits for nothing forever, a judgement of what
 //! went wrong on the way, and tries with pauses between them.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use ureq::http::{Request, Response};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -12,7 +11,7 @@ use ureq::{Agent, Body, Proxy};
 use uuid::Uuid;
 
 use crate::base::time::parse_duration;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 pub(super) const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
 

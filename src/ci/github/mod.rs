@@ -33,20 +33,28 @@ use comment::Comment;
 use dispatch::{Link, Next};
 use reporter::{Channel, Reporter};
 use status::Status;
-use target::{NoTarget, Target};
+use target::{Flavour, NoTarget, Target};
 
-use super::job::{Job, Variables};
-use super::{Lookup, Service, Telling, annotate};
+use super::job::{Job, Lookup, Variables};
+use super::reported::Telling;
+use super::service::{Row, Service, annotate};
 use crate::report::annotations::Tree;
 use crate::report::dialect::Dialect;
 use crate::report::digest::{Digest, Places};
 use crate::report::formats::{outputs, summary};
 
-pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: Row = Row {
+    names: &["github", "gitea", "forgejo"],
+    detect,
+    make: |name, env| Box::new(Github::new(name, env)),
+    withheld: WITHHELD,
+    tokens: TOKENS,
+};
 
 /// Credentials of the runner, and the files by which a step speaks to it. The files stay where they are, so that
 /// keeping their names prevents accidents and not a determined action of the same user.
-pub(super) const WITHHELD: &[&str] = &[
+const WITHHELD: &[&str] = &[
     "ACTIONS_RUNTIME_TOKEN",
     "ACTIONS_RUNTIME_URL",
     "ACTIONS_RESULTS_URL",
@@ -64,7 +72,7 @@ pub(super) const WITHHELD: &[&str] = &[
 ];
 
 /// The token of the job.
-pub(super) const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"];
+const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"];
 
 const VARIABLES: Variables = Variables {
     workspace: "GITHUB_WORKSPACE",
@@ -74,22 +82,14 @@ const VARIABLES: Variables = Variables {
 };
 
 /// The ones that imitate GitHub set its variable as well as their own.
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     let known = [("FORGEJO_ACTIONS", "forgejo"), ("GITEA_ACTIONS", "gitea"), ("GITHUB_ACTIONS", "github")];
     known.iter().find(|(variable, _)| is_true(env, variable)).map(|(_, name)| *name)
 }
 
-/// Whose runner it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavour {
-    Github,
-    Gitea,
-    Forgejo,
-}
-
 /// A job of GitHub Actions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Github {
+#[derive(Debug)]
+struct Github {
     flavour: Flavour,
     job: Job,
     output: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub struct Github {
 
 impl Github {
     /// Reads from the environment what the runner with this name says about the step.
-    pub(super) fn new(name: &str, env: Lookup<'_>) -> Self {
+    fn new(name: &str, env: Lookup<'_>) -> Self {
         let flavour = match name {
             "forgejo" => Flavour::Forgejo,
             "gitea" => Flavour::Gitea,

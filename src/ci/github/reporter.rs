@@ -1,10 +1,9 @@
 //! Reports a run to GitHub from a thread of its own: the run does not wait for the network when it begins, and for a
 //! bounded time when it ends. What cannot be reported is said, and changes nothing about the run.
 
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use super::api::ApiError;
 use super::target::Target;

@@ -22,7 +22,7 @@ use super::fault::ArtifactError;
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line};
 use crate::base::time::Timestamp;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 const SERVICE: &str = "twirp/github.actions.results.api.v1.ArtifactService";
 

@@ -1,14 +1,21 @@
 //! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
 
-use super::Flavour;
 use super::api::{Api, ApiError};
 use super::event::Event;
 use super::repository::Repository;
 use crate::base::text::one_line;
-use crate::ci::{Subject, Telling};
+use crate::ci::reported::{Subject, Telling};
 
 /// GitHub takes longer names, and nobody reads them.
 const MAX_CONTEXT: usize = 200;
+
+/// Whose runner it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flavour {
+    Github,
+    Gitea,
+    Forgejo,
+}
 
 /// Where a run is reported, and as what.
 #[derive(Clone, Debug)]
@@ -224,7 +231,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ci::Wanted;
+    use crate::ci::reported::Wanted;
 
     const SHA: &str = "1111111111111111111111111111111111111111";
 

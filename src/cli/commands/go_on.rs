@@ -4,8 +4,9 @@
 
 use std::io::{self, Write as _};
 
+use crate::ci::Provider;
 use crate::ci::github::dispatch::{Link, Next};
-use crate::ci::{Provider, Subject, Telling, Wanted};
+use crate::ci::reported::{Subject, Telling, Wanted};
 use crate::cli::args::{ChainArgs, ContinueArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::base::name::LoopName;
 use crate::bundle::names;
+use crate::ci::Provider;
 use crate::ci::github::reporter::{Report, Reporter};
 use crate::ci::job::Job;
-use crate::ci::{Provider, Subject, Telling, Wanted};
+use crate::ci::reported::{Subject, Telling, Wanted};
 use crate::cli::args::{CommitArgs, Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
