@@ -16,7 +16,7 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
-//!               files       read up to a limit, replaced whole
+//!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! `ll-loop artifact`: files are stored with the run that is going on, and fetched from it or from another one.
 
 use crate::base::text::plural;
-use crate::ci::archive::{ArchiveError, Limits, pack, unpack};
+use crate::ci::archive::{ArchiveError, pack, unpack};
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::github::results::{Results, absent, check_name, expiry};
 use crate::cli::args::{ArtifactArgs, DownloadArgs, UploadArgs};
@@ -9,6 +9,7 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
+use crate::files::unzip::{Limits, UnzipError};
 use crate::run::clock::Clock;
 
 use super::fetch::{Asked, fault, mask};
@@ -71,10 +72,14 @@ fn archive(what: String, error: &ArchiveError) -> CliError {
     let help = match error {
         ArchiveError::Empty(_) => "hidden files count, links and empty directories do not",
         ArchiveError::Name { .. } => "rename it, or pack it yourself",
-        ArchiveError::NoZip => "it was stored with `archive: false`: use actions/download-artifact",
-        ArchiveError::Entry { .. } => "do not use it: no honest tool packs this",
+        ArchiveError::Unzip(UnzipError::NotZip) => {
+            "it was stored with `archive: false`: use actions/download-artifact"
+        }
+        ArchiveError::Unzip(UnzipError::Entry { .. } | UnzipError::Duplicate) => {
+            "do not use it: no honest tool packs this"
+        }
         ArchiveError::Exists(_) => "unpack into an empty directory",
-        ArchiveError::TooMuch(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {
+        ArchiveError::Unzip(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {
             return CliError::failed(what, error);
         }
     };

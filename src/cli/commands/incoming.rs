@@ -9,7 +9,7 @@ use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, Limits, OpenError};
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::place::{Standing, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
@@ -78,9 +78,7 @@ impl Incoming {
         let cwd =
             Env::cwd().map_err(|error| CliError::failed("cannot tell the working directory", &error))?;
         let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
-        let limits = Limits::default();
-        let bundle =
-            open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
+        let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         let file = bundle.manifest.file.clone().ok_or_else(|| {
             CliError::invalid("the loop file of the bundle is outside of its checkout")
@@ -259,7 +257,7 @@ pub(super) fn unusable(shown: &str, error: &OpenError) -> CliError {
         }
         OpenError::Several(_) => refused.help("name the one that is meant"),
         OpenError::Newer { .. } => refused.help("use the version of ll-loop that wrote it, or a newer one"),
-        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
+        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) | OpenError::Refused(_) => {
             refused.help("fetch it again from the job that wrote it; nothing was changed here")
         }
     }

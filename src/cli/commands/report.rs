@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::builder::PossibleValuesParser;
 
 use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, Limits, OpenError};
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::ci::Provider;
 use crate::cli::args::RenderArgs;
 use crate::cli::env::Env;
@@ -61,9 +61,8 @@ fn of_run(name: &str, env: &Env, output: &Output) -> Result<Digest, CliError> {
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
     let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let limits = Limits::default();
-    let path = open::locate(path, found.path(), &limits)?;
-    Bundle::open(&path, &limits)?.extract(unpacked.path())?;
+    let path = open::locate(path, found.path(), LIMITS)?;
+    Bundle::open(&path, LIMITS)?.extract(unpacked.path())?;
     read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
 }
 
