@@ -35,7 +35,21 @@ const fn impure(
 
 /// From the bottom up.
 const LAYERS: &[Layer] = &[
-    pure("base", &[], &["aho_corasick", "chrono", "console", "humantime", "sha2", "shlex", "strsim"]),
+    pure(
+        "base",
+        &[],
+        &[
+            "aho_corasick",
+            "base64",
+            "chrono",
+            "console",
+            "humantime",
+            "percent_encoding",
+            "sha2",
+            "shlex",
+            "strsim",
+        ],
+    ),
     impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
     pure("board", &["base"], &[]),
     pure("criteria", &["base"], &[]),
@@ -71,7 +85,7 @@ const LAYERS: &[Layer] = &[
     impure(
         "ci",
         &["base", "engine", "files", "report"],
-        &["chrono", "console", "fs_err", "sha2", "tempfile", "ureq", "uuid", "zip"],
+        &["base64", "chrono", "console", "fs_err", "sha2", "tempfile", "ureq", "uuid", "zip"],
     ),
     impure(
         "run",
