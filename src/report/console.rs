@@ -12,11 +12,11 @@ use super::closing::{advice, headline};
 use super::level::Levels;
 use super::stages::{self, Stage};
 use super::step::{Standing, Step};
+use super::wording;
 use super::work::Turn;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
-use crate::base::time::human;
-use crate::engine::event::{BoardEvent, Event, LoopResume, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +80,10 @@ impl Console {
         // Where there is a task board, the work is told by task and stage, and not by state.
         let by_task = self.levels.digest.work().is_some();
         match event {
-            Event::LoopResume(resume) => self.goes_on(resume, by_task),
+            Event::LoopResume(_) => match wording::line(event, &self.levels) {
+                Some(line) => self.line(&line.alone()),
+                None => Ok(()),
+            },
             Event::SubLoopStart { .. } if !by_task => self.head(),
             Event::LoopStart(_)
             | Event::StateEnter { .. }
@@ -105,59 +108,37 @@ impl Console {
                 let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
                 if closing { self.verdict() } else { Ok(()) }
             }
-            Event::Route { to, reason: RouteReason::Maintain, .. } => {
-                self.note("↻", &format!("again from {to}"))
-            }
+            Event::Route { reason: RouteReason::Maintain, .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = false;
                 self.verdict()
             }
-            Event::Route { to, .. } => {
+            Event::Route { .. } => {
                 if std::mem::take(&mut self.levels.verdict_due) {
                     self.verdict()?;
                 }
-                self.note("→", to.as_str())
+                self.note(event)
             }
-            Event::Retry { state, attempt, max_retries } => {
-                let place = if by_task { format!("{state}: ") } else { String::new() };
-                self.note("↻", &format!("{place}retry {} of {max_retries}", attempt.saturating_sub(1)))
+            Event::Retry { .. } | Event::Backoff { .. } | Event::Warning { .. } | Event::Stall { .. } => {
+                self.note(event)
             }
-            Event::Backoff { duration_ms, .. } => {
-                self.note("…", &format!("waiting {}", human(std::time::Duration::from_millis(*duration_ms))))
-            }
-            Event::Warning { state, message } => {
-                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-                self.note("!", &format!("{place}{message}"))
-            }
-            Event::Stall { state, window, seen } => self.note("!", &seen.sentence(state, *window)),
-            Event::LoopError { state, error } if by_task => {
+            Event::LoopError { .. } if by_task => {
                 self.stop_spinner();
                 if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
                     self.stage()?;
                 }
-                self.note("✗", &format!("{state}: {error}"))
+                self.note(event)
             }
-            Event::LoopError { error, .. } => {
+            Event::LoopError { .. } => {
                 if !self.levels.headed {
                     self.head()?;
                 }
-                self.note("✗", error)
+                self.note(event)
             }
             Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
             Event::LoopComplete(_) => self.finish(),
         }
-    }
-
-    fn goes_on(&mut self, resume: &LoopResume, by_task: bool) -> io::Result<()> {
-        let place = one_line(&format!("{}{}", self.levels.prefix, resume.from_state), 400);
-        if !by_task {
-            let cap = self.levels.max_iterations;
-            return self.line(&format!("[{}/{cap}] goes on in {place}", resume.iteration));
-        }
-        let progress = self.levels.digest.work().and_then(stages::progress);
-        let progress = progress.map(|progress| format!(": {progress}")).unwrap_or_default();
-        self.line(&format!("goes on in {place}{progress}"))
     }
 
     /// Says what became of a stage that the end of the run cut off.
@@ -178,7 +159,8 @@ impl Console {
             self.head()?;
         } else if self.look.verbosity == Verbosity::Verbose {
             // What it prints comes before what it came to.
-            let line = format!("{}{}{running} → {action}", self.margin(), self.levels.prefix);
+            let place = format!("{}{}{running}", self.margin(), self.levels.prefix);
+            let line = wording::began(place, &action);
             self.line(&line)?;
         }
         self.spin(&running);
@@ -242,15 +224,10 @@ impl Console {
         let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
-        let count = if step.closing {
-            "[end]".to_owned()
-        } else {
-            format!("[{}/{}]", step.iteration, self.levels.max_iterations)
-        };
-        let state = format!("{}{}", self.levels.prefix, one_line(step.state.as_str(), 120));
-        let action = step.action_line(MAX_ACTION).map(|action| format!(" → {action}")).unwrap_or_default();
-        let (count, state) = (self.style().dim().apply_to(count), self.style().bold().apply_to(state));
-        self.line(&format!("{count} {state}{action}"))
+        let heading = wording::heading(step, &self.levels, MAX_ACTION);
+        let count = self.style().dim().apply_to(&heading.count);
+        let place = self.style().bold().apply_to(&heading.place);
+        self.line(&format!("{count} {}", heading.began(place)))
     }
 
     fn verdict(&mut self) -> io::Result<()> {
@@ -265,8 +242,16 @@ impl Console {
         self.line(&format!("{INDENT}{line}"))
     }
 
-    fn note(&mut self, mark: &str, text: &str) -> io::Result<()> {
-        self.line(&format!("{}{mark} {}", self.margin(), one_line(text, MAX_ACTION)))
+    /// Writes the line of an event below its state or task. A task does not say which of its states it is about, and a
+    /// warning need not be about the state that it comes up in.
+    fn note(&mut self, event: &Event) -> io::Result<()> {
+        let Some(line) = wording::line(event, &self.levels) else {
+            return Ok(());
+        };
+        let (sign, is_task) = (line.sign, self.levels.digest.work().is_some());
+        let names_state = is_task || matches!(event, Event::Warning { .. });
+        let text = if names_state { line.alone() } else { line.below_its_state() };
+        self.line(&format!("{}{sign} {text}", self.margin()))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -539,7 +524,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::engine::event::{ActionKind, Changes, ResumeReason, RouteReason};
+    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
@@ -728,21 +713,21 @@ mod tests {
         task 1 of 2: Add the form
           implement    coder       ✗ error (failed, 0ms): no such model
           ↻ implement: retry 1 of 3
-          … waiting 1.5s
+          … waiting 1.5s before implement
           implement    coder       ✓ complete (2.3s)
           facts                    ✗ exit 128 (2.3s)
           ! the plan has no tasks
-          ! implement: odd…
+          ! warning in implement: odd…
           test         tester      • stopped (0ms)
 
         Loop interrupted by SIGTERM in test (1 iteration, 14.3s)
         0 of 2 tasks completed
         interrupted: SIGTERM in `test`
         continue with `ll-loop resume build-20251120T234847-1f2e`
-        goes on in recover: 0 of 2 tasks completed
+        goes on in recover: the run was interrupted; 0 of 2 tasks completed
         ! task 1 begins anew: it was in_progress
         task 1 of 2: Add the form
-          ✗ implement: `${captured.x.output}` has no value
+          ✗ error in implement: `${captured.x.output}` has no value
 
         Loop ended by an error in implement (1 iteration, 14.3s)
         0 of 2 tasks completed
@@ -866,10 +851,10 @@ mod tests {
         [1/20] slow → sleep 9
                ✗ timeout (timed out, 5.0s)
                ↻ retry 1 of 3
-               … waiting 1.5s
+               … waiting 1.5s before slow
         [2/20] slow → sleep 9
                ✗ error (not started, 0ms)
-               ! slow: odd…
+               ! warning in slow: odd…
                → failed
         [end] failed → notify
                • exit 1 (2.3s)

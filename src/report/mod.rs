@@ -16,6 +16,7 @@ pub mod stages;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wording;
 pub mod work;
 
 use std::io;

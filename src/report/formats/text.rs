@@ -7,6 +7,7 @@ use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
 use crate::report::stages;
 use crate::report::step::Step;
+use crate::report::wording;
 use crate::report::work::Work;
 
 const SHOWN_STEPS: usize = 50;
@@ -72,8 +73,9 @@ fn steps(digest: &Digest, out: &mut String) {
 
 fn warnings(digest: &Digest, out: &mut String) {
     for warning in digest.warnings() {
-        let place = warning.state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-        let _ = writeln!(out, "  ! {place}{}", one_line(&warning.message, 300));
+        let line = wording::warning(warning.state.as_ref(), &warning.message);
+        let (sign, text) = (line.sign, line.alone());
+        let _ = writeln!(out, "  {sign} {text}");
     }
     if digest.more_warnings() > 0 {
         let _ = writeln!(out, "  ! and {}", plural(digest.more_warnings(), "more warning"));
