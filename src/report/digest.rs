@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 
 use super::mends::Mends;
 use super::step::{Standing, Step, Tracker};
+use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
@@ -24,9 +25,6 @@ pub const LAST_STEPS: usize = 400;
 
 /// How many warnings are kept.
 pub const MAX_WARNINGS: usize = 100;
-
-/// A state or an edge counts so many different verdicts; the rest is counted together.
-const MAX_VERDICTS: usize = 16;
 
 /// Bytes of each stream that the row of a failing step keeps.
 const FAILING_TAIL: usize = 4 * 1024;
@@ -64,15 +62,6 @@ pub struct StateCount {
     pub verdicts: IndexMap<String, u64>,
     /// What the last execution came to.
     pub last: Option<Standing>,
-}
-
-/// How often a state followed another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EdgeCount {
-    /// In all.
-    pub count: u64,
-    /// By the verdict that chose it.
-    pub verdicts: IndexMap<String, u64>,
 }
 
 /// A warning of the run.
@@ -137,6 +126,7 @@ pub struct Digest {
     without_steps: bool,
     states: IndexMap<StateName, StateCount>,
     edges: IndexMap<(StateName, StateName), EdgeCount>,
+    way: Way,
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
@@ -199,9 +189,11 @@ impl Digest {
             }
             Event::Route { from, to, verdict, reason } => {
                 self.restarts += u32::from(*reason == RouteReason::Maintain);
-                let edge = self.edges.entry((from.clone(), to.clone())).or_default();
-                edge.count += 1;
-                count(&mut edge.verdicts, verdict.as_ref().map_or("next", |verdict| verdict.as_str()));
+                let word = verdict.as_ref().map_or("next", |verdict| verdict.as_str());
+                self.edges.entry((from.clone(), to.clone())).or_default().add(word);
+                if self.work.is_some() {
+                    self.way.route(from, word, self.tracker.current());
+                }
             }
             Event::Evaluate { tree: Some(tree), .. } => self.compare(tree),
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
@@ -209,7 +201,10 @@ impl Digest {
                 self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
                 self.continuation.clone_from(&handoff.continuation);
             }
-            Event::LoopComplete(end) => self.end = Some(end.clone()),
+            Event::LoopComplete(end) => {
+                self.way.reach(&end.final_state);
+                self.end = Some(end.clone());
+            }
             Event::ActionStart { role, .. } => self.at_work(|work| work.began(role.as_ref())),
             Event::ActionComplete(complete) => {
                 complete.usage.iter().for_each(|usage| self.usage.add(usage));
@@ -367,6 +362,12 @@ impl Digest {
     /// Returns the counts of every edge, in the order in which they were first taken.
     pub fn edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
         &self.edges
+    }
+
+    /// Returns the same of the steps that people see: what only keeps a task board is part of the edge around it.
+    pub fn shown_edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
+        let names_roles = self.work().is_some_and(|work| !work.roles().is_empty());
+        if names_roles { self.way.edges() } else { &self.edges }
     }
 
     /// Returns the first warnings.
@@ -680,11 +681,6 @@ impl NotRun {
         sentence.words(&format!(" since {}", text::one_line(&self.since, 120)));
         sentence.0
     }
-}
-
-fn count(counts: &mut IndexMap<String, u64>, word: &str) {
-    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) { word } else { "others" };
-    *counts.entry(word.to_owned()).or_default() += 1;
 }
 
 #[derive(Default)]

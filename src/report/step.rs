@@ -363,6 +363,14 @@ impl Step {
         self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Board)
     }
 
+    /// Tells whether the step does nothing for anybody but a task board, in a loop that has one and names roles. A step
+    /// that failed or was cut off is always of interest.
+    pub fn keeps_the_board(&self) -> bool {
+        let is_sub_loop = self.action.as_ref().is_some_and(|action| action.kind == ActionKind::SubLoop);
+        let is_over = self.standing() != Standing::Failing && self.cut.is_none() && !self.closing;
+        is_over && self.role().is_none() && !is_sub_loop
+    }
+
     /// Tells whether an agent did the work, which can fail after it was started.
     fn is_prompt(&self) -> bool {
         self.action.as_ref().is_some_and(|action| action.kind == ActionKind::Prompt)

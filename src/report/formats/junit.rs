@@ -12,6 +12,7 @@ use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
 use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
+use crate::report::shown;
 use crate::report::step::{Standing, Step};
 use crate::report::work::Work;
 
@@ -92,7 +93,16 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
     let only_begun = only_begun.filter(|state| !digest.states().contains_key(*state));
     let never = StateCount::default();
     let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
-    states.map(|(state, count)| state_case(digest, state, count)).collect()
+    states
+        .filter(|(state, _)| is_shown(digest, state))
+        .map(|(state, count)| state_case(digest, state, count))
+        .collect()
+}
+
+/// Tells whether a state has a case: one that has only kept a task board was not there to be tested.
+fn is_shown(digest: &Digest, state: &StateName) -> bool {
+    let mut visits = digest.steps().filter(|step| step.state == *state).peekable();
+    visits.peek().is_none() || visits.any(|step| !shown::is_bookkeeping(digest, step))
 }
 
 /// Returns the case of a task and an upper bound of its size.

@@ -106,7 +106,7 @@ fn states(digest: &Digest) -> Value {
 }
 
 fn edges(digest: &Digest) -> Value {
-    let edge = |((from, to), edge): (&(_, _), &crate::report::digest::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
+    let edge = |((from, to), edge): (&(_, _), &crate::report::way::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
     digest.edges().iter().map(edge).collect()
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::base::text::{one_line, plural};
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
+use crate::report::shown::{self, Shown};
 use crate::report::stages;
-use crate::report::step::Step;
 use crate::report::wording;
 use crate::report::work::Work;
 
@@ -50,7 +50,7 @@ fn tasks(work: &Work, out: &mut String) {
 }
 
 fn steps(digest: &Digest, out: &mut String) {
-    let all: Vec<&Step> = digest.steps().collect();
+    let (all, bookkeeping) = shown::steps(digest);
     let shown = &all[all.len().saturating_sub(SHOWN_STEPS)..];
     let left_out = digest.omitted() + (all.len() - shown.len()) as u64;
     if !shown.is_empty() {
@@ -59,15 +59,14 @@ fn steps(digest: &Digest, out: &mut String) {
     if left_out > 0 {
         let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
     }
-    for step in shown {
+    for Shown { step, next } in shown {
         let action = step.action_line(60).map(|action| format!(" → {action}")).unwrap_or_default();
-        let to = step
-            .route
-            .as_ref()
-            .map(|route| format!(" → {}", one_line(route.to.as_str(), 120)))
-            .unwrap_or_default();
+        let to = next.map(|next| format!(" → {}", one_line(next.as_str(), 120))).unwrap_or_default();
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
         let _ = writeln!(out, "  {number:>3} {state}{action}: {} {}{to}", step.mark(), step.verdict_line());
+    }
+    if let Some(sentence) = shown::left_out(bookkeeping) {
+        let _ = writeln!(out, "  {sentence}");
     }
 }
 
