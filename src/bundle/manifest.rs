@@ -55,12 +55,12 @@ pub struct Manifest {
     /// Files that are not in it, and why.
     pub left_out: Vec<LeftOut>,
     /// Every other file in it.
-    pub files: Vec<Entry>,
+    pub files: Vec<ManifestEntry>,
 }
 
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Its name in the bundle.
     pub name: EntryName,
     /// Its length in bytes.

@@ -48,14 +48,14 @@ fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
 }
 
 /// Why objects are not taken.
-pub(super) enum Refused {
+pub(super) enum ObjectsError {
     /// They are not what the manifest says, or cannot be read.
     Damaged(String),
     /// They would bring what no bundle may bring.
     Unfit(String),
 }
 
-impl From<String> for Refused {
+impl From<String> for ObjectsError {
     fn from(why: String) -> Self {
         Self::Damaged(why)
     }
@@ -67,7 +67,7 @@ pub(super) fn check(
     saved: &SavedTree,
     path: &Path,
     protected: &Protected,
-) -> Result<(), Refused> {
+) -> Result<(), ObjectsError> {
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
     let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
     let apart =
@@ -76,16 +76,18 @@ pub(super) fn check(
     if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
         != saved.tree
     {
-        return Err(Refused::Damaged("its tree is not the one that it names".to_owned()));
+        return Err(ObjectsError::Damaged("its tree is not the one that it names".to_owned()));
     }
     let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(&saved.base).id(&saved.head);
     if saved.base != saved.head && apart.line(&ancestor).is_err() {
-        return Err(Refused::Damaged("it does not go on from the commit where the run began".to_owned()));
+        return Err(ObjectsError::Damaged(
+            "it does not go on from the commit where the run began".to_owned(),
+        ));
     }
     for commit in std::iter::once(&saved.commit).chain(&saved.index) {
         let parents = Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit);
         if apart.line(&parents)? != format!("{commit} {}", saved.head) {
-            return Err(Refused::Damaged(
+            return Err(ObjectsError::Damaged(
                 "it does not go on from the commit where the run was left".to_owned(),
             ));
         }
@@ -94,7 +96,7 @@ pub(super) fn check(
         [&saved.commit, &saved.head].into_iter().chain(&saved.index).filter(|tree| **tree != saved.base)
     {
         if let Some(found) = unfit(&apart, &saved.base, tree, protected)?.first() {
-            return Err(Refused::Unfit(format!("`{}`: {}", found.change.shown(), found.why)));
+            return Err(ObjectsError::Unfit(format!("`{}`: {}", found.change.shown(), found.why)));
         }
     }
     Ok(())

@@ -11,15 +11,15 @@ use sha2::{Digest as _, Sha256};
 use crate::base::format::{self, Unfit};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
-use crate::files::unzip::{self, Archive, Limits, UnzipError};
+use crate::files::unzip::{self, Archive, UnzipError, UnzipLimits};
 
-use super::manifest::{Entry, Manifest, SCHEMA};
+use super::manifest::{Manifest, ManifestEntry, SCHEMA};
 use super::pack::Hashing;
 use super::tree::MOST_BYTES as MOST_OBJECTS;
 use super::{EXTENSION, names};
 
 /// What a bundle may take at most.
-pub const LIMITS: Limits = Limits { entries: 20_000, bytes: 4 << 30 };
+pub const LIMITS: UnzipLimits = UnzipLimits { entries: 20_000, bytes: 4 << 30 };
 
 /// The manifest is read into memory.
 const MOST_MANIFEST: u64 = 16 << 20;
@@ -88,7 +88,7 @@ impl From<UnzipError> for OpenError {
 
 /// Finds the bundle that is meant: a file, the one in a directory, or the one in an artifact. What has to be unpacked
 /// for that goes to `scratch`.
-pub fn locate(path: &Path, scratch: &Path, limits: Limits) -> Result<PathBuf, OpenError> {
+pub fn locate(path: &Path, scratch: &Path, limits: UnzipLimits) -> Result<PathBuf, OpenError> {
     if fs::metadata(path)?.is_dir() {
         let mut found = Vec::new();
         below(path, 3, &mut found)?;
@@ -140,7 +140,10 @@ fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-pub(super) fn archive(path: &Path, limits: Limits) -> Result<Archive<io::BufReader<fs::File>>, OpenError> {
+pub(super) fn archive(
+    path: &Path,
+    limits: UnzipLimits,
+) -> Result<Archive<io::BufReader<fs::File>>, OpenError> {
     let opened = Archive::open(io::BufReader::new(fs::File::open(path)?), limits);
     opened.map_err(|error| {
         // What cannot even be listed need not have been a bundle.
@@ -168,7 +171,7 @@ pub struct Bundle<R> {
 
 impl Bundle<io::BufReader<fs::File>> {
     /// Opens a bundle.
-    pub fn open(path: &Path, limits: Limits) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, limits: UnzipLimits) -> Result<Self, OpenError> {
         Self::new(archive(path, limits)?)
     }
 }
@@ -177,7 +180,7 @@ impl<R: Read + Seek> Bundle<R> {
     /// Reads the manifest and compares it with the list of files.
     pub(super) fn new(mut archive: Archive<R>) -> Result<Self, OpenError> {
         let manifest = manifest(&mut archive)?;
-        let mut listed: HashMap<&str, &Entry> = HashMap::new();
+        let mut listed: HashMap<&str, &ManifestEntry> = HashMap::new();
         for entry in &manifest.files {
             let name = entry.name.as_str();
             if listed.insert(name, entry).is_some() {
@@ -213,7 +216,7 @@ impl<R: Read + Seek> Bundle<R> {
 
     /// Compares every file with its digest, and writes those that a run goes on with below an empty directory.
     pub fn extract(mut self, target: &Path) -> Result<Manifest, OpenError> {
-        let is_executable = |file: &&unzip::Entry| file.mode.is_some_and(|mode| mode & 0o111 != 0);
+        let is_executable = |file: &&unzip::ArchiveEntry| file.mode.is_some_and(|mode| mode & 0o111 != 0);
         let executable = self.archive.entries().iter().filter(is_executable);
         let executable: HashSet<String> = executable.map(|file| file.name.clone()).collect();
         for entry in &self.manifest.files {
@@ -363,7 +366,7 @@ mod tests {
         }
     }
 
-    fn extract(bytes: Vec<u8>, limits: Limits) -> Result<Vec<String>, OpenError> {
+    fn extract(bytes: Vec<u8>, limits: UnzipLimits) -> Result<Vec<String>, OpenError> {
         let target = tempfile::tempdir().unwrap();
         Bundle::new(Archive::open(Cursor::new(bytes), limits)?)?.extract(target.path())?;
         let mut found = Vec::new();
@@ -385,7 +388,8 @@ mod tests {
     fn refuses(spoil: impl FnOnce(&mut Made), expected: &str) {
         let mut bundle = made();
         spoil(&mut bundle);
-        let error = extract(bundle.zip(), Limits { entries: 10, bytes: 10_000 }).unwrap_err().to_string();
+        let error =
+            extract(bundle.zip(), UnzipLimits { entries: 10, bytes: 10_000 }).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 

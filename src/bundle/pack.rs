@@ -20,9 +20,9 @@ use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
 
-use super::manifest::{Entry, EntryName, LeftOut, Manifest, SCHEMA, SavedTree};
+use super::manifest::{EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedTree};
 use super::names;
-use super::tree::{self, Wanted};
+use super::tree::{self, TreeOptions};
 
 /// What a bundle is made from.
 pub struct Contents<'c> {
@@ -33,7 +33,7 @@ pub struct Contents<'c> {
     /// The loop files: their names as seen from the directory of the run, and what they say.
     pub loops: &'c [(String, String)],
     /// What is kept of the working tree.
-    pub tree: Wanted<'c>,
+    pub tree: TreeOptions<'c>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<String>,
     /// The job, as people can look it up.
@@ -44,7 +44,7 @@ pub struct Contents<'c> {
 
 /// A bundle that was written.
 #[derive(Debug)]
-pub struct Packed {
+pub struct PackedBundle {
     /// Its length in bytes.
     pub size: u64,
     /// What is not in it, to be said.
@@ -68,7 +68,7 @@ pub enum PackError {
 }
 
 /// Writes the bundle of a run. It appears under its name whole or not at all.
-pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError> {
+pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, PackError> {
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let scratch = tempfile::Builder::new().prefix(".ll-bundle-").tempdir_in(directory)?;
@@ -117,7 +117,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError>
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
     let size = fs::metadata(target)?.len();
-    Ok(Packed { size, left_out: manifest.left_out, tree_missing })
+    Ok(PackedBundle { size, left_out: manifest.left_out, tree_missing })
 }
 
 /// A file on its way into a bundle.
@@ -201,11 +201,11 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
     Ok(())
 }
 
-fn digest(name: EntryName, source: &Source) -> io::Result<Entry> {
+fn digest(name: EntryName, source: &Source) -> io::Result<ManifestEntry> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(&source.path)?);
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
-    Ok(Entry { name, size, sha256: Sum::end(digest) })
+    Ok(ManifestEntry { name, size, sha256: Sum::end(digest) })
 }
 
 /// Feeds a digest.
@@ -226,7 +226,7 @@ fn manifest(
     contents: &Contents<'_>,
     tree: Option<SavedTree>,
     left_out: Vec<LeftOut>,
-    files: Vec<Entry>,
+    files: Vec<ManifestEntry>,
 ) -> Result<Manifest, PackError> {
     let ends = ends::ends(&contents.files.journal())?;
     let (Some((_, start)), Some((_, last_seq))) = (ends.start, ends.last) else {
@@ -256,7 +256,7 @@ fn manifest(
     })
 }
 
-fn write(target: &Path, manifest: &Manifest, kept: &[(Entry, Source)]) -> Result<(), PackError> {
+fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, Source)]) -> Result<(), PackError> {
     let mut zip = ZipWriter::new(BufWriter::new(fs::File::create(target)?));
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)

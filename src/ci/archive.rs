@@ -14,7 +14,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::text::one_line;
-use crate::files::unzip::{Archive, Entry, Limits, UnzipError};
+use crate::files::unzip::{Archive, ArchiveEntry, UnzipError, UnzipLimits};
 
 /// Why files were not packed or unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ArchiveError {
 
 /// What was packed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedArtifact {
     /// The names in the zip file.
     pub names: Vec<String>,
     /// Links and special files, which were left out.
@@ -55,8 +55,8 @@ pub struct Packed {
 
 /// Packs files and directories. Their names begin below the directory that all of them are in, as those of the official
 /// upload action do: of one directory its content, of one file the file.
-pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<Packed, ArchiveError> {
-    let mut packed = Packed::default();
+pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<PackedArtifact, ArchiveError> {
+    let mut packed = PackedArtifact::default();
     let mut files = Vec::new();
     let mut roots = Vec::new();
     for path in paths {
@@ -137,9 +137,9 @@ fn name_below(root: &Path, file: &Path) -> Result<String, ArchiveError> {
 
 /// Unpacks a zip file into a directory. Nothing is written outside of it, through a link, or over a file with another
 /// content, and nothing at all is there before everything was looked at. Returns the files.
-pub fn unpack(zip: &mut File, into: &Path, limits: Limits) -> Result<Vec<PathBuf>, ArchiveError> {
+pub fn unpack(zip: &mut File, into: &Path, limits: UnzipLimits) -> Result<Vec<PathBuf>, ArchiveError> {
     let mut archive = Archive::open(BufReader::new(zip), limits)?;
-    let (directories, files): (Vec<Entry>, Vec<Entry>) =
+    let (directories, files): (Vec<ArchiveEntry>, Vec<ArchiveEntry>) =
         archive.entries().iter().cloned().partition(|entry| entry.is_directory);
     fs_err::create_dir_all(into)?;
     // In the same file system, so that what was unpacked has only to be renamed.
@@ -171,7 +171,7 @@ pub fn unpack(zip: &mut File, into: &Path, limits: Limits) -> Result<Vec<PathBuf
 
 fn extract(
     archive: &mut Archive<BufReader<&mut File>>,
-    entry: &Entry,
+    entry: &ArchiveEntry,
     into: &Path,
 ) -> Result<(), ArchiveError> {
     let target = into.join(&entry.name);
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { entries: 10, bytes: 1000 };
+    const LIMITS: UnzipLimits = UnzipLimits { entries: 10, bytes: 1000 };
 
     fn directory(files: &[(&str, &str)]) -> TempDir {
         let directory = TempDir::new().unwrap();

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 
 use super::job::{Job, Lookup, Variables};
 use super::plain::{Plain, one_clean_line};
-use super::service::{Row, Service};
+use super::service::{ProviderRow, Service};
 use crate::base::time::Timestamp;
 use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;
 
 /// How this provider is found, and what of its environment actions do not see.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["buildkite"],
     detect,
     make: |_, env| Box::new(Buildkite::new(env)),

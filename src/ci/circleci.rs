@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::job::{Job, Lookup, Variables};
 use super::plain::Plain;
-use super::service::{Row, Service};
+use super::service::{ProviderRow, Service};
 use crate::report::dialect::Dialect;
 
 /// How this provider is found, and what of its environment actions do not see.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["circleci"],
     detect,
     make: |_, env| Box::new(Circleci::new(env)),

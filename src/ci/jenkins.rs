@@ -5,11 +5,11 @@
 
 use super::job::{Job, Lookup, Variables};
 use super::plain::Plain;
-use super::service::{Row, Service};
+use super::service::{ProviderRow, Service};
 use crate::report::dialect::Dialect;
 
 /// How this provider is found, and what of its environment actions do not see.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["jenkins"],
     detect,
     make: |_, env| Box::new(Jenkins::new(env)),

@@ -23,10 +23,10 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use job::Lookup;
-use service::{Row, Service};
+use service::{ProviderRow, Service};
 
 /// In the order in which they are asked: what imitates another one before it, what is always there last.
-const PROVIDERS: &[Row] = &[
+const PROVIDERS: &[ProviderRow] = &[
     github::PROVIDER,
     gitlab::PROVIDER,
     azure::PROVIDER,

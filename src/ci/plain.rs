@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::service::{Row, Service};
+use super::service::{ProviderRow, Service};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 
 /// Every environment is one of its, so that it comes last in the table.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["plain"],
     detect: |_| Some("plain"),
     make: |_, _| Box::new(Plain),
@@ -32,7 +32,7 @@ impl Service for Plain {
         Box::new(Self)
     }
 
-    fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, _digest: &Digest, _tree: &Checkout<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
         Vec::new()
     }
 }

@@ -4,8 +4,8 @@ use super::job::Lookup;
 
 /// Where a run is to be reported beside its log and its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// As a status of the commit; without a word, wherever that is possible.
+pub struct ReportOptions {
+    /// As a status of the commit; nothing asks for it wherever it is possible.
     pub status: Option<bool>,
     /// The name of the status and of the check run, in place of the loop's own.
     pub context: Option<String>,
@@ -17,33 +17,33 @@ pub struct Wanted {
     pub sha: Option<String>,
 }
 
-impl Wanted {
-    /// Tells whether something was asked for in words.
+impl ReportOptions {
+    /// Tells whether anything was asked for explicitly.
     pub(super) fn is_asked(&self) -> bool {
         self.status == Some(true) || self.check || self.comment
     }
 }
 
-/// What is reported: which run of which loop.
+/// The run that is reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct ReportedRun {
     /// The loop.
     pub loop_name: String,
     /// The run.
     pub instance: String,
-    /// Where the loop is at home, as seen from the root of the repository; nothing for the root itself.
+    /// The directory of the loop, as seen from the root of the repository; empty for the root itself.
     pub directory: String,
 }
 
-/// A run that people are to be told about beside its log: where, by whom, and what has to be known for that.
+/// Asks for a run to be reported beside its log.
 #[derive(Clone, Copy)]
-pub struct Telling<'t> {
+pub struct ReportRequest<'t> {
     /// The environment.
     pub env: Lookup<'t>,
-    /// The token that may tell.
+    /// The token that reports it.
     pub token: Option<&'t str>,
-    /// Where it is told.
-    pub wanted: &'t Wanted,
+    /// Where it is reported.
+    pub options: &'t ReportOptions,
     /// Which run it is.
-    pub subject: &'t Subject,
+    pub subject: &'t ReportedRun,
 }

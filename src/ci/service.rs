@@ -1,20 +1,20 @@
 //! What a run asks of a CI system, and the row by which a system is found: a provider is a file that implements
-//! [`Service`] and exports one [`Row`].
+//! [`Service`] and exports one [`ProviderRow`].
 
 use std::fmt::Debug;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::github::dispatch::{Link, Next};
+use super::github::dispatch::{ChainLink, NextRun};
 use super::github::reporter::Reporter;
 use super::job::{Job, Lookup};
-use super::reported::Telling;
-use crate::report::annotations::{Tree, annotations};
+use super::reported::ReportRequest;
+use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, Places};
+use crate::report::digest::{Digest, ReportPaths};
 
 /// A provider, as the table of providers knows it.
-pub(super) struct Row {
+pub(super) struct ProviderRow {
     /// The names by which `--ci` asks for it.
     pub(super) names: &'static [&'static str],
     /// Returns the name of the provider whose environment this is.
@@ -52,28 +52,28 @@ pub trait Service: Debug {
 
     /// Says where the results of a run that begins now will be, for the case that it is killed before it can publish
     /// them.
-    fn announce(&self, _places: &Places) -> io::Result<()> {
+    fn announce(&self, _places: &ReportPaths) -> io::Result<()> {
         Ok(())
     }
 
     /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.
     /// Each thing that fails is one error and keeps nothing else from being published.
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         annotate(self.dialect().as_ref(), digest, tree, log).err().into_iter().collect()
     }
 
     /// Says that a run has begun where people look at its commit, and returns who will say how it ended. With it come
     /// warnings about what was asked for and cannot be.
-    fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
+    fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
         let nobody = "there is no GitHub here that could be told about the run";
-        (None, telling.wanted.is_asked().then(|| nobody.to_owned()).into_iter().collect())
+        (None, request.options.is_asked().then(|| nobody.to_owned()).into_iter().collect())
     }
 
     /// Starts the run that goes on with one that was handed off, and says so where people look at its commit. Without
     /// a link, its files are where no other run finds them, and nothing is started. A warning comes with it, where the
     /// status could not be set.
-    fn go_on(&self, _telling: Telling<'_>, _link: Option<Link>) -> (Next, Option<String>) {
-        (Next::Not("there is no GitHub here whose workflow could be dispatched".to_owned()), None)
+    fn go_on(&self, _telling: ReportRequest<'_>, _link: Option<ChainLink>) -> (NextRun, Option<String>) {
+        (NextRun::NotStarted("there is no GitHub here whose workflow could be dispatched".to_owned()), None)
     }
 }
 
@@ -81,7 +81,7 @@ pub trait Service: Debug {
 pub(super) fn annotate(
     dialect: &dyn Dialect,
     digest: &Digest,
-    tree: &Tree<'_>,
+    tree: &Checkout<'_>,
     log: &mut dyn Write,
 ) -> io::Result<()> {
     for annotation in annotations(digest, tree) {
@@ -91,7 +91,7 @@ pub(super) fn annotate(
 }
 
 /// Returns a path of the places of a run as one that is right wherever it is read.
-pub(super) fn absolute(job: &Job, tree: &Tree<'_>, path: &str) -> String {
+pub(super) fn absolute(job: &Job, tree: &Checkout<'_>, path: &str) -> String {
     let workspace = job.workspace.as_deref().unwrap_or_else(|| Path::new(tree.root));
     workspace.join(path).to_string_lossy().into_owned()
 }

@@ -9,16 +9,16 @@ use std::io::{self, Write};
 use super::job::{Job, Lookup, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::service::{Row, Service, absolute, annotate};
+use super::service::{ProviderRow, Service, absolute, annotate};
 use crate::base::text::head;
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
 /// How this provider is found, and what of its environment actions do not see.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["teamcity"],
     detect,
     make: |_, env| Box::new(Teamcity::new(env)),
@@ -65,7 +65,7 @@ impl Service for Teamcity {
         self.job.clone()
     }
 
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let told = annotate(&Messages::default(), digest, tree, log).and_then(|()| {
             if !digest.is_success() {
                 let identity = format!("ll-loop {}", digest.loop_name());
@@ -301,7 +301,7 @@ mod tests {
         let mut digest = failing().digest();
         digest.places.junit = ".loops/r/junit.xml".into();
         let mut log = Vec::new();
-        let tree = Tree { root: "/agent/work", exists: &|_| true };
+        let tree = Checkout { root: "/agent/work", exists: &|_| true };
         assert!(Teamcity::new(&|_| None).publish(&digest, &tree, &mut log).is_empty());
         assert_snapshot!(String::from_utf8(log).unwrap(), @r#"
         ##teamcity[message text='.loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…' status='ERROR']

@@ -21,7 +21,7 @@ const REGULAR: u32 = 0o100_000;
 
 /// How much an archive may hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct UnzipLimits {
     /// Files and directories.
     pub entries: usize,
     /// Bytes of all files, unpacked.
@@ -72,7 +72,7 @@ impl From<ZipError> for UnzipError {
 
 /// A file or directory in an archive.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Its path: plain names with `/` between them, which lead downwards.
     pub name: String,
     /// Bytes, unpacked.
@@ -87,12 +87,12 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Archive<R> {
     zip: ZipArchive<R>,
-    entries: Vec<Entry>,
+    entries: Vec<ArchiveEntry>,
 }
 
 impl<R: Read + Seek> Archive<R> {
     /// Looks at every entry of an archive.
-    pub fn open(mut reader: R, limits: Limits) -> Result<Self, UnzipError> {
+    pub fn open(mut reader: R, limits: UnzipLimits) -> Result<Self, UnzipError> {
         check_magic(&mut reader)?;
         let mut zip = ZipArchive::new(reader)?;
         if zip.len() > limits.entries {
@@ -101,7 +101,7 @@ impl<R: Read + Seek> Archive<R> {
         if zip.has_duplicate_names() {
             return Err(UnzipError::Duplicate);
         }
-        let entries: Vec<Entry> =
+        let entries: Vec<ArchiveEntry> =
             (0..zip.len()).map(|index| entry(&zip.by_index_raw(index)?)).collect::<Result<_, _>>()?;
         // `a` and `a/` are two names of one path.
         let mut paths = HashSet::new();
@@ -116,7 +116,7 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// Returns everything in it.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ArchiveEntry] {
         &self.entries
     }
 
@@ -144,7 +144,7 @@ fn check_magic<R: Read + Seek>(reader: &mut R) -> Result<(), UnzipError> {
     if is_zip(&start) { Ok(()) } else { Err(UnzipError::NotZip) }
 }
 
-fn entry<R: Read>(file: &ZipFile<'_, R>) -> Result<Entry, UnzipError> {
+fn entry<R: Read>(file: &ZipFile<'_, R>) -> Result<ArchiveEntry, UnzipError> {
     let raw = file.name_raw();
     let wrong = |reason| UnzipError::Entry { name: one_line(&String::from_utf8_lossy(raw), 200), reason };
     let name = safe_name(raw).map_err(wrong)?;
@@ -154,7 +154,7 @@ fn entry<R: Read>(file: &ZipFile<'_, R>) -> Result<Entry, UnzipError> {
     if !matches!((kind, is_directory), (0, _) | (DIRECTORY, true) | (REGULAR, false)) {
         return Err(wrong("it is a link or a special file"));
     }
-    Ok(Entry { name: name.to_owned(), size: file.size(), mode: file.unix_mode(), is_directory })
+    Ok(ArchiveEntry { name: name.to_owned(), size: file.size(), mode: file.unix_mode(), is_directory })
 }
 
 /// Returns a name without the slash that ends the name of a directory, if it leads downwards on every system.
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { entries: 3, bytes: 10 };
+    const LIMITS: UnzipLimits = UnzipLimits { entries: 3, bytes: 10 };
 
     /// An archive of files with these names, modes and contents.
     fn zip(entries: &[(&str, u32, &str)]) -> Vec<u8> {

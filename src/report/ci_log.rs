@@ -7,7 +7,7 @@ use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
-use super::level::Levels;
+use super::level::LoopViews;
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
@@ -29,7 +29,7 @@ pub struct CiLog {
     out: Box<dyn Write>,
     dialect: Box<dyn Dialect>,
     colour: bool,
-    levels: Levels,
+    levels: LoopViews,
     open: Open,
     live: u64,
     held: u64,
@@ -55,7 +55,7 @@ impl CiLog {
             out,
             dialect,
             colour,
-            levels: Levels::new(),
+            levels: LoopViews::new(),
             open: Open::default(),
             live: 0,
             held: 0,

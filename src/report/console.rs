@@ -9,11 +9,11 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::closing::{advice, headline};
-use super::level::Levels;
+use super::level::LoopViews;
 use super::stages::{self, Stage};
-use super::step::{Standing, Step};
+use super::step::{Step, StepStanding};
 use super::wording;
-use super::work::Turn;
+use super::work::TaskChange;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
@@ -31,7 +31,7 @@ pub enum Verbosity {
 
 /// How a console looks. All of it is decided by the caller.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct ConsoleOptions {
     /// How much it says.
     pub verbosity: Verbosity,
     /// Whether it may use colour.
@@ -45,8 +45,8 @@ pub struct Look {
 /// A sink that writes for people.
 pub struct Console {
     out: Shared,
-    look: Look,
-    levels: Levels,
+    look: ConsoleOptions,
+    levels: LoopViews,
     spinner: Option<ProgressBar>,
 }
 
@@ -68,8 +68,8 @@ const MAX_ACTION: usize = 1000;
 
 impl Console {
     /// Makes a console that writes to `out`.
-    pub fn new(out: Box<dyn Write + Send>, look: Look) -> Self {
-        Self { out: Shared::new(out), look, levels: Levels::new(), spinner: None }
+    pub fn new(out: Box<dyn Write + Send>, look: ConsoleOptions) -> Self {
+        Self { out: Shared::new(out), look, levels: LoopViews::new(), spinner: None }
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -192,11 +192,11 @@ impl Console {
         let Some(work) = self.levels.digest.work() else {
             return Ok(());
         };
-        let style = |turn: &Turn| match turn {
-            Turn::Planned(_) | Turn::Split(..) => self.style(),
-            Turn::Began(_) => self.style().bold(),
-            Turn::Completed(_) => self.style().green(),
-            Turn::Failed(_) => self.style().red(),
+        let style = |turn: &TaskChange| match turn {
+            TaskChange::Planned(_) | TaskChange::Split(..) => self.style(),
+            TaskChange::Began(_) => self.style().bold(),
+            TaskChange::Completed(_) => self.style().green(),
+            TaskChange::Failed(_) => self.style().red(),
         };
         let turns = work.turns().iter();
         let lines: Vec<String> = turns
@@ -298,9 +298,9 @@ impl Console {
 
     fn standing(&self, step: &Step) -> Style {
         match step.standing() {
-            Standing::Passing => self.style().green(),
-            Standing::Failing => self.style().red(),
-            Standing::Open => self.style().dim(),
+            StepStanding::Passing => self.style().green(),
+            StepStanding::Failing => self.style().red(),
+            StepStanding::Open => self.style().dim(),
         }
     }
 
@@ -528,9 +528,10 @@ mod tests {
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
-    const LOOK: Look = Look { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
+    const LOOK: ConsoleOptions =
+        ConsoleOptions { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
 
-    fn shown(journal: &Journal, look: Look) -> String {
+    fn shown(journal: &Journal, look: ConsoleOptions) -> String {
         let buffer = Buffer::default();
         let mut console = Console::new(Box::new(buffer.clone()), look);
         show(&mut console, journal).unwrap();
@@ -639,7 +640,7 @@ mod tests {
         let mut journal = planned(&[("Add the form", &[])]);
         journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
         journal.next(("facts", 1), "git diff --stat", 0, "verify");
-        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Verbose, ..LOOK }), @"
+        assert_snapshot!(shown(&journal, ConsoleOptions { verbosity: Verbosity::Verbose, ..LOOK }), @"
         plan (planner) → do plan
                │ plan prints
         plan         planner     ✓ yes (2.3s)
@@ -664,7 +665,7 @@ mod tests {
         ");
         journal.operate("pass", "pass", &json!({}));
         journal.end(Outcome::Success, TerminatedBy::Terminal, "completed", true);
-        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK }), @"
+        assert_snapshot!(shown(&journal, ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK }), @"
         Loop completed: completed (1 iteration, 14.2s)
         1 of 1 task completed
         ");
@@ -755,7 +756,8 @@ mod tests {
     #[test]
     fn the_spinner_says_which_stage_runs() {
         let buffer = Buffer::default();
-        let mut console = Console::new(Box::new(buffer.clone()), Look { interactive: true, ..LOOK });
+        let mut console =
+            Console::new(Box::new(buffer.clone()), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::on_board();
         journal.operate("load", "load", &plan(&[("a", &[])])).operate("next", "next", &json!({}));
         journal.begin("implement", "coder");
@@ -768,7 +770,7 @@ mod tests {
 
     #[test]
     fn verbose_shows_all_and_quiet_the_last_words() {
-        assert_snapshot!(shown(&succeeding(), Look { verbosity: Verbosity::Verbose, ..LOOK }), @r#"
+        assert_snapshot!(shown(&succeeding(), ConsoleOptions { verbosity: Verbosity::Verbose, ..LOOK }), @r#"
         [1/20] check → mypy src/
                │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
                │ src/app.py:9:5: error: Missing return statement  [return]
@@ -785,7 +787,7 @@ mod tests {
 
         Loop completed: done (2 iterations, 7.0s)
         "#);
-        assert_snapshot!(shown(&failing(), Look { verbosity: Verbosity::Quiet, ..LOOK }), @r"
+        assert_snapshot!(shown(&failing(), ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK }), @r"
         Loop failed: failed (3 iterations, 11.8s)
         failure: `check` said no in 3 of 3 iterations
         ");
@@ -795,14 +797,14 @@ mod tests {
     fn a_narrow_window_and_wide_characters() {
         let mut journal = Journal::start();
         journal.step(("prüfen", 1), "echo 日本語のとても長い行 && make test", (0, ""), "yes", "done");
-        let text = shown(&journal, Look { width: 20, ..LOOK });
+        let text = shown(&journal, ConsoleOptions { width: 20, ..LOOK });
         assert_snapshot!(text, @r"
         [1/20] prüfen → ech…
                ✓ yes (exit …
                → done
         ");
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 20));
-        let colour = shown(&journal, Look { width: 30, colour: true, ..LOOK });
+        let colour = shown(&journal, ConsoleOptions { width: 30, colour: true, ..LOOK });
         assert!(colour.lines().all(|line| console::measure_text_width(line) <= 30), "{colour}");
         assert_snapshot!(colour.replace('\u{1b}', "^"), @r"
         ^[2m[1/20]^[0m ^[1mprüfen^[0m → echo 日本語の…
@@ -887,7 +889,7 @@ mod tests {
             let mut journal = Journal::start();
             journal.step(("check", 1), "make", (1, ""), "no", "fix");
             journal.end(outcome, terminated_by, "fix", false);
-            said += &shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK });
+            said += &shown(&journal, ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK });
         }
         assert_snapshot!(said, @"
         Loop completed, unverified: fix (1 iteration, 2.3s)
@@ -933,7 +935,7 @@ mod tests {
             assert_eq!(show(&mut console, &failing()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         }
         let mut console =
-            Console::new(Box::new(Buffer::closed_after(30)), Look { interactive: true, ..LOOK });
+            Console::new(Box::new(Buffer::closed_after(30)), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::start();
         journal.enter("a", 1).act("b");
         let result = show(&mut console, &journal).and_then(|()| console.tick()).and_then(|()| console.tick());
@@ -950,7 +952,7 @@ mod tests {
             journal.push(Event::Warning { state: None, message: text.clone() });
             journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true);
             for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Verbose] {
-                let written = shown(&journal, Look { verbosity, ..LOOK });
+                let written = shown(&journal, ConsoleOptions { verbosity, ..LOOK });
                 proptest::prop_assert!(!written.chars().any(|c| c != '\n' && (c.is_control() || is_direction(c))));
             }
         }
@@ -1010,7 +1012,7 @@ mod tests {
     #[test]
     fn the_spinner_leaves_nothing_behind() {
         let buffer = Buffer::default();
-        let look = Look { interactive: true, verbosity: Verbosity::Verbose, ..LOOK };
+        let look = ConsoleOptions { interactive: true, verbosity: Verbosity::Verbose, ..LOOK };
         let mut console = Console::new(Box::new(buffer.clone()), look);
         for stamped in &succeeding().events {
             console.event(stamped).unwrap();

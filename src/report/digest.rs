@@ -7,7 +7,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::mends::Mends;
-use super::step::{Standing, Step, Tracker};
+use super::step::{Step, StepStanding, Tracker};
 use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
@@ -34,7 +34,7 @@ const PASSING_TAIL: usize = 1024;
 
 /// Where the reports of this run are written, as far as that is known; read by the formats that name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct ReportPaths {
     /// The id of the run.
     pub run_id: String,
     /// The directory of the reports.
@@ -61,7 +61,7 @@ pub struct StateCount {
     /// Executions by verdict.
     pub verdicts: IndexMap<String, u64>,
     /// What the last execution came to.
-    pub last: Option<Standing>,
+    pub last: Option<StepStanding>,
 }
 
 /// A warning of the run.
@@ -90,7 +90,7 @@ pub enum EndKind {
 
 /// A part of a sentence, so that every format can set names in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SentencePart {
     /// Words.
     Words(String),
     /// A name that a user chose.
@@ -114,7 +114,7 @@ pub struct NotRun {
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     /// Where the reports are, for the formats that name them; the one thing that is no event.
-    pub places: Places,
+    pub places: ReportPaths,
     not_run: Option<NotRun>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
@@ -424,14 +424,14 @@ impl Digest {
     /// Returns the outcome in one sentence, with names in backticks.
     pub fn sentence(&self) -> String {
         let quote = |part| match part {
-            Part::Words(words) => words,
-            Part::Name(name) => format!("`{name}`"),
+            SentencePart::Words(words) => words,
+            SentencePart::Name(name) => format!("`{name}`"),
         };
         self.sentence_parts().into_iter().map(quote).collect()
     }
 
     /// Returns the outcome in one sentence.
-    pub fn sentence_parts(&self) -> Vec<Part> {
+    pub fn sentence_parts(&self) -> Vec<SentencePart> {
         if let Some(not_run) = &self.not_run {
             return not_run.sentence();
         }
@@ -587,7 +587,7 @@ impl Digest {
         }
     }
 
-    fn incomplete(&self) -> Vec<Part> {
+    fn incomplete(&self) -> Vec<SentencePart> {
         let mut sentence = Sentence::default();
         sentence.words("incomplete: the journal ends ");
         match self.unfinished() {
@@ -612,9 +612,9 @@ impl Digest {
         count.visits = count.visits.saturating_sub(1);
         count.duration = count.duration.saturating_sub(duration);
         match standing {
-            Standing::Failing => count.failing = count.failing.saturating_sub(1),
-            Standing::Passing => count.passing = count.passing.saturating_sub(1),
-            Standing::Open => {}
+            StepStanding::Failing => count.failing = count.failing.saturating_sub(1),
+            StepStanding::Passing => count.passing = count.passing.saturating_sub(1),
+            StepStanding::Open => {}
         }
         if let Some(times) = verdict.and_then(|verdict| count.verdicts.get_mut(verdict.as_str())) {
             *times = times.saturating_sub(1);
@@ -629,7 +629,7 @@ impl Digest {
         if self.without_steps {
             return;
         }
-        let limit = if step.standing() == Standing::Failing { FAILING_TAIL } else { PASSING_TAIL };
+        let limit = if step.standing() == StepStanding::Failing { FAILING_TAIL } else { PASSING_TAIL };
         let row = step.with_tails(limit);
         if self.first.len() < FIRST_STEPS {
             self.first.push(row);
@@ -651,9 +651,9 @@ impl Digest {
         state.duration += step.duration();
         state.last = Some(step.standing());
         match step.standing() {
-            Standing::Failing => state.failing += 1,
-            Standing::Passing => state.passing += 1,
-            Standing::Open => {}
+            StepStanding::Failing => state.failing += 1,
+            StepStanding::Passing => state.passing += 1,
+            StepStanding::Open => {}
         }
         if let Some(verdict) = step.verdict() {
             count(&mut state.verdicts, verdict.as_str());
@@ -671,12 +671,12 @@ impl Digest {
 }
 
 impl NotRun {
-    fn sentence(&self) -> Vec<Part> {
+    fn sentence(&self) -> Vec<SentencePart> {
         let mut sentence = Sentence::default();
         sentence.words("success (not in scope): nothing was run or verified, because nothing changed in ");
         for (index, path) in self.scope.iter().enumerate() {
             sentence.words(if index == 0 { "" } else { ", " });
-            sentence.0.push(Part::Name(text::one_line(path, 120)));
+            sentence.0.push(SentencePart::Name(text::one_line(path, 120)));
         }
         sentence.words(&format!(" since {}", text::one_line(&self.since, 120)));
         sentence.0
@@ -684,19 +684,19 @@ impl NotRun {
 }
 
 #[derive(Default)]
-struct Sentence(Vec<Part>);
+struct Sentence(Vec<SentencePart>);
 
 impl Sentence {
     fn words(&mut self, words: &str) -> &mut Self {
         match self.0.last_mut() {
-            Some(Part::Words(before)) => before.push_str(words),
-            Some(Part::Name(_)) | None => self.0.push(Part::Words(words.to_owned())),
+            Some(SentencePart::Words(before)) => before.push_str(words),
+            Some(SentencePart::Name(_)) | None => self.0.push(SentencePart::Words(words.to_owned())),
         }
         self
     }
 
     fn name(&mut self, state: &StateName) -> &mut Self {
-        self.0.push(Part::Name(text::one_line(state.as_str(), 120)));
+        self.0.push(SentencePart::Name(text::one_line(state.as_str(), 120)));
         self
     }
 }

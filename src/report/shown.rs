@@ -7,7 +7,7 @@ use crate::base::name::StateName;
 use crate::base::text::plural;
 
 /// A step, and where it led, past the steps that people do not see.
-pub struct Shown<'d> {
+pub struct ShownStep<'d> {
     /// The step.
     pub step: &'d Step,
     /// The next state.
@@ -15,12 +15,12 @@ pub struct Shown<'d> {
 }
 
 /// Returns the kept steps that people see, and how many others there are between them.
-pub fn steps(digest: &Digest) -> (Vec<Shown<'_>>, u64) {
+pub fn steps(digest: &Digest) -> (Vec<ShownStep<'_>>, u64) {
     let all: Vec<&Step> = digest.steps().collect();
     let is_shown = |at: &usize| !is_bookkeeping(digest, all[*at]);
-    let shown: Vec<Shown<'_>> = (0..all.len())
+    let shown: Vec<ShownStep<'_>> = (0..all.len())
         .filter(is_shown)
-        .map(|at| Shown { step: all[at], next: next(digest, &all[at..]) })
+        .map(|at| ShownStep { step: all[at], next: next(digest, &all[at..]) })
         .collect();
     let left_out = (all.len() - shown.len()) as u64;
     (shown, left_out)
@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn rows(digest: &Digest) -> Vec<String> {
-        let row = |shown: &Shown<'_>| format!("{} → {}", shown.step.state, shown.next.unwrap());
+        let row = |shown: &ShownStep<'_>| format!("{} → {}", shown.step.state, shown.next.unwrap());
         steps(digest).0.iter().map(row).collect()
     }
 

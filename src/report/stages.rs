@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::step::{Standing, Step};
-use super::work::{Turn, Work};
+use super::step::{Step, StepStanding};
+use super::work::{TaskChange, Work};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::board::{Count, Note, NoteKind, Status, Task, TaskId};
@@ -79,7 +79,7 @@ pub fn title(step: &Step, work: &Work) -> String {
 /// Returns `partial 62 (12.0s): too vague`.
 fn words(step: &Step, work: &Work) -> String {
     let detail = |key: &str| step.judged.as_ref().and_then(|judged| judged.details.get(key));
-    let is_failing = step.standing() == Standing::Failing;
+    let is_failing = step.standing() == StepStanding::Failing;
     let verdict = step.word();
     let said = match detail("score").filter(|score| score.is_number()) {
         Some(score) if verdict == "yes" => score.to_string(),
@@ -120,13 +120,13 @@ fn roots(work: &Work) -> usize {
 }
 
 /// Says what became of a task.
-pub fn turn(turn: &Turn, work: &Work) -> String {
+pub fn turn(turn: &TaskChange, work: &Work) -> String {
     match turn {
-        Turn::Planned(count) => format!("{} planned", plural(*count as u64, "task")),
-        Turn::Began(id) => begun(id, work),
-        Turn::Completed(id) => format!("task {id} completed"),
-        Turn::Failed(id) => format!("task {id} failed"),
-        Turn::Split(id, parts) => format!("task {id} split into {}", plural(*parts as u64, "part")),
+        TaskChange::Planned(count) => format!("{} planned", plural(*count as u64, "task")),
+        TaskChange::Began(id) => begun(id, work),
+        TaskChange::Completed(id) => format!("task {id} completed"),
+        TaskChange::Failed(id) => format!("task {id} failed"),
+        TaskChange::Split(id, parts) => format!("task {id} split into {}", plural(*parts as u64, "part")),
     }
 }
 
@@ -148,12 +148,12 @@ pub fn description(task: &Task) -> String {
 }
 
 /// Returns the sign in front of what became of a task.
-pub fn sign(turn: &Turn) -> &'static str {
+pub fn sign(turn: &TaskChange) -> &'static str {
     match turn {
-        Turn::Planned(_) | Turn::Began(_) => "▸",
-        Turn::Split(..) => mark(Status::Blocked),
-        Turn::Completed(_) => mark(Status::Completed),
-        Turn::Failed(_) => mark(Status::Failed),
+        TaskChange::Planned(_) | TaskChange::Began(_) => "▸",
+        TaskChange::Split(..) => mark(Status::Blocked),
+        TaskChange::Completed(_) => mark(Status::Completed),
+        TaskChange::Failed(_) => mark(Status::Failed),
     }
 }
 

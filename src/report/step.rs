@@ -183,7 +183,7 @@ pub struct Step {
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StepStanding {
     /// It went well: the work passed, or an action that nobody judges exited with 0.
     Passing,
     /// It did not.
@@ -194,32 +194,32 @@ pub enum Standing {
 
 impl Step {
     /// Tells what the step came to.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> StepStanding {
         if self.closing {
-            return Standing::Open;
+            return StepStanding::Open;
         }
         if self.error.is_some() {
-            return Standing::Failing;
+            return StepStanding::Failing;
         }
         if let Some(judged) = &self.judged {
             return match judged.observes {
-                Observes::Passing => Standing::Passing,
-                Observes::Failing => Standing::Failing,
-                Observes::Nothing => Standing::Open,
+                Observes::Passing => StepStanding::Passing,
+                Observes::Failing => StepStanding::Failing,
+                Observes::Nothing => StepStanding::Open,
             };
         }
         if self.verdict().is_some_and(Verdict::is_failing) {
-            return Standing::Failing;
+            return StepStanding::Failing;
         }
         match &self.result {
             Some(result) if result.succeeded => match self.cut {
-                None => Standing::Passing,
+                None => StepStanding::Passing,
                 // The action itself said that it is all over.
-                Some(Outcome::Error) => Standing::Failing,
-                Some(_) => Standing::Open,
+                Some(Outcome::Error) => StepStanding::Failing,
+                Some(_) => StepStanding::Open,
             },
             Some(result) => match result.stop {
-                Some(Stop::Cancelled | Stop::Deadline | Stop::Quota | Stop::Budget) => Standing::Open,
+                Some(Stop::Cancelled | Stop::Deadline | Stop::Quota | Stop::Budget) => StepStanding::Open,
                 Some(
                     Stop::Timeout
                     | Stop::IdleTimeout
@@ -227,18 +227,18 @@ impl Step {
                     | Stop::Unavailable
                     | Stop::NotRecorded,
                 )
-                | None => Standing::Failing,
+                | None => StepStanding::Failing,
             },
-            None => Standing::Open,
+            None => StepStanding::Open,
         }
     }
 
     /// Returns what the step says about the work. An action that nobody judges says nothing when it goes well.
     pub fn observes(&self) -> Observes {
         match (self.standing(), &self.judged) {
-            (Standing::Failing, _) => Observes::Failing,
-            (Standing::Passing, Some(_)) => Observes::Passing,
-            (Standing::Passing | Standing::Open, _) => Observes::Nothing,
+            (StepStanding::Failing, _) => Observes::Failing,
+            (StepStanding::Passing, Some(_)) => Observes::Passing,
+            (StepStanding::Passing | StepStanding::Open, _) => Observes::Nothing,
         }
     }
 
@@ -256,9 +256,9 @@ impl Step {
     /// Returns the sign in front of the verdict.
     pub fn mark(&self) -> &'static str {
         match self.standing() {
-            Standing::Passing => "✓",
-            Standing::Failing => "✗",
-            Standing::Open => "•",
+            StepStanding::Passing => "✓",
+            StepStanding::Failing => "✗",
+            StepStanding::Open => "•",
         }
     }
 
@@ -367,7 +367,7 @@ impl Step {
     /// that failed or was cut off is always of interest.
     pub fn keeps_the_board(&self) -> bool {
         let is_sub_loop = self.action.as_ref().is_some_and(|action| action.kind == ActionKind::SubLoop);
-        let is_over = self.standing() != Standing::Failing && self.cut.is_none() && !self.closing;
+        let is_over = self.standing() != StepStanding::Failing && self.cut.is_none() && !self.closing;
         is_over && self.role().is_none() && !is_sub_loop
     }
 

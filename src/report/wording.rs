@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::level::Level;
+use super::level::LoopView;
 use super::stages;
 use super::step::Step;
 use crate::base::name::StateName;
@@ -60,7 +60,7 @@ impl Line {
 }
 
 /// Puts an event into words; nothing for one that is part of a step, whose line is about the whole of it.
-pub(super) fn line(event: &Event, level: &Level) -> Option<Line> {
+pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
     let line = match event {
         Event::LoopStart(start) => Line::new("▶", &started(start)),
         Event::LoopResume(resume) => Line::new("▶", &resumed(resume, level)),
@@ -114,7 +114,7 @@ fn started(start: &LoopStart) -> String {
     format!("{}: {cap}run {}", start.r#loop, start.run_id)
 }
 
-fn resumed(resume: &LoopResume, level: &Level) -> String {
+fn resumed(resume: &LoopResume, level: &LoopView) -> String {
     let place = format!("{}{}", level.prefix, resume.from_state);
     let (count, progress) = match level.digest.work() {
         None => (format!("[{}/{}] ", resume.iteration, level.max_iterations), None),
@@ -134,7 +134,7 @@ pub(super) struct Heading {
 }
 
 /// Puts the beginning of a step into words, with so many characters of its action.
-pub(super) fn heading(step: &Step, level: &Level, limit: usize) -> Heading {
+pub(super) fn heading(step: &Step, level: &LoopView, limit: usize) -> Heading {
     let of_pass = || format!("[{}/{}]", step.iteration, level.max_iterations);
     let count = if step.closing { "[end]".to_owned() } else { of_pass() };
     let place = format!("{}{}", level.prefix, one_line(step.state.as_str(), MAX_NAME));

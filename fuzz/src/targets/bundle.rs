@@ -14,7 +14,7 @@ use ll_loop::bundle::manifest::{Manifest, repository};
 use ll_loop::bundle::open::{self, Bundle};
 use ll_loop::bundle::report;
 use ll_loop::ci::archive;
-use ll_loop::files::unzip::Limits;
+use ll_loop::files::unzip::UnzipLimits;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -213,7 +213,7 @@ impl Place {
 
     fn open(&self) {
         let target = self.0.path().join("opened");
-        let limits = Limits { entries: ENTRIES, bytes: BYTES };
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
         match Bundle::open(&self.archive(), limits) {
             Ok(bundle) => {
                 let before = bundle.manifest.clone();
@@ -241,7 +241,7 @@ impl Place {
 
     fn locate(&self) {
         let scratch = self.0.path().join("located");
-        let limits = Limits { entries: ENTRIES, bytes: BYTES };
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
         if let Ok(found) = open::locate(&self.archive(), &scratch, limits) {
             assert!(found.starts_with(self.0.path()), "{}", found.display());
         }
@@ -255,7 +255,7 @@ impl Place {
     fn unpack(&self) {
         let target = self.0.path().join("unpacked");
         let mut file = File::open(self.archive()).expect("the archive is there");
-        let limits = Limits { entries: ENTRIES, bytes: BYTES };
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
         let unpacked = archive::unpack(&mut file, &target, limits);
         self.check("unpacked");
         match unpacked {

@@ -13,7 +13,7 @@ use ll_loop::engine::event::{Event, Stamped};
 use ll_loop::engine::past::Standing;
 use ll_loop::journal::{ends, reader};
 use ll_loop::machine::Machine;
-use ll_loop::report::annotations::{Tree, annotations};
+use ll_loop::report::annotations::{Checkout, annotations};
 use ll_loop::report::closing;
 use ll_loop::report::digest::Digest;
 use ll_loop::report::formats::FORMATS;
@@ -166,7 +166,7 @@ fn show(events: &[Stamped]) {
             assert!(!text.contains(odd), "a control character in XML");
         }
     }
-    let tree = Tree { root: "/repo", exists: &|path| !path.contains("..") };
+    let tree = Checkout { root: "/repo", exists: &|path| !path.contains("..") };
     drop(annotations(&digest, &tree));
     drop(closing::advice(&digest));
     if let Some(history) = nights::of(&digest) {

@@ -30,21 +30,21 @@ use std::path::PathBuf;
 use check::Check;
 use commands::Commands;
 use comment::Comment;
-use dispatch::{Link, Next};
+use dispatch::{ChainLink, NextRun};
 use reporter::{Channel, Reporter};
 use status::Status;
-use target::{Flavour, NoTarget, Target};
+use target::{Flavour, NoTarget, ReportTarget};
 
 use super::job::{Job, Lookup, Variables};
-use super::reported::Telling;
-use super::service::{Row, Service, annotate};
-use crate::report::annotations::Tree;
+use super::reported::ReportRequest;
+use super::service::{ProviderRow, Service, annotate};
+use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, Places};
+use crate::report::digest::{Digest, ReportPaths};
 use crate::report::formats::{outputs, summary};
 
 /// How this provider is found, and what of its environment actions do not see.
-pub(super) const PROVIDER: Row = Row {
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["github", "gitea", "forgejo"],
     detect,
     make: |name, env| Box::new(Github::new(name, env)),
@@ -139,7 +139,7 @@ impl Service for Github {
     }
 
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
-    fn announce(&self, places: &Places) -> io::Result<()> {
+    fn announce(&self, places: &ReportPaths) -> io::Result<()> {
         let Some(path) = &self.output else { return Ok(()) };
         let early = [
             ("run-id", places.run_id.clone()),
@@ -149,7 +149,7 @@ impl Service for Github {
         files::append_outputs(path, &early)
     }
 
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let annotated = annotate(&Commands::default(), digest, tree, log);
         let output =
             self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
@@ -160,27 +160,27 @@ impl Service for Github {
 
     /// A status goes without saying where there is a token. Everything else has to be asked for, and is missed when it
     /// cannot be.
-    fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
-        let wanted = telling.wanted;
+    fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
+        let options = request.options;
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
-        if wanted.status.unwrap_or(true) {
+        if options.status.unwrap_or(true) {
             channels.push(Box::new(Status));
         }
-        if wanted.check && self.flavour == Flavour::Github {
+        if options.check && self.flavour == Flavour::Github {
             channels.push(Box::<Check>::default());
-        } else if wanted.check {
+        } else if options.check {
             warnings.push(format!("there will be no check run: {} has none", self.name()));
         }
-        if wanted.comment {
+        if options.comment {
             channels.push(Box::new(Comment));
         }
         if channels.is_empty() {
             return (None, warnings);
         }
-        let begun = match Target::new(self.flavour, telling) {
+        let begun = match ReportTarget::new(self.flavour, request) {
             Ok(target) => Reporter::begin(target, channels).map_err(|error| error.to_string()),
-            Err(NoTarget::Token) if !wanted.is_asked() => return (None, warnings),
+            Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(error) => Err(error.to_string()),
         };
         match begun {
@@ -192,17 +192,17 @@ impl Service for Github {
         }
     }
 
-    fn go_on(&self, telling: Telling<'_>, link: Option<Link>) -> (Next, Option<String>) {
-        let target = match Target::new(self.flavour, telling) {
+    fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {
+        let target = match ReportTarget::new(self.flavour, request) {
             Ok(target) => target,
-            Err(error) => return (Next::Not(error.to_string()), None),
+            Err(error) => return (NextRun::NotStarted(error.to_string()), None),
         };
         let next = match link {
             Some(link) => dispatch::go_on(&target, link),
-            None => Next::Not("its files were not uploaded".to_owned()),
+            None => NextRun::NotStarted("its files were not uploaded".to_owned()),
         };
         let told =
-            if telling.wanted.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
+            if request.options.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
         (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use super::api::ApiError;
-use super::target::Target;
+use super::target::ReportTarget;
 use crate::base::time::human;
 use crate::report::annotations::Annotation;
 use crate::report::digest::Digest;
@@ -20,15 +20,15 @@ pub(super) trait Channel: Send {
     fn permission(&self) -> &'static str;
 
     /// Says that the run has begun.
-    fn begin(&mut self, target: &Target) -> Result<(), ApiError>;
+    fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError>;
 
     /// Says how it ended.
-    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError>;
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError>;
 }
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Report {
+pub struct FinalReport {
     /// The run.
     pub digest: Digest,
     /// All its annotations.
@@ -37,7 +37,7 @@ pub struct Report {
 
 /// What could not be reported.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Untold {
+pub struct Unreported {
     /// The token may not do it: one sentence about everything that it may not do.
     pub notice: Option<String>,
     /// What else went wrong.
@@ -47,13 +47,13 @@ pub struct Untold {
 /// Reports one run.
 #[derive(Debug)]
 pub struct Reporter {
-    report: Sender<Report>,
-    untold: Receiver<Untold>,
+    report: Sender<FinalReport>,
+    untold: Receiver<Unreported>,
 }
 
 impl Reporter {
     /// Says that the run has begun, while it goes on.
-    pub(super) fn begin(target: Target, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+    pub(super) fn begin(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
         let (report, next) = channel();
         let (sender, untold) = channel();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
@@ -66,21 +66,25 @@ impl Reporter {
     }
 
     /// Says how the run ended, and returns what could not be said within this time.
-    pub fn end(self, report: Report, limit: Duration) -> Untold {
+    pub fn end(self, report: FinalReport, limit: Duration) -> Unreported {
         let sent = self.report.send(report).is_ok();
-        let late = || Untold {
+        let late = || Unreported {
             warnings: vec![format!(
                 "GitHub does not know how the run ended: no answer within {}",
                 human(limit)
             )],
-            ..Untold::default()
+            ..Unreported::default()
         };
         self.untold.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
     }
 }
 
 /// Reports the beginning, and the end when it comes. Without an end there is nobody to answer to.
-fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> Option<Untold> {
+fn work(
+    target: &ReportTarget,
+    channels: Vec<Box<dyn Channel>>,
+    next: &Receiver<FinalReport>,
+) -> Option<Unreported> {
     let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
     for mut channel in channels {
         let came = channel.begin(target);
@@ -88,7 +92,7 @@ fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report
     }
     let report = next.recv().ok()?;
     let mut denied = Vec::new();
-    let mut untold = Untold::default();
+    let mut untold = Unreported::default();
     for (mut channel, came) in begun {
         let came = match came {
             Err(error) if is_denied(&error) => Err(error),
@@ -131,13 +135,14 @@ mod tests {
     use super::*;
     use crate::report::testing::succeeding;
 
-    fn reported(server: &Server) -> Untold {
+    fn reported(server: &Server) -> Unreported {
         let transport = Transport::default().pause(Pauses::default().pause());
-        let target = Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
+        let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
             vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
         let reporter = Reporter::begin(target, channels).unwrap();
-        reporter.end(Report { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
+        reporter
+            .end(FinalReport { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
     }
 
     fn denied() -> ResponseTemplate {
@@ -160,7 +165,7 @@ mod tests {
         );
         server.mount(Mock::given(method("GET")).respond_with(fine.clone().set_body_json(json!([]))));
         server.mount(Mock::given(path_regex(".*")).respond_with(fine.set_body_json(json!({"id": 5}))));
-        assert_eq!(reported(&server), Untold::default());
+        assert_eq!(reported(&server), Unreported::default());
         assert_eq!(
             requests(&server),
             [
@@ -217,9 +222,9 @@ mod tests {
         let server = Server::start();
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
-        let target = Target::in_test(Api::new(&server.address(), None, Transport::default()));
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
         let reporter = Reporter::begin(target, vec![Box::new(Status)]).unwrap();
-        let report = Report { digest: succeeding().digest(), annotations: vec![] };
+        let report = FinalReport { digest: succeeding().digest(), annotations: vec![] };
         let untold = reporter.end(report, Duration::from_millis(200));
         assert_eq!(untold.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
     }

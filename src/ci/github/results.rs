@@ -97,7 +97,7 @@ pub struct Downloaded {
 
 /// An artifact of this run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Listed {
+pub struct ListedArtifact {
     #[serde(flatten)]
     ids: Ids,
     /// Its id.
@@ -134,7 +134,7 @@ struct Done {
 #[derive(Debug, Deserialize)]
 struct List {
     #[serde(default)]
-    artifacts: Vec<Listed>,
+    artifacts: Vec<ListedArtifact>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -224,7 +224,8 @@ impl Results {
         match result {
             Err(error) if !error.is_unavailable() => {
                 // Where the answer to the first try was lost, the next one is refused, and the artifact is there.
-                let ours = |listed: &Listed| listed.digest.as_deref() == Some(digest) && listed.size == size;
+                let ours =
+                    |listed: &ListedArtifact| listed.digest.as_deref() == Some(digest) && listed.size == size;
                 let found = self.list(Some(name)).ok().and_then(|all| all.into_iter().find(ours));
                 found.map(|listed| listed.id).ok_or(error)
             }
@@ -233,7 +234,7 @@ impl Results {
     }
 
     /// Returns the artifacts of this run, or those with this name. Of several with one name the newest counts.
-    pub fn list(&self, name: Option<&str>) -> Result<Vec<Listed>, ArtifactError> {
+    pub fn list(&self, name: Option<&str>) -> Result<Vec<ListedArtifact>, ArtifactError> {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
         let found: List = self.call(
             "ListArtifacts",
@@ -241,7 +242,7 @@ impl Results {
             name.unwrap_or_default(),
             &request(&self.ids, fields),
         )?;
-        let mut newest = BTreeMap::<String, Listed>::new();
+        let mut newest = BTreeMap::<String, ListedArtifact>::new();
         for listed in found.artifacts {
             let older = newest.get(&listed.name).is_none_or(|known| known.id < listed.id);
             if older && name.is_none_or(|name| name == listed.name) {

@@ -1,10 +1,10 @@
 //! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
 
 use super::api::{Api, ApiError};
-use super::event::Event;
+use super::event::WorkflowEvent;
 use super::repository::Repository;
 use crate::base::text::one_line;
-use crate::ci::reported::{Subject, Telling};
+use crate::ci::reported::{ReportRequest, ReportedRun};
 
 /// GitHub takes longer names, and nobody reads them.
 const MAX_CONTEXT: usize = 200;
@@ -19,7 +19,7 @@ pub(super) enum Flavour {
 
 /// Where a run is reported, and as what.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ReportTarget {
     api: Api,
     flavour: Flavour,
     repository: Repository,
@@ -31,7 +31,7 @@ pub struct Target {
     workflow: Option<String>,
     dispatch_ref: Option<String>,
     name: String,
-    subject: Subject,
+    subject: ReportedRun,
     context: String,
 }
 
@@ -52,17 +52,17 @@ pub enum NoTarget {
     Network(ApiError),
 }
 
-impl Target {
+impl ReportTarget {
     /// Reads from the environment what is needed to report a run.
     pub(super) fn new(
         flavour: Flavour,
-        Telling { env, token, wanted, subject }: Telling<'_>,
+        ReportRequest { env, token, options, subject }: ReportRequest<'_>,
     ) -> Result<Self, NoTarget> {
         let token = token.ok_or(NoTarget::Token)?;
         let repository = env("GITHUB_REPOSITORY").and_then(|name| Repository::parse(&name));
         let repository = repository.ok_or(NoTarget::Repository)?;
-        let event = Event::read(env);
-        let sha = wanted.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
+        let event = WorkflowEvent::read(env);
+        let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
         let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
         // Gitea and Forgejo count the runs of a repository in the addresses of their pages.
         let run = match flavour {
@@ -79,10 +79,10 @@ impl Target {
             dispatch_ref: event.dispatch_ref,
             repository,
             sha,
-            is_told_its_commit: wanted.sha.is_some(),
+            is_told_its_commit: options.sha.is_some(),
             pull_request: event.pull_request,
             name: env("GITHUB_JOB").unwrap_or_else(|| "job".to_owned()),
-            context: match &wanted.context {
+            context: match &options.context {
                 Some(context) => one_line(context, MAX_CONTEXT),
                 None => one_line(&format!("ll-loop/{}", subject.loop_name), MAX_CONTEXT),
             },
@@ -186,7 +186,7 @@ fn workflow(name: &str, repository: &Repository) -> Option<String> {
 }
 
 #[cfg(test)]
-impl Target {
+impl ReportTarget {
     /// Makes the job in which `fix-types` runs on the pull request 7.
     pub(super) fn in_test(api: Api) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Target {
             workflow: Some("fix.yml".to_owned()),
             dispatch_ref: Some("refs/heads/fix".to_owned()),
             name: "check".to_owned(),
-            subject: Subject {
+            subject: ReportedRun {
                 loop_name: "fix-types".to_owned(),
                 instance: "fix-types-20251120T234847-1f2e".to_owned(),
                 directory: String::new(),
@@ -231,11 +231,15 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ci::reported::Wanted;
+    use crate::ci::reported::ReportOptions;
 
     const SHA: &str = "1111111111111111111111111111111111111111";
 
-    fn target(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted) -> Result<Target, NoTarget> {
+    fn target(
+        flavour: Flavour,
+        more: &[(&str, &str)],
+        options: &ReportOptions,
+    ) -> Result<ReportTarget, NoTarget> {
         let usual = [
             ("GITHUB_REPOSITORY", "octo/project"),
             ("GITHUB_EVENT_NAME", "push"),
@@ -249,13 +253,16 @@ mod tests {
             let mut all = more.iter().chain(&usual);
             all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
-        let subject = Subject { loop_name: "main".to_owned(), ..Subject::default() };
-        Target::new(flavour, Telling { env: &env, token: Some("ghs_x"), wanted, subject: &subject })
+        let subject = ReportedRun { loop_name: "main".to_owned(), ..ReportedRun::default() };
+        ReportTarget::new(
+            flavour,
+            ReportRequest { env: &env, token: Some("ghs_x"), options, subject: &subject },
+        )
     }
 
     #[track_caller]
-    fn check(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted, expected: (&str, &str, &str)) {
-        let target = target(flavour, more, wanted).unwrap();
+    fn check(flavour: Flavour, more: &[(&str, &str)], options: &ReportOptions, expected: (&str, &str, &str)) {
+        let target = target(flavour, more, options).unwrap();
         assert_eq!((target.sha(), target.context(), target.url()), expected);
         assert_eq!(target.url_of(99), "https://github.com/octo/project/actions/runs/99");
     }
@@ -264,15 +271,15 @@ mod tests {
     fn the_environment_says_what_is_reported_and_the_command_line_before_it() {
         let page = "https://github.com/octo/project/actions/runs/4711";
         let counted = "https://github.com/octo/project/actions/runs/12";
-        check(Flavour::Github, &[], &Wanted::default(), (SHA, "ll-loop/main", page));
-        check(Flavour::Gitea, &[], &Wanted::default(), (SHA, "ll-loop/main", counted));
+        check(Flavour::Github, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
+        check(Flavour::Gitea, &[], &ReportOptions::default(), (SHA, "ll-loop/main", counted));
         let other = "a".repeat(40);
-        let wanted = Wanted {
+        let options = ReportOptions {
             sha: Some(other.clone()),
             context: Some("quality/\u{1b}[1mtypes\nx".to_owned()),
-            ..Wanted::default()
+            ..ReportOptions::default()
         };
-        check(Flavour::Github, &[], &wanted, (&other, "quality/types…", page));
+        check(Flavour::Github, &[], &options, (&other, "quality/types…", page));
     }
 
     #[test]
@@ -286,8 +293,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let wanted = Wanted::default();
-        let failed = |more: &[(&str, &str)]| target(Flavour::Github, more, &wanted).unwrap_err();
+        let options = ReportOptions::default();
+        let failed = |more: &[(&str, &str)]| target(Flavour::Github, more, &options).unwrap_err();
         assert_eq!(
             failed(&[("GITHUB_EVENT_NAME", "pull_request")]),
             NoTarget::Commit("pull_request".to_owned())
@@ -296,9 +303,9 @@ mod tests {
             assert_eq!(failed(&[("GITHUB_REPOSITORY", name)]), NoTarget::Repository, "{name}");
         }
         assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoTarget::Network(_)));
-        let subject = Subject::default();
-        let nobody = Telling { env: &|_| None, token: None, wanted: &wanted, subject: &subject };
-        let without = Target::new(Flavour::Github, nobody);
+        let subject = ReportedRun::default();
+        let nobody = ReportRequest { env: &|_| None, token: None, options: &options, subject: &subject };
+        let without = ReportTarget::new(Flavour::Github, nobody);
         assert_eq!(without.unwrap_err(), NoTarget::Token);
     }
 }

@@ -9,12 +9,12 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::files::unzip::{Limits, UnzipError};
+use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::run::clock::Clock;
 
 use super::fetch::{Asked, fault, mask};
 
-const LIMITS: Limits = Limits { entries: 100_000, bytes: 16 << 30 };
+const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
 pub(in crate::cli) fn artifact(args: &ArtifactArgs, env: &Env, output: &Output) -> Result<u8, CliError> {
     match args {

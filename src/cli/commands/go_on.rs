@@ -5,8 +5,8 @@
 use std::io::{self, Write as _};
 
 use crate::ci::Provider;
-use crate::ci::github::dispatch::{Link, Next};
-use crate::ci::reported::{Subject, Telling, Wanted};
+use crate::ci::github::dispatch::{ChainLink, NextRun};
+use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::cli::args::{ChainArgs, ContinueArgs};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -29,41 +29,41 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, env: &Env, output: &Output) -> 
     let wanted = wanted(&args.commit, env);
     let subject = subject(&run.name, run.files.instance());
     Ok(match start(&provider, env, &wanted, &subject, link, output) {
-        Next::Run { .. } => 0,
-        Next::End { .. } => exit::NOT_CONTINUED,
-        Next::Not(_) => exit::ERROR,
+        NextRun::Started { .. } => 0,
+        NextRun::ChainEnded { .. } => exit::NOT_CONTINUED,
+        NextRun::NotStarted(_) => exit::ERROR,
     })
 }
 
-pub(super) fn link(args: &ChainArgs) -> Link {
-    Link { depth: args.chain_depth, max: args.max_chain }
+pub(super) fn link(args: &ChainArgs) -> ChainLink {
+    ChainLink { depth: args.chain_depth, max: args.max_chain }
 }
 
-pub(super) fn subject(loop_name: &str, instance: &str) -> Subject {
-    Subject { loop_name: loop_name.to_owned(), instance: instance.to_owned(), ..Subject::default() }
+pub(super) fn subject(loop_name: &str, instance: &str) -> ReportedRun {
+    ReportedRun { loop_name: loop_name.to_owned(), instance: instance.to_owned(), ..ReportedRun::default() }
 }
 
 /// Starts the next run, and says what became of it.
 pub(super) fn start(
     provider: &Provider,
     env: &Env,
-    wanted: &Wanted,
-    subject: &Subject,
-    link: Option<Link>,
+    wanted: &ReportOptions,
+    subject: &ReportedRun,
+    link: Option<ChainLink>,
     output: &Output,
-) -> Next {
-    let telling = Telling { env: &env.lookup(), token: env.token(), wanted, subject };
-    let (next, warning) = provider.go_on(telling, link);
+) -> NextRun {
+    let request = ReportRequest { env: &env.lookup(), token: env.token(), options: wanted, subject };
+    let (next, warning) = provider.go_on(request, link);
     if let Some(warning) = warning {
         output.warning(&warning);
     }
     let mut message = next.sentence();
     let level = match &next {
-        Next::Run { page, .. } => {
+        NextRun::Started { page, .. } => {
             message.extend(page.iter().flat_map(|page| [": ", page.as_str()]));
             Level::Notice
         }
-        Next::End { .. } | Next::Not(_) => Level::Error,
+        NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => Level::Error,
     };
     let said = Annotation { level, title: subject.loop_name.clone(), message, location: None };
     let _closed = writeln!(io::stdout(), "{}", provider.dialect().annotation(&said));

@@ -10,7 +10,7 @@ use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
-use crate::bundle::place::{Standing, arrange, compare, place};
+use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::PREFIX;
@@ -177,15 +177,15 @@ impl Incoming {
             return Err(gone_on(instance, "has ended here since"));
         }
         match compare(&self.there, &self.files).map_err(|error| failed(error).before_the_run())? {
-            Standing::Ahead => {}
-            Standing::Same => {
+            Comparison::Ahead => {}
+            Comparison::Same => {
                 output.talk(&format!("the run {instance} is here already, as far as in {}\n", self.shown));
                 return Ok(None);
             }
-            Standing::Behind => {
+            Comparison::Behind => {
                 return Err(gone_on(instance, "has gone on here since the bundle was written"));
             }
-            Standing::Apart => {
+            Comparison::Apart => {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }

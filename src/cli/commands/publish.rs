@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::Provider;
-use crate::ci::github::reporter::{Report, Reporter};
+use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::job::Job;
-use crate::ci::reported::{Subject, Telling, Wanted};
+use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::cli::args::{CommitArgs, Manner, ReportArgs};
 use crate::cli::env::{Env, PARENT};
 use crate::cli::output::Output;
@@ -21,8 +21,8 @@ use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
-use crate::report::annotations::{self, Annotation, Level, Tree};
-use crate::report::digest::{Digest, NotRun, Places};
+use crate::report::annotations::{self, Annotation, Checkout, Level};
+use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 
 use super::bundle::{Bundler, Saver};
@@ -97,15 +97,15 @@ impl Publication {
     /// Says that the run has begun, where people look at its commit.
     pub(super) fn begin(&mut self, args: &ReportArgs, env: &Env, loop_name: &str, output: &Output) {
         let directory = shown(&self.root, &self.workspace);
-        let subject = Subject {
+        let subject = ReportedRun {
             loop_name: loop_name.to_owned(),
             instance: self.running.instance().to_owned(),
             directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
         };
-        let wanted = Wanted { check: args.check, comment: args.comment, ..wanted(&args.commit, env) };
+        let wanted = ReportOptions { check: args.check, comment: args.comment, ..wanted(&args.commit, env) };
         let (env, token) = (&env.lookup(), env.token());
-        let telling = Telling { env, token, wanted: &wanted, subject: &subject };
-        let (reporter, warnings) = self.provider.report(telling);
+        let request = ReportRequest { env, token, options: &wanted, subject: &subject };
+        let (reporter, warnings) = self.provider.report(request);
         for warning in warnings {
             output.warning(&warning);
         }
@@ -169,7 +169,7 @@ impl Publication {
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
-        let tree = Tree { root: &root, exists: &exists };
+        let tree = Checkout { root: &root, exists: &exists };
         for error in self.provider.publish(&digest, &tree, &mut io::stdout()) {
             warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
         }
@@ -184,14 +184,14 @@ impl Publication {
         });
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
-            warnings.extend(self.end(reporter, Report { digest, annotations: all }));
+            warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }));
         }
         Published { warnings, uploaded, is_whole }
     }
 
     /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
     /// on the pull request of a fork it is as it should be.
-    fn end(&self, reporter: Reporter, report: Report) -> Vec<String> {
+    fn end(&self, reporter: Reporter, report: FinalReport) -> Vec<String> {
         let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
@@ -207,13 +207,13 @@ impl Publication {
         self.directory.clone().unwrap_or_else(|| files.report())
     }
 
-    fn places(&self, directory: &Path) -> Places {
+    fn places(&self, directory: &Path) -> ReportPaths {
         let shown = |path: &Path| shown(path, &self.workspace);
         let file = |name: &str| {
             let format = FORMATS.iter().find(|format| format.name == name);
             format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
         };
-        Places {
+        ReportPaths {
             run_id: self.running.instance().to_owned(),
             report_dir: shown(directory),
             junit: file("junit"),
@@ -225,13 +225,18 @@ impl Publication {
 
 /// Returns what the command line asks for. A run that an action of another run starts is a part of that one, and
 /// reported only when asked for.
-pub(super) fn wanted(args: &CommitArgs, env: &Env) -> Wanted {
+pub(super) fn wanted(args: &CommitArgs, env: &Env) -> ReportOptions {
     let status = match (args.status, args.no_status) {
         (true, _) => Some(true),
         (false, true) => Some(false),
         (false, false) => env.get(PARENT).map(|_| false),
     };
-    Wanted { status, context: args.status_context.clone(), sha: args.sha.clone(), ..Wanted::default() }
+    ReportOptions {
+        status,
+        context: args.status_context.clone(),
+        sha: args.sha.clone(),
+        ..ReportOptions::default()
+    }
 }
 
 /// Writes every report that can be written. One that cannot be is not there: what another run left there, or half of

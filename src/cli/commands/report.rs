@@ -12,7 +12,7 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
 use crate::journal::reader;
-use crate::report::annotations::{Tree, annotations};
+use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
 
@@ -76,6 +76,6 @@ fn read(journal: &Path) -> Result<Digest, reader::ReadError> {
 fn commands(digest: &Digest) -> String {
     let Some(github) = Provider::by_name(GITHUB, &|_| None) else { return String::new() };
     let dialect = github.dialect();
-    let tree = Tree { root: "", exists: &|path: &str| Path::new(path).is_file() };
+    let tree = Checkout { root: "", exists: &|path: &str| Path::new(path).is_file() };
     annotations(digest, &tree).iter().map(|annotation| dialect.annotation(annotation) + "\n").collect()
 }

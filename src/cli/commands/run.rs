@@ -35,7 +35,7 @@ use crate::machine::{Machine, calls, graph};
 use crate::process::signal::{self, Cancel};
 use crate::report::Sinks;
 use crate::report::ci_log::CiLog;
-use crate::report::console::{Console, Look, Verbosity};
+use crate::report::console::{Console, ConsoleOptions, Verbosity};
 use crate::report::digest::{Digest, NotRun};
 use crate::report::log_file::LogFile;
 use crate::run::agent::Agents;
@@ -529,7 +529,7 @@ pub(super) fn sinks(scene: &Scene<'_>, in_background: bool, files: &RunFiles) ->
                 (false, true) => Verbosity::Verbose,
                 (false, false) => Verbosity::Normal,
             };
-            let look = Look {
+            let look = ConsoleOptions {
                 verbosity,
                 colour: output.color,
                 width: output.width,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
-use crate::ci::github::event::{Event, short};
+use crate::ci::github::event::{WorkflowEvent, short};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::definition::load::{self, DIRECTORY};
@@ -21,7 +21,7 @@ const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so t
 
 /// Refuses a loop that may come from a stranger. `cwd` is where the names of its files are read from.
 pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -> Result<(), CliError> {
-    let event = Event::read(&env.lookup());
+    let event = WorkflowEvent::read(&env.lookup());
     if allowed || !event.is_open_to_outsiders() {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(super) fn check(allowed: bool, env: &Env, prepared: &Prepared, cwd: &Path) -
     })
 }
 
-fn doubt(event: &Event, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
+fn doubt(event: &WorkflowEvent, env: &Env, prepared: &Prepared, cwd: &Path) -> Option<String> {
     let root = &prepared.located.root;
     let git = git::at(root, env);
     let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);

@@ -13,7 +13,7 @@ use crate::board::{Status, Task, TaskId};
 use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::shown;
-use crate::report::step::{Standing, Step};
+use crate::report::step::{Step, StepStanding};
 use crate::report::work::Work;
 
 /// Bytes of XML per case.
@@ -167,7 +167,7 @@ fn skipped(message: &str, budget: &mut Budget) -> TestCaseStatus {
 fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
     let visits: Vec<&Step> = digest.steps().filter(|step| step.state == *state).collect();
     let failed: Vec<&Step> =
-        visits.iter().copied().filter(|step| step.standing() == Standing::Failing).collect();
+        visits.iter().copied().filter(|step| step.standing() == StepStanding::Failing).collect();
     let mut budget = Budget { left: MAX_CASE - 8 * MARKUP };
     let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
     let unfinished = digest.unfinished().filter(|step| step.state == *state);
@@ -175,15 +175,17 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     let is_cut_off = visits.last().is_some_and(|step| step.cut.is_some());
     let (status, reruns) = match (last, failed.split_last()) {
         _ if is_cut_off => (cut_off(digest, &mut budget), &failed[..]),
-        (Some(Standing::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
-        (Some(Standing::Failing), _) if digest.is_success() => {
+        (Some(StepStanding::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
+        (Some(StepStanding::Failing), _) if digest.is_success() => {
             (passed_over(visits.last().copied()), &failed[..0])
         }
-        (Some(Standing::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
-        (Some(Standing::Failing), None) => {
+        (Some(StepStanding::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
+        (Some(StepStanding::Failing), None) => {
             (TestCaseStatus::non_success(NonSuccessKind::Failure), &failed[..])
         }
-        (Some(Standing::Passing | Standing::Open) | None, _) => (TestCaseStatus::success(), &failed[..]),
+        (Some(StepStanding::Passing | StepStanding::Open) | None, _) => {
+            (TestCaseStatus::success(), &failed[..])
+        }
     };
     let mut case = TestCase::new(name, status);
     place(&mut case, digest, Some(state));

@@ -12,9 +12,9 @@ use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::evaluate::model::Usage;
 use crate::report::closing::advice;
-use crate::report::digest::{Digest, Part};
+use crate::report::digest::{Digest, SentencePart};
 use crate::report::nights::{self, History};
-use crate::report::shown::{self, Shown};
+use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
 use crate::report::way::EdgeCount;
 use crate::report::work::Work;
@@ -63,8 +63,8 @@ pub fn render(digest: &Digest) -> String {
 fn headline(digest: &Digest, out: &mut String) {
     let sentence = digest.sentence_parts().iter().fold(String::new(), |mut text, part| {
         match part {
-            Part::Words(part) => text.push_str(&words(part)),
-            Part::Name(name) => text.push_str(&code(name, 120)),
+            SentencePart::Words(part) => text.push_str(&words(part)),
+            SentencePart::Name(name) => text.push_str(&code(name, 120)),
         }
         text
     });
@@ -310,7 +310,7 @@ fn steps(digest: &Digest, out: &mut String) {
     out.push('\n');
 }
 
-fn row(Shown { step, next }: &Shown<'_>, out: &mut String) {
+fn row(ShownStep { step, next }: &ShownStep<'_>, out: &mut String) {
     let action = step.action_line(60).map(|action| code(&action, 60)).unwrap_or_default();
     let verdict = match step.verdict() {
         Some(verdict) => code(verdict.as_str(), 60),

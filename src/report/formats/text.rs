@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::base::text::{one_line, plural};
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
-use crate::report::shown::{self, Shown};
+use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
 use crate::report::wording;
 use crate::report::work::Work;
@@ -59,7 +59,7 @@ fn steps(digest: &Digest, out: &mut String) {
     if left_out > 0 {
         let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
     }
-    for Shown { step, next } in shown {
+    for ShownStep { step, next } in shown {
         let action = step.action_line(60).map(|action| format!(" → {action}")).unwrap_or_default();
         let to = next.map(|next| format!(" → {}", one_line(next.as_str(), 120))).unwrap_or_default();
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
