@@ -181,7 +181,7 @@ fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
     const LOOP: Option<&str> = Some("it is a loop, and loops come from the checkout");
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     if parts.iter().any(|part| part.is_empty() || *part == b"." || *part == b".." || is_like(part, ".git")) {
-        return Some("it is no path of a file in a repository");
+        return Some("it is not the path of a file in a repository");
     }
     let (at, _) = parts.iter().enumerate().find(|(_, part)| is_like(part, ".loops"))?;
     let below = &parts[at + 1..];

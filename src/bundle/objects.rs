@@ -1,5 +1,5 @@
 //! The objects of a working tree on their way into a repository: the file is read by ourselves as far as it is not a
-//! pack, the pack is first put where nobody looks, and what it holds has to be what the manifest says.
+//! pack, the pack is first unpacked apart from the repository, and what it holds has to be what the manifest says.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -39,9 +39,11 @@ fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
     let mut start = Vec::new();
     (&mut file).take(MOST_HEADER).read_to_end(&mut start).map_err(io)?;
     let expected = header(&saved.base, &saved.commit, saved.index.as_ref());
-    let rest = start.strip_prefix(expected.as_bytes()).ok_or("its objects are not those that it names")?;
+    let rest = start
+        .strip_prefix(expected.as_bytes())
+        .ok_or("its objects are not the ones that its manifest names")?;
     if !rest.starts_with(b"PACK") {
-        return Err("its objects are no pack".to_owned());
+        return Err("its objects are not a pack".to_owned());
     }
     file.seek(SeekFrom::Start(expected.len() as u64)).map_err(io)?;
     Ok(file)
@@ -76,7 +78,7 @@ pub(super) fn check(
     if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
         != saved.tree
     {
-        return Err(ObjectsError::Damaged("its tree is not the one that it names".to_owned()));
+        return Err(ObjectsError::Damaged("its tree is not the one that its manifest names".to_owned()));
     }
     let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(&saved.base).id(&saved.head);
     if saved.base != saved.head && apart.line(&ancestor).is_err() {

@@ -48,7 +48,7 @@ pub enum OpenError {
     /// It cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no archive.
+    /// It is not an archive.
     #[error("it is not a bundle: {0}")]
     NotABundle(String),
     /// There is more than one.
@@ -67,7 +67,7 @@ pub enum OpenError {
     #[error("it is damaged or was changed: {0}")]
     Damaged(String),
     /// A name that no bundle of ours has.
-    #[error("it has a file that no bundle has: `{0}`")]
+    #[error("it contains a file that does not belong in a bundle: `{0}`")]
     Foreign(String),
     /// An entry that no archive may have.
     #[error(transparent)]
@@ -114,7 +114,7 @@ pub fn locate(path: &Path, scratch: &Path, limits: UnzipLimits) -> Result<PathBu
     Ok(target)
 }
 
-/// Returns the one name that there is, or nothing.
+/// Returns the only name, or nothing where there are none.
 pub(super) fn only<'a>(names: impl Iterator<Item = &'a String>) -> Result<Option<String>, OpenError> {
     match names.collect::<Vec<_>>().as_slice() {
         [] => Ok(None),
@@ -245,7 +245,7 @@ impl<R: Read + Seek> Bundle<R> {
         Ok(self.manifest)
     }
 
-    /// Compares one file of at most so many bytes with its digest, and returns it; nothing where there is none.
+    /// Compares one file of at most so many bytes with its digest, and returns it, if the bundle has it.
     pub fn read(mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
         let Some(entry) = self.manifest.files.iter().find(|entry| entry.name.as_str() == name) else {
             return Ok(None);
@@ -418,12 +418,15 @@ mod tests {
         refuses(|made| made.files[0].1 = b"[]\n".to_vec(), "`events.jsonl` is not what the manifest says");
         refuses(|made| made.files[0].1.push(b'\n'), "`events.jsonl` has 4 bytes, and had 3");
         refuses(|made| drop(made.files.remove(1)), "`output.log` is missing");
-        refuses(|made| made.files.push(("extra".to_owned(), vec![], 0o100_644)), "no bundle has: `extra`");
+        refuses(
+            |made| made.files.push(("extra".to_owned(), vec![], 0o100_644)),
+            "does not belong in a bundle: `extra`",
+        );
         refuses(
             |made| made.manifest["files"][1]["sha256"] = json!("0".repeat(64)),
             "`output.log` is not what",
         );
-        // Also what nobody needs has to be what it was.
+        // Files that a run does not need are compared as well.
         refuses(|made| made.files[3].1 = b"<y/>".to_vec(), "`report/junit.xml` is not what");
         refuses(
             |made| {
@@ -468,7 +471,7 @@ mod tests {
             "EVENTS.JSONL",
             ".git/hooks/x",
         ] {
-            refuses(|made| made.add(name, "x"), "no bundle has a file with this name");
+            refuses(|made| made.add(name, "x"), "a bundle cannot contain a file with this name");
         }
     }
 

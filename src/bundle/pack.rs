@@ -92,7 +92,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
             continue;
         }
         let Ok(name) = EntryName::parse(&source.name) else {
-            left_out.push(LeftOut::new(&source.name, "no bundle carries a file with such a name"));
+            left_out.push(LeftOut::new(&source.name, "a bundle cannot contain a file with this name"));
             continue;
         };
         if let Some(why) = source.check(contents.tree.redactor)? {
@@ -133,7 +133,7 @@ impl Source {
     fn check(&self, redactor: &Redactor) -> io::Result<Option<&'static str>> {
         let is_file = fs::symlink_metadata(&self.path)?.is_file();
         if !is_file {
-            return Ok(Some("it is no file"));
+            return Ok(Some("it is not a regular file"));
         }
         let held = self.foreign && !redactor.is_empty() && tree::holds_secret(redactor, &self.path)?;
         Ok(held.then_some("it holds a secret"))

@@ -11,7 +11,7 @@ use crate::files::unzip::{self, Archive};
 use super::names;
 use super::open::{Bundle, LIMITS, OpenError, archive, locate, only, whole};
 
-/// Reads the report of this name, of at most so many bytes; nothing where there is none.
+/// Reads the report of this name, of at most so many bytes; if there is one.
 pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -53,7 +53,7 @@ fn of_bundle(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, Open
     Bundle::open(&found, LIMITS)?.read(&format!("{}{name}", names::REPORTS), most)
 }
 
-/// Reads it from an archive that is no bundle and has it beside other reports.
+/// Reads it from an archive of reports that is not a bundle.
 fn of_artifact<R: Read + Seek>(
     archive: &mut Archive<R>,
     name: &str,

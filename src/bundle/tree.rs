@@ -303,7 +303,7 @@ pub enum RestoreError {
     #[error("the checkout has changes of its own: {0}")]
     Dirty(String),
     /// It would bring what comes from a checkout alone.
-    #[error("the bundle brings what it may not: {0}")]
+    #[error("the bundle contains a change that is not allowed: {0}")]
     Unfit(String),
     /// Git does not take the objects.
     #[error("what the run changed cannot be read: {0}")]
@@ -328,7 +328,9 @@ pub fn check(
             })
         }
         None if !saved.changed => Ok(()),
-        Some(_) | None => Err(RestoreError::Damaged("its objects are not those that it names".to_owned())),
+        Some(_) | None => {
+            Err(RestoreError::Damaged("its objects are not the ones that its manifest names".to_owned()))
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub enum ArchiveError {
         reason: &'static str,
     },
     /// A file is there and is another one.
-    #[error("`{}` is there already, and is something else", .0.display())]
+    #[error("`{}` already exists with other content", .0.display())]
     Exists(PathBuf),
     /// The zip file is refused.
     #[error(transparent)]
@@ -196,14 +196,14 @@ fn is_missing(into: &Path, path: &Path, unpacked: &Path) -> Result<bool, Archive
     }
 }
 
-/// Checks that what is there of a directory, and on the way to it, are directories and no links.
+/// Checks that a directory and its parents, as far as they exist, are directories and not links.
 fn check_way(into: &Path, directory: &Path) -> Result<(), ArchiveError> {
     for part in directory.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let place = into.join(part);
         match fs_err::symlink_metadata(&place) {
             Ok(metadata) if metadata.is_dir() => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // On the way to this one is a file; it is found when that is looked at.
+            // A parent is a file, which a later iteration reports.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
             Err(error) => return Err(error.into()),
             Ok(_) => return Err(ArchiveError::Exists(place)),
@@ -373,12 +373,12 @@ mod tests {
             &[("l", 0o120_777, ".."), ("l/x", 0o644, "x")],
             "its entry `l` is refused: it is a link",
         );
-        check_hostile(&[("up/victim", 0o644, "x")], "`up` is there already");
-        check_hostile(&[("away", 0o644, "x")], "`away` is there already");
-        check_hostile(&[("kept", 0o644, "other")], "`kept` is there already");
-        check_hostile(&[("new", 0o644, "x"), ("kept", 0o644, "KEPT")], "`kept` is there already");
-        check_hostile(&[("kept/x", 0o644, "x")], "`kept` is there already");
-        check_hostile(&[("up/", 0o755, "")], "`up` is there already");
+        check_hostile(&[("up/victim", 0o644, "x")], "`up` already exists");
+        check_hostile(&[("away", 0o644, "x")], "`away` already exists");
+        check_hostile(&[("kept", 0o644, "other")], "`kept` already exists");
+        check_hostile(&[("new", 0o644, "x"), ("kept", 0o644, "KEPT")], "`kept` already exists");
+        check_hostile(&[("kept/x", 0o644, "x")], "`kept` already exists");
+        check_hostile(&[("up/", 0o755, "")], "`up` already exists");
         check_hostile(&[("a", 0o644, "x"), ("a/b", 0o644, "x")], "failed to create");
     }
 

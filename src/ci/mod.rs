@@ -25,7 +25,7 @@ use std::rc::Rc;
 use job::Lookup;
 use service::{ProviderRow, Service};
 
-/// In the order in which they are asked: what imitates another one before it, what is always there last.
+/// In the order in which they are asked: a system that imitates another comes before it, `plain` comes last.
 const PROVIDERS: &[ProviderRow] = &[
     github::PROVIDER,
     gitlab::PROVIDER,
@@ -67,7 +67,7 @@ impl Deref for Provider {
     }
 }
 
-/// Tells whether a variable is kept from actions, of whichever system it is: `--ci=NAME` changes what is said, not
+/// Tells whether a variable is kept from actions, whatever the system: `--ci=NAME` changes the dialect of the log, not
 /// what is in the environment.
 pub fn is_withheld(name: &str, pass_token: bool) -> bool {
     PROVIDERS.iter().any(|row| {

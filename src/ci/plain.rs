@@ -10,7 +10,7 @@ use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 
-/// Every environment is one of its, so that it comes last in the table.
+/// It matches every environment, so it comes last in the table.
 pub(super) const PROVIDER: ProviderRow = ProviderRow {
     names: &["plain"],
     detect: |_| Some("plain"),

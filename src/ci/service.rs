@@ -32,7 +32,7 @@ pub trait Service: Debug {
     /// Returns the name.
     fn name(&self) -> &'static str;
 
-    /// Returns how its log is spoken to.
+    /// Returns the language of its log.
     fn dialect(&self) -> Box<dyn Dialect>;
 
     /// Returns what it says about the job.
@@ -40,7 +40,7 @@ pub trait Service: Debug {
         Job::default()
     }
 
-    /// Tells whether its log shows colours although it is no terminal.
+    /// Tells whether its log shows colours although it is not a terminal.
     fn shows_colours(&self) -> bool {
         false
     }
@@ -50,30 +50,29 @@ pub trait Service: Debug {
         None
     }
 
-    /// Says where the results of a run that begins now will be, for the case that it is killed before it can publish
-    /// them.
+    /// Announces where the results of a run that begins now will be, in case it is killed before it can publish them.
     fn announce(&self, _places: &ReportPaths) -> io::Result<()> {
         Ok(())
     }
 
     /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.
-    /// Each thing that fails is one error and keeps nothing else from being published.
+    /// Each failure is one error; the rest is published all the same.
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         annotate(self.dialect().as_ref(), digest, tree, log).err().into_iter().collect()
     }
 
-    /// Says that a run has begun where people look at its commit, and returns who will say how it ended. With it come
-    /// warnings about what was asked for and cannot be.
+    /// Reports the start of a run where people look at its commit, and returns the reporter of its end, with warnings
+    /// about reports that were asked for and are not possible.
     fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
-        let nobody = "there is no GitHub here that could be told about the run";
-        (None, request.options.is_asked().then(|| nobody.to_owned()).into_iter().collect())
+        let why = "this job has no GitHub to report the run to";
+        (None, request.options.is_asked().then(|| why.to_owned()).into_iter().collect())
     }
 
-    /// Starts the run that goes on with one that was handed off, and says so where people look at its commit. Without
-    /// a link, its files are where no other run finds them, and nothing is started. A warning comes with it, where the
-    /// status could not be set.
+    /// Starts the run that continues one that was handed off, and reports it where people look at its commit. Without
+    /// a link, the files of the run were not uploaded, so nothing is started. Returns a warning as well, if the status
+    /// could not be set.
     fn go_on(&self, _telling: ReportRequest<'_>, _link: Option<ChainLink>) -> (NextRun, Option<String>) {
-        (NextRun::NotStarted("there is no GitHub here whose workflow could be dispatched".to_owned()), None)
+        (NextRun::NotStarted("this job has no GitHub workflow to dispatch".to_owned()), None)
     }
 }
 
@@ -90,7 +89,7 @@ pub(super) fn annotate(
     log.flush()
 }
 
-/// Returns a path of the places of a run as one that is right wherever it is read.
+/// Returns the absolute path of a report, for readers that run in another directory.
 pub(super) fn absolute(job: &Job, tree: &Checkout<'_>, path: &str) -> String {
     let workspace = job.workspace.as_deref().unwrap_or_else(|| Path::new(tree.root));
     workspace.join(path).to_string_lossy().into_owned()

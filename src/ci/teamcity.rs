@@ -32,7 +32,7 @@ const WITHHELD: &[&str] = &["TEAMCITY_AUTH_", "TEAMCITY_BUILD_PROPERTIES_FILE"];
 const VARIABLES: Variables =
     Variables { workspace: "", name: "TEAMCITY_BUILDCONF_NAME", run: "BUILD_NUMBER", attempt: "" };
 
-/// Longer descriptions of a problem are cut by the server.
+/// The server cuts the description of a problem at 4,000 characters (TeamCity documentation, "Reporting Build Problems").
 const MAX_DESCRIPTION: usize = 3900;
 
 fn detect(env: Lookup<'_>) -> Option<&'static str> {

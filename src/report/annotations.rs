@@ -12,10 +12,11 @@ use super::step::Step;
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
 
-/// CI systems keep ten of a kind per step; two are left to others in the same step.
+/// GitHub keeps ten errors and ten warnings per step (`docs/problem-matchers.md` of actions/toolkit); two of each are
+/// left to other tools in the same step.
 pub const MAX_PER_LEVEL: usize = 8;
 
-/// Longer messages are cut by GitHub.
+/// The runner cuts longer messages (`ExecutionContext.cs` of actions/runner).
 pub const MAX_MESSAGE: usize = 4096;
 
 const MAX_TITLE: usize = 200;
@@ -58,7 +59,7 @@ pub struct Annotation {
     pub location: Option<Location>,
 }
 
-/// What is in the repository, as far as annotations have to know.
+/// The checkout, for finding the files that an output names.
 pub struct Checkout<'a> {
     /// The absolute path of the root; paths below it are shortened.
     pub root: &'a str,
@@ -92,7 +93,7 @@ pub fn annotations(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     kept
 }
 
-/// Returns every annotation of a run, for who has room for them: the one about its end first, and none twice.
+/// Returns every annotation of a run, for readers without a limit: the one about its end first, and no duplicates.
 pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     let step = digest.deciding_step();
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
@@ -305,7 +306,7 @@ mod tests {
         Notice .loops/fix-types.yaml [fix-types: recurring] `@all` was fixed in 2 of the last 3 nights
         ");
         assert_eq!(shown(&succeeding().after(vec![night(1, &[])]).digest()), "");
-        // A run that is no night has none before it.
+        // A run that is not a nightly one has no history.
         assert_eq!(shown(&succeeding().digest()), "");
     }
 

@@ -116,7 +116,7 @@ impl CiLog {
         }
     }
 
-    /// Opens the group of an action. Where tasks are told, one without a role is shown only if it fails.
+    /// Opens the group of an action. With a task board, one without a role is shown only if it fails.
     fn action_start(&mut self) -> io::Result<()> {
         let digest = &self.levels.digest;
         self.is_silent = digest.work().is_some() && digest.unfinished().is_some_and(stages::is_silent);
@@ -368,7 +368,7 @@ impl Drop for CiLog {
     /// Gives the log back as it was found, also when the run did not come to its end.
     fn drop(&mut self) {
         let closed = self.close_group().and_then(|()| self.out.flush());
-        // There is nobody left to tell.
+        // A log that failed while it was closed cannot report that.
         drop(closed);
     }
 }

@@ -1,5 +1,5 @@
-//! The progress of a run for a person at a terminal. It writes where it is told and never prints; that the terminal
-//! went away is an error value like any other.
+//! The progress of a run for a person at a terminal. It writes to a given stream and never prints; a terminal
+//! that went away is an error value like any other.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -77,7 +77,7 @@ impl Console {
             let is_end = matches!(event, Event::LoopComplete(_)) && !self.levels.is_nested();
             return if is_end { self.finish() } else { Ok(()) };
         }
-        // Where there is a task board, the work is told by task and stage, and not by state.
+        // With a task board, the work is shown by task and stage, not by state.
         let by_task = self.levels.digest.work().is_some();
         match event {
             Event::LoopResume(_) => match wording::line(event, &self.levels) {
@@ -367,7 +367,7 @@ impl Sink for Console {
         if self.look.verbosity < Verbosity::Verbose {
             return Ok(());
         }
-        // Never cut: who asks for all of it wants to copy it.
+        // Never cut: `--verbose` is for copying the output.
         for line in quoted(line.text) {
             match &self.spinner {
                 Some(spinner) => spinner.suspend(|| self.out.line(&line))?,

@@ -73,7 +73,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// How a run ended, as far as those tell it apart who know no more than good, bad and broken.
+/// How a run ended, for readers that know only good, bad and broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// It succeeded.
@@ -82,7 +82,7 @@ pub enum EndKind {
     NotRun,
     /// It goes on in a later run.
     HandedOff,
-    /// It came to its end, and that is no success.
+    /// It came to its end without success.
     Failure,
     /// It did not come to its end.
     Error,
@@ -97,7 +97,7 @@ pub enum SentencePart {
     Name(String),
 }
 
-/// A run that there was no reason for, because nothing changed that its loop is about.
+/// A run that was skipped, because nothing changed in the scope of its loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotRun {
     /// The loop.
@@ -113,7 +113,7 @@ pub struct NotRun {
 /// A run as people see it.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
-    /// Where the reports are, for the formats that name them; the one thing that is no event.
+    /// Where the reports are, for the formats that name them; the one field that does not come from an event.
     pub places: ReportPaths,
     not_run: Option<NotRun>,
     began: Option<Timestamp>,
@@ -148,7 +148,7 @@ impl Digest {
         digest
     }
 
-    /// Makes the digest of a run that there was no reason for.
+    /// Makes the digest of a run that was skipped.
     pub fn of_none(not_run: NotRun) -> Self {
         Self { not_run: Some(not_run), ..Self::default() }
     }
@@ -598,7 +598,7 @@ impl Digest {
         sentence.0
     }
 
-    /// The run goes on: its end was none, and a step that was cut off is not finished.
+    /// The run continues: it has not ended after all, and a step that was cut off is not finished.
     fn resume(&mut self) {
         (self.end, self.handoff, self.continuation) = (None, None, None);
         let Some(step) = self.tracker.suspended() else { return };

@@ -29,7 +29,7 @@ enum Since {
 }
 
 impl Mends {
-    /// Takes the next finished step. A step that the end of the run cut off is none.
+    /// Takes the next finished step. A step that the end of the run cut off is not finished.
     pub fn step(&mut self, step: &Step) {
         if step.closing {
             return;

@@ -42,8 +42,8 @@ fn next<'d>(digest: &Digest, steps: &[&'d Step]) -> Option<&'d StateName> {
     last.route.as_ref().map(|route| &route.to)
 }
 
-/// Tells whether a step only keeps the task board: an operation on it, and, in a loop that says who does what, also
-/// what nobody is named for. A step that failed or was cut off is always of interest.
+/// Tells whether a step only keeps the task board: an operation on it, and, in a loop that names roles, also a step
+/// without one. A step that failed or was cut off is always of interest.
 pub fn is_bookkeeping(digest: &Digest, step: &Step) -> bool {
     let names_roles = || digest.work().is_some_and(|work| !work.roles().is_empty());
     step.keeps_the_board() && digest.work().is_some() && (step.is_operation() || names_roles())

@@ -40,7 +40,7 @@ impl Stage {
     }
 }
 
-/// Tells whether a step is no line in the progress: nobody is named who does it, and nothing that it ran failed.
+/// Tells whether the progress leaves a step out: it has no role, and nothing that it ran failed.
 pub fn is_silent(step: &Step) -> bool {
     let has_failed = step.result.as_ref().is_some_and(|result| !result.succeeded);
     step.role().is_none() && !has_failed && !step.closing
@@ -105,7 +105,7 @@ fn round(work: &Work) -> Option<String> {
     let limits = work.limits();
     let (what, count, most) = match board.current() {
         Some(task) => ("round", task.rounds, limits.map(|limits| limits.fix_cycles)),
-        // The first plan is none.
+        // The first plan is not a revision.
         None if board.planning.approval.is_none() => {
             ("revision", board.planning.reviews, limits.map(|limits| limits.plan_revisions.saturating_sub(1)))
         }

@@ -184,7 +184,7 @@ pub struct Step {
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepStanding {
-    /// It went well: the work passed, or an action that nobody judges exited with 0.
+    /// It went well: the work passed, or an action without an evaluator exited with 0.
     Passing,
     /// It did not.
     Failing,
@@ -233,7 +233,7 @@ impl Step {
         }
     }
 
-    /// Returns what the step says about the work. An action that nobody judges says nothing when it goes well.
+    /// Returns what the step says about the work. An action without an evaluator says nothing when it goes well.
     pub fn observes(&self) -> Observes {
         match (self.standing(), &self.judged) {
             (StepStanding::Failing, _) => Observes::Failing,

@@ -1,5 +1,5 @@
 //! Blobs behind signed addresses: stored in blocks, fetched as a stream. A client of its own, because a storage
-//! refuses a request with two credentials, and because no token of ours is any business of it.
+//! refuses a request with two credentials, and must not see our token.
 
 use std::fmt;
 use std::fs::File;
@@ -188,7 +188,7 @@ pub(super) fn failed(what: &'static str, lost: Lost) -> Failed<ArtifactError> {
     Failed { error: ArtifactError::Unavailable { what, reason }, again }
 }
 
-/// Judges an answer that is no success. A storage that takes too many requests says 503 or 429.
+/// Judges an unsuccessful answer. A storage that takes too many requests says 503 or 429.
 fn refused(what: &'static str, status: u16, answer: &mut Response<Body>) -> Failed<ArtifactError> {
     if is_trouble(status) || matches!(status, 408 | 429) {
         let reason = format!("status {status}");

@@ -60,9 +60,9 @@ impl Channel for Comment {
     }
 }
 
-/// Returns the pull request of the event; a run that goes on in a later job finds it by the commit it was told.
+/// Returns the pull request of the event; a run that continues in a later job finds it by its commit (`--sha`).
 fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
-    if target.pull_request().is_some() || !target.is_told_its_commit() {
+    if target.pull_request().is_some() || !target.names_its_commit() {
         return Ok(target.pull_request());
     }
     let pulls: Vec<Pull> =

@@ -1,5 +1,5 @@
-//! A run that was handed off goes on in another run of the same workflow, which is told where to find its files. The
-//! chain of such runs has an end, for a loop that is never done would otherwise cost for ever.
+//! Continues a run that was handed off in another run of the same workflow. The length of such a chain is limited,
+//! because a loop that never ends would run up costs for ever.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub struct ChainLink {
 /// What becomes of a run that was handed off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextRun {
-    /// Another run goes on with it.
+    /// Another run continues it.
     Started {
         /// Its number, where GitHub says it.
         number: Option<u64>,
@@ -32,7 +32,7 @@ pub enum NextRun {
         /// How many runs may come after the first one.
         max: u32,
     },
-    /// Nothing goes on, and why.
+    /// No run was started, and why.
     NotStarted(String),
 }
 
@@ -66,7 +66,9 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
         return NextRun::ChainEnded { max: link.max };
     }
     let Some(workflow) = target.workflow() else {
-        return NextRun::NotStarted("`GITHUB_WORKFLOW_REF` names no workflow of this repository".to_owned());
+        return NextRun::NotStarted(
+            "`GITHUB_WORKFLOW_REF` does not name a workflow of this repository".to_owned(),
+        );
     };
     let Some(git_ref) = target.dispatch_ref() else {
         return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::ci::job::Lookup;
 use crate::files::read;
 
-/// The largest payload that is read, in bytes: GitHub sends none that is larger.
+/// The largest payload that is read, in bytes. GitHub sends at most 25 MB ("Webhook events and payloads").
 const MAX_PAYLOAD: u64 = 32 * read::MIB;
 
 /// Events that people without write access can set off, and whose jobs have the secrets and the token of the
@@ -85,8 +85,8 @@ impl WorkflowEvent {
                     sha: head.as_ref().map(|head| head.sha.clone()),
                     base: seen.sha("/pull_request/base/sha"),
                     pull_request: seen.number("/pull_request/number"),
-                    // The ref of a pull request is none to dispatch on, but its branch is. With `_target` it is the
-                    // workflow of the base that runs, and that goes on there.
+                    // `refs/pull/N/merge` cannot be dispatched on, the branch can. With `pull_request_target`, the
+                    // workflow of the base branch runs, and continues there.
                     dispatch_ref: known.or_else(|| branch.filter(|_| is_own)),
                     head,
                     ..event

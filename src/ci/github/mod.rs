@@ -170,7 +170,7 @@ impl Service for Github {
         if options.check && self.flavour == Flavour::Github {
             channels.push(Box::<Check>::default());
         } else if options.check {
-            warnings.push(format!("there will be no check run: {} has none", self.name()));
+            warnings.push(format!("there will be no check run: {} does not support them", self.name()));
         }
         if options.comment {
             channels.push(Box::new(Comment));
@@ -186,7 +186,7 @@ impl Service for Github {
         match begun {
             Ok(reporter) => (Some(reporter), warnings),
             Err(why) => {
-                warnings.push(format!("{} will not be told about the run: {why}", self.name()));
+                warnings.push(format!("{} gets no report of the run: {why}", self.name()));
                 (None, warnings)
             }
         }

@@ -1,5 +1,5 @@
 //! Reports a run to GitHub from a thread of its own: the run does not wait for the network when it begins, and for a
-//! bounded time when it ends. What cannot be reported is said, and changes nothing about the run.
+//! bounded time when it ends. Reports that fail become warnings; the run does not change.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(super) trait Channel: Send {
     /// Returns the permission that the token needs.
     fn permission(&self) -> &'static str;
 
-    /// Says that the run has begun.
+    /// Reports the start of the run.
     fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError>;
 
-    /// Says how it ended.
+    /// Reports the end of the run.
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError>;
 }
 
@@ -48,24 +48,24 @@ pub struct Unreported {
 #[derive(Debug)]
 pub struct Reporter {
     report: Sender<FinalReport>,
-    untold: Receiver<Unreported>,
+    unreported: Receiver<Unreported>,
 }
 
 impl Reporter {
-    /// Says that the run has begun, while it goes on.
+    /// Reports the start of the run, in the background.
     pub(super) fn begin(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
         let (report, next) = channel();
-        let (sender, untold) = channel();
+        let (sender, unreported) = channel();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
             if let Some(found) = work(&target, channels, &next) {
-                // Who waited may have given up.
-                let _nobody_waits = sender.send(found);
+                // The receiver may have given up waiting.
+                let _if_received = sender.send(found);
             }
         })?;
-        Ok(Self { report, untold })
+        Ok(Self { report, unreported })
     }
 
-    /// Says how the run ended, and returns what could not be said within this time.
+    /// Reports how the run ended, and returns what could not be reported within this time.
     pub fn end(self, report: FinalReport, limit: Duration) -> Unreported {
         let sent = self.report.send(report).is_ok();
         let late = || Unreported {
@@ -75,11 +75,11 @@ impl Reporter {
             )],
             ..Unreported::default()
         };
-        self.untold.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
+        self.unreported.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
     }
 }
 
-/// Reports the beginning, and the end when it comes. Without an end there is nobody to answer to.
+/// Reports the beginning, and the end when it comes. Returns nothing when the run was dropped before its end.
 fn work(
     target: &ReportTarget,
     channels: Vec<Box<dyn Channel>>,
@@ -92,7 +92,7 @@ fn work(
     }
     let report = next.recv().ok()?;
     let mut denied = Vec::new();
-    let mut untold = Unreported::default();
+    let mut unreported = Unreported::default();
     for (mut channel, came) in begun {
         let came = match came {
             Err(error) if is_denied(&error) => Err(error),
@@ -103,16 +103,18 @@ fn work(
             Err(error) if is_denied(&error) => {
                 denied.push(format!("the {} (`{}`)", channel.name(), channel.permission()));
             }
-            Err(error) => untold.warnings.push(format!("the {} is not up to date: {error}", channel.name())),
+            Err(error) => {
+                unreported.warnings.push(format!("the {} is not up to date: {error}", channel.name()));
+            }
         }
     }
-    untold.notice = (!denied.is_empty()).then(|| {
+    unreported.notice = (!denied.is_empty()).then(|| {
         format!(
             "not reported, because the token may not: {}. Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them",
             denied.join(", ")
         )
     });
-    Some(untold)
+    Some(unreported)
 }
 
 /// Without the permission, GitHub says that it is missing or that there is no such thing.
@@ -189,12 +191,12 @@ mod tests {
         server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(denied()));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(Mock::given(path_regex(".*")).respond_with(denied()));
-        let untold = reported(&server);
+        let unreported = reported(&server);
         assert_eq!(
-            untold.notice.unwrap(),
+            unreported.notice.unwrap(),
             "not reported, because the token may not: the commit status (`statuses: write`), the check run (`checks: write`), the comment (`pull-requests: write`). Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them"
         );
-        assert_eq!(untold.warnings, Vec::<String>::new());
+        assert_eq!(unreported.warnings, Vec::<String>::new());
         assert_eq!(requests(&server).iter().filter(|request| request.starts_with("POST")).count(), 2);
     }
 
@@ -207,10 +209,10 @@ mod tests {
         );
         let made = ResponseTemplate::new(201).set_body_json(json!({"id": 5}));
         server.mount(Mock::given(path_regex(".*")).respond_with(made));
-        let untold = reported(&server);
-        assert_eq!(untold.notice, None);
+        let unreported = reported(&server);
+        assert_eq!(unreported.notice, None);
         assert_eq!(
-            untold.warnings,
+            unreported.warnings,
             ["the comment is not up to date: there is no answer to GET /user: status 500"]
         );
         let made = requests(&server).iter().filter(|request| *request == "POST /check-runs").count();
@@ -225,7 +227,7 @@ mod tests {
         let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
         let reporter = Reporter::begin(target, vec![Box::new(Status)]).unwrap();
         let report = FinalReport { digest: succeeding().digest(), annotations: vec![] };
-        let untold = reporter.end(report, Duration::from_millis(200));
-        assert_eq!(untold.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
+        let unreported = reporter.end(report, Duration::from_millis(200));
+        assert_eq!(unreported.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
     }
 }

@@ -158,13 +158,13 @@ impl Results {
     /// is for.
     pub fn new(address: &str, token: String, transport: Transport) -> Result<Self, ArtifactError> {
         let access = |reason: &str| ArtifactError::Access(reason.to_owned());
-        let uri: Uri = address.parse().map_err(|_| access("`ACTIONS_RESULTS_URL` is no address"))?;
+        let uri: Uri = address.parse().map_err(|_| access("`ACTIONS_RESULTS_URL` is not a URL"))?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(access("`ACTIONS_RESULTS_URL` is no address"));
+            return Err(access("`ACTIONS_RESULTS_URL` is not a URL"));
         };
         let origin = format!("{scheme}://{authority}");
-        let ids =
-            ids(&token).ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` names no run that has artifacts"))?;
+        let ids = ids(&token)
+            .ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts"))?;
         let (agent, blobs) = (transport.agent(Some(WHOLE)), Blobs::new(transport.clone()));
         Ok(Self { origin, token: Token::new(token), ids, agent, blobs, transport })
     }
@@ -300,7 +300,7 @@ impl Results {
             let bytes = read(&mut answer, MAX_BODY).map_err(failed)?;
             match answer.status().as_u16() {
                 200..=299 => serde_json::from_slice(&bytes).map_err(|error| Failed {
-                    error: ArtifactError::Unavailable { what, reason: format!("no answer to read: {error}") },
+                    error: ArtifactError::Unavailable { what, reason: format!("unreadable answer: {error}") },
                     again: Again::Soon,
                 }),
                 status => Err(refused(method, what, name, status, answer.headers(), &bytes)),
@@ -342,13 +342,13 @@ pub fn expiry(days: u32, env: Lookup<'_>, now: Timestamp) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_add(i64::from(days.min(most)).saturating_mul(DAY)))
 }
 
-/// Checks a name as the service does.
+/// Checks a name as the service does (`path-and-artifact-name-validation.ts` of actions/toolkit).
 pub fn check_name(name: &str) -> Result<(), ArtifactError> {
     let wrong = |reason| Err(ArtifactError::Name { name: one_line(name, 60), reason });
     match name {
         "" => wrong("it is empty"),
         _ if name.contains(['"', ':', '<', '>', '|', '*', '?', '\r', '\n', '\\', '/']) => {
-            wrong("it holds a character that no file system has in names")
+            wrong("it holds a character that some file systems refuse in names")
         }
         _ if name.chars().count() > MAX_NAME => wrong("it is too long"),
         _ => Ok(()),
@@ -390,11 +390,11 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 }
 
 fn accepted(ok: bool, what: &'static str) -> Result<(), ArtifactError> {
-    let message = "the service says that it is not done".to_owned();
+    let message = "the service reports that it failed".to_owned();
     if ok { Ok(()) } else { Err(ArtifactError::Refused { what, status: 200, message }) }
 }
 
-/// Judges an answer that is no success.
+/// Judges an unsuccessful answer.
 fn refused(
     method: &str,
     what: &'static str,

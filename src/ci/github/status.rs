@@ -9,7 +9,7 @@ use crate::base::text::one_line;
 use crate::report::Outcome;
 use crate::report::digest::{Digest, EndKind};
 
-/// GitHub refuses longer descriptions.
+/// GitHub answers 422 to a longer description.
 const MAX_DESCRIPTION: usize = 140;
 
 /// Reports a run as a status of its commit.

@@ -6,7 +6,7 @@ use super::repository::Repository;
 use crate::base::text::one_line;
 use crate::ci::reported::{ReportRequest, ReportedRun};
 
-/// GitHub takes longer names, and nobody reads them.
+/// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
 
 /// Whose runner it is.
@@ -24,7 +24,7 @@ pub struct ReportTarget {
     flavour: Flavour,
     repository: Repository,
     sha: String,
-    is_told_its_commit: bool,
+    names_its_commit: bool,
     pull_request: Option<u64>,
     run: String,
     url: String,
@@ -41,11 +41,11 @@ pub enum NoTarget {
     /// There is no token.
     #[error("there is no token: give it in `LL_TOKEN` or `GITHUB_TOKEN` (input `token`)")]
     Token,
-    /// The environment names no repository.
-    #[error("`GITHUB_REPOSITORY` names no repository")]
+    /// The environment does not name a repository.
+    #[error("`GITHUB_REPOSITORY` does not name a repository")]
     Repository,
     /// The commit is not known.
-    #[error("the event `{0}` does not tell which commit it is about: name the commit with `--sha`")]
+    #[error("the event `{0}` does not name a commit: name the commit with `--sha`")]
     Commit(String),
     /// The environment says something about the network that cannot be.
     #[error("{0}")]
@@ -79,7 +79,7 @@ impl ReportTarget {
             dispatch_ref: event.dispatch_ref,
             repository,
             sha,
-            is_told_its_commit: options.sha.is_some(),
+            names_its_commit: options.sha.is_some(),
             pull_request: event.pull_request,
             name: env("GITHUB_JOB").unwrap_or_else(|| "job".to_owned()),
             context: match &options.context {
@@ -104,8 +104,8 @@ impl ReportTarget {
     }
 
     /// Tells whether the commit was given on the command line, as an earlier run hands it on.
-    pub(super) fn is_told_its_commit(&self) -> bool {
-        self.is_told_its_commit
+    pub(super) fn names_its_commit(&self) -> bool {
+        self.names_its_commit
     }
 
     pub(super) fn pull_request(&self) -> Option<u64> {
@@ -194,7 +194,7 @@ impl ReportTarget {
             flavour: Flavour::Github,
             repository: Repository::parse("octo/project").expect("it is a name"),
             sha: "2".repeat(40),
-            is_told_its_commit: false,
+            names_its_commit: false,
             pull_request: Some(7),
             run: "77".to_owned(),
             url: "https://github.com/octo/project/actions/runs/77".to_owned(),
@@ -216,7 +216,7 @@ impl ReportTarget {
     }
 
     pub(super) fn going_on(self) -> Self {
-        Self { pull_request: None, is_told_its_commit: true, ..self }
+        Self { pull_request: None, names_its_commit: true, ..self }
     }
 
     pub(super) fn without_pull_request(self) -> Self {

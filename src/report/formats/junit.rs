@@ -87,7 +87,7 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
         let case = |task: &Task| task_case(digest, work, task, unreachable.get(&task.id).copied(), most);
         return leaves.into_iter().map(case).collect();
     }
-    // What nobody counts, because it did not come to its end: of terminals, only that.
+    // A step without an end has no count; the closing action of a terminal is shown only if it was cut off.
     let cut = || digest.steps().last().filter(|step| step.cut.is_some());
     let only_begun = digest.unfinished().or_else(cut).map(|step| &step.state);
     let only_begun = only_begun.filter(|state| !digest.states().contains_key(*state));

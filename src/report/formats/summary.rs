@@ -32,7 +32,7 @@ const MAX_NAMED: usize = 8;
 const MAX_TASKS: usize = 100;
 const MAX_ROLES: usize = 20;
 
-/// A larger graph is no picture any more.
+/// A larger graph is not readable as a picture.
 const MAX_STATES: usize = 60;
 const MAX_EDGES: usize = 200;
 
