@@ -1,12 +1,13 @@
 //! The progress of a run for a person at a terminal. It writes to a given stream and never prints; a terminal
 //! that went away is an error value like any other.
 
-use std::fmt;
+mod screen;
+
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::{Style, truncate_str};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use screen::{MIN_WIDTH, Screen, Shared};
 
 use super::closing::{advice, headline};
 use super::level::LoopViews;
@@ -59,9 +60,6 @@ const ROLE_COLUMN: usize = 11;
 
 /// Columns of a spinner for what runs.
 const MAX_RUNNING: usize = 40;
-
-/// Narrower windows get lines of this width, broken by the terminal.
-const MIN_WIDTH: usize = 20;
 
 /// An action is cut to the window; this bounds the work on texts that are far longer.
 const MAX_ACTION: usize = 1000;
@@ -401,118 +399,6 @@ fn pad(text: &str, width: usize) -> String {
 fn quoted(text: &str) -> Vec<String> {
     let clean: String = plain(text).chars().filter(|c| !is_direction(*c)).collect();
     clean.split(is_line_end).map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    "))).collect()
-}
-
-/// The one way to the terminal, for the lines and for the spinner, which swallows its errors: the first one is kept
-/// and returned by the next write.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Inner>>);
-
-struct Inner {
-    out: Box<dyn Write + Send>,
-    error: Option<io::Error>,
-}
-
-impl Shared {
-    fn new(out: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { out, error: None })))
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn line(&self, line: &str) -> io::Result<()> {
-        let mut inner = self.inner();
-        inner.take_error()?;
-        inner.out.write_all(format!("{line}\n").as_bytes())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let mut inner = self.inner();
-        inner.take_error()?;
-        inner.out.flush()
-    }
-
-    fn draw(&self, text: &str) {
-        let mut inner = self.inner();
-        if let Err(error) = inner.out.write_all(text.as_bytes()) {
-            inner.error.get_or_insert(error);
-        }
-    }
-}
-
-impl Inner {
-    fn take_error(&mut self) -> io::Result<()> {
-        self.error.take().map_or(Ok(()), Err)
-    }
-}
-
-/// The terminal as the spinner draws on it.
-struct Screen {
-    out: Shared,
-    width: usize,
-}
-
-impl fmt::Debug for Screen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen").field("width", &self.width).finish_non_exhaustive()
-    }
-}
-
-impl Screen {
-    #[expect(clippy::unnecessary_wraps, reason = "the shape of the methods of `TermLike`")]
-    fn cursor(&self, count: usize, direction: char) -> io::Result<()> {
-        if count > 0 {
-            self.out.draw(&format!("\u{1b}[{count}{direction}"));
-        }
-        Ok(())
-    }
-}
-
-impl TermLike for Screen {
-    fn width(&self) -> u16 {
-        u16::try_from(self.width.max(MIN_WIDTH)).unwrap_or(u16::MAX)
-    }
-
-    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'A')
-    }
-
-    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'B')
-    }
-
-    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'C')
-    }
-
-    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'D')
-    }
-
-    fn write_line(&self, line: &str) -> io::Result<()> {
-        self.out.draw(&format!("{line}\n"));
-        Ok(())
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.out.draw(text);
-        Ok(())
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.out.draw("\r\u{1b}[2K");
-        Ok(())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let mut inner = self.out.inner();
-        if let Err(error) = inner.out.flush() {
-            inner.error.get_or_insert(error);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

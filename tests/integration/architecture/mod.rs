@@ -172,6 +172,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("report/annotations.rs", &["std::path"]),
     ("report/ci_log.rs", &["std::io"]),
     ("report/console.rs", &["std::io"]),
+    ("report/console/screen.rs", &["std::io"]),
     ("report/log_file.rs", &["fs_err", "std::fs", "std::io", "std::path", "metadata"]),
     ("report/mod.rs", &["std::io"]),
 ];
