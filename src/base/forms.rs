@@ -5,9 +5,6 @@
 
 use std::ops::Range;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
-
 use super::escape::{bare, is_quoting};
 use super::signs::is_sign;
 use super::text::hex;
@@ -275,9 +272,17 @@ fn base64_lines(secret: &str) -> Vec<String> {
 
 /// Base64 of the bytes as they stand after `skip` unknown ones; only the characters that do not depend on neighbours.
 pub(super) fn base64_core(bytes: &[u8], skip: usize) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut padded = vec![0_u8; skip];
     padded.extend_from_slice(bytes);
-    let whole = STANDARD_NO_PAD.encode(&padded);
+    let whole: String = padded
+        .chunks(3)
+        .flat_map(|chunk| {
+            let group =
+                chunk.iter().fold(0_u32, |acc, byte| acc << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+            (0..=chunk.len()).map(move |i| char::from(ALPHABET[(group >> (18 - 6 * i)) as usize & 63]))
+        })
+        .collect();
     let start = (skip * 8).div_ceil(6);
     let end = padded.len() * 8 / 6;
     whole.get(start..end).unwrap_or_default().to_owned()

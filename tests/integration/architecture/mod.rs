@@ -38,17 +38,7 @@ const LAYERS: &[Layer] = &[
     pure(
         "base",
         &[],
-        &[
-            "aho_corasick",
-            "base64",
-            "chrono",
-            "console",
-            "humantime",
-            "percent_encoding",
-            "sha2",
-            "shlex",
-            "strsim",
-        ],
+        &["aho_corasick", "chrono", "console", "humantime", "percent_encoding", "sha2", "shlex", "strsim"],
     ),
     impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
     pure("board", &["base"], &[]),
