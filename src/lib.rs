@@ -19,7 +19,7 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
-//!               files       read up to a limit, replaced whole
+//!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
 //!
@@ -102,8 +102,9 @@ mod session;
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
 pub use base::time::Timestamp;
-pub use ci::github::dispatch::Link;
-pub use ci::{Provider, Wanted};
+pub use ci::Provider;
+pub use ci::github::dispatch::ChainLink;
+pub use ci::reported::ReportOptions;
 pub use definition::load::Located;
 pub use definition::source::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};

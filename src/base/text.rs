@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Deserializer, Value};
 
 /// Removes escape sequences and the control characters that no report can show, keeping tabs and line ends.
@@ -176,17 +177,17 @@ pub fn is_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
+/// What a text in an address keeps: the unreserved characters of RFC 3986, section 2.3.
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// Writes a text for an address: every byte but letters, digits and `-_.~` as `%XX`.
 pub fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
+    utf8_percent_encode(text, &UNRESERVED).to_string()
+}
+
+/// Reads a text of an address: `%XX` as the byte that it stands for, and anything else as it is.
+pub fn percent_decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -61,14 +61,14 @@ fn normal(path: &str) -> Option<String> {
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     Nothing,
     File,
     Link,
     Repository,
 }
 
-impl Kind {
+impl FileKind {
     fn of(mode: &str) -> Option<Self> {
         match mode {
             "000000" => Some(Self::Nothing),
@@ -82,14 +82,14 @@ impl Kind {
 
 /// A difference between two trees at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct TreeChange {
     old: (String, ObjectId),
-    kind: Kind,
+    kind: FileKind,
     id: ObjectId,
     path: Vec<u8>,
 }
 
-impl Change {
+impl TreeChange {
     /// Returns the path as text, for people.
     pub(super) fn shown(&self) -> String {
         one_line(&String::from_utf8_lossy(&self.path), 200)
@@ -110,7 +110,7 @@ impl Change {
 }
 
 /// Reads what `git diff-tree -r -z --no-renames` or `git diff-index -z` prints.
-pub(super) fn changes(raw: &[u8]) -> Result<Vec<Change>, String> {
+pub(super) fn changes(raw: &[u8]) -> Result<Vec<TreeChange>, String> {
     let mut fields = raw.split(|byte| *byte == 0);
     let mut found = Vec::new();
     while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
@@ -126,18 +126,18 @@ pub(super) fn changes(raw: &[u8]) -> Result<Vec<Change>, String> {
         let [old_mode, mode, old, new, _status] = words.as_slice() else { return Err(unread()) };
         let (old, id) =
             (ObjectId::parse(old).map_err(|_| unread())?, ObjectId::parse(new).map_err(|_| unread())?);
-        let kind = Kind::of(mode).ok_or_else(|| {
+        let kind = FileKind::of(mode).ok_or_else(|| {
             format!("`{}` is of a kind that no file has", one_line(&String::from_utf8_lossy(&path), 200))
         })?;
-        found.push(Change { old: ((*old_mode).to_owned(), old), kind, id, path });
+        found.push(TreeChange { old: ((*old_mode).to_owned(), old), kind, id, path });
     }
     Ok(found)
 }
 
 /// A change that no bundle may bring, and why.
 #[derive(Debug)]
-pub(super) struct Unfit {
-    pub(super) change: Change,
+pub(super) struct UnfitChange {
+    pub(super) change: TreeChange,
     pub(super) why: &'static str,
 }
 
@@ -147,7 +147,7 @@ pub(super) fn unfit(
     from: &ObjectId,
     to: &ObjectId,
     protected: &Protected,
-) -> Result<Vec<Unfit>, String> {
+) -> Result<Vec<UnfitChange>, String> {
     let diff =
         Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]).id(from).id(to);
     let all = changes(&git.bytes(&diff, &[])?)?;
@@ -158,18 +158,18 @@ pub(super) fn unfit(
     let mut unfit = Vec::new();
     for change in all {
         let why = refusal(&change, protected).or_else(|| {
-            let target = targets.get(&change.id).filter(|_| change.kind == Kind::Link)?;
+            let target = targets.get(&change.id).filter(|_| change.kind == FileKind::Link)?;
             of_link(&change.path, target, &links, &changed, protected)
         });
         if let Some(why) = why {
-            unfit.push(Unfit { change, why });
+            unfit.push(UnfitChange { change, why });
         }
     }
     Ok(unfit)
 }
 
 /// Says why a change may not come from elsewhere, whatever the file holds.
-fn refusal(change: &Change, protected: &Protected) -> Option<&'static str> {
+fn refusal(change: &TreeChange, protected: &Protected) -> Option<&'static str> {
     of_path(&change.path, change.kind).or_else(|| {
         // A definition is text, and so are the names of its files.
         let path = std::str::from_utf8(&change.path).ok()?;
@@ -177,11 +177,11 @@ fn refusal(change: &Change, protected: &Protected) -> Option<&'static str> {
     })
 }
 
-fn of_path(path: &[u8], kind: Kind) -> Option<&'static str> {
+fn of_path(path: &[u8], kind: FileKind) -> Option<&'static str> {
     const LOOP: Option<&str> = Some("it is a loop, and loops come from the checkout");
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     if parts.iter().any(|part| part.is_empty() || *part == b"." || *part == b".." || is_like(part, ".git")) {
-        return Some("it is no path of a file in a repository");
+        return Some("it is not the path of a file in a repository");
     }
     let (at, _) = parts.iter().enumerate().find(|(_, part)| is_like(part, ".loops"))?;
     let below = &parts[at + 1..];
@@ -192,8 +192,8 @@ fn of_path(path: &[u8], kind: Kind) -> Option<&'static str> {
     match kind {
         _ if below.is_empty() || is_loop => LOOP,
         _ if is_ours => Some("it is a file of runs"),
-        Kind::Link | Kind::Repository => LOOP,
-        Kind::Nothing | Kind::File => None,
+        FileKind::Link | FileKind::Repository => LOOP,
+        FileKind::Nothing | FileKind::File => None,
     }
 }
 
@@ -216,7 +216,7 @@ fn of_link(
         return None;
     }
     let leads_to =
-        of_path(target.as_bytes(), Kind::Link).is_some() || protected.0.contains(&target.to_lowercase());
+        of_path(target.as_bytes(), FileKind::Link).is_some() || protected.0.contains(&target.to_lowercase());
     leads_to.then_some("it is a link to a loop, or to a file of git")
 }
 
@@ -240,9 +240,9 @@ fn prefixes(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Reads the targets of all links among some changes, and checks that every object is of its kind and size.
-fn targets(git: &Git, changes: &[Change]) -> Result<BTreeMap<ObjectId, Vec<u8>>, String> {
-    let blobs = changes.iter().filter(|change| matches!(change.kind, Kind::File | Kind::Link));
-    let blobs: Vec<&Change> = blobs.collect();
+fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u8>>, String> {
+    let blobs = changes.iter().filter(|change| matches!(change.kind, FileKind::File | FileKind::Link));
+    let blobs: Vec<&TreeChange> = blobs.collect();
     if blobs.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -260,7 +260,7 @@ fn targets(git: &Git, changes: &[Change]) -> Result<BTreeMap<ObjectId, Vec<u8>>,
         if total > MOST_UNPACKED {
             return Err("the files that it changes are too large".to_owned());
         }
-        if change.kind == Kind::Link && !found.contains_key(&change.id) {
+        if change.kind == FileKind::Link && !found.contains_key(&change.id) {
             let target = if size > MOST_TARGET {
                 // No target, and refused as such.
                 Vec::new()
@@ -277,10 +277,10 @@ fn targets(git: &Git, changes: &[Change]) -> Result<BTreeMap<ObjectId, Vec<u8>>,
 fn links(
     git: &Git,
     tree: &ObjectId,
-    changes: &[Change],
+    changes: &[TreeChange],
     targets: &BTreeMap<ObjectId, Vec<u8>>,
 ) -> Result<BTreeSet<String>, String> {
-    let links = changes.iter().filter(|change| change.kind == Kind::Link);
+    let links = changes.iter().filter(|change| change.kind == FileKind::Link);
     let led = links.filter_map(|change| resolved(&change.path, targets.get(&change.id)?));
     let asked: BTreeSet<String> = led
         .flat_map(|path| prefixes(&path).map(str::to_owned).chain([path.clone()]).collect::<Vec<_>>())
@@ -323,7 +323,7 @@ mod tests {
             "a/../b",
             "a//b",
         ] {
-            assert!(of_path(path.as_bytes(), Kind::File).is_some(), "{path}");
+            assert!(of_path(path.as_bytes(), FileKind::File).is_some(), "{path}");
         }
         for path in [
             "src/main.rs",
@@ -333,11 +333,11 @@ mod tests {
             ".gitattributes",
             "a.yaml",
         ] {
-            assert_eq!(of_path(path.as_bytes(), Kind::File), None, "{path}");
+            assert_eq!(of_path(path.as_bytes(), FileKind::File), None, "{path}");
         }
         assert!(
-            of_path(b".loops/tmp", Kind::Link).is_some()
-                && of_path(b".loops/tmp", Kind::Repository).is_some()
+            of_path(b".loops/tmp", FileKind::Link).is_some()
+                && of_path(b".loops/tmp", FileKind::Repository).is_some()
         );
     }
 
@@ -399,7 +399,7 @@ mod tests {
         let (zero, id) = ("0".repeat(40), "1".repeat(40));
         let raw = format!(":000000 120000 {zero} {id} A\0a\nb\0:100644 000000 {id} {zero} D\0c\0");
         let found = changes(raw.as_bytes()).unwrap();
-        assert_eq!((found[0].kind, found[0].path.as_slice()), (Kind::Link, &b"a\nb"[..]));
+        assert_eq!((found[0].kind, found[0].path.as_slice()), (FileKind::Link, &b"a\nb"[..]));
         assert_eq!(found[0].taken_back(), format!("0 {zero}\ta\nb\0").as_bytes());
         assert_eq!(found[1].taken_back(), format!("100644 {id}\tc\0").as_bytes());
         for raw in ["x", ":100644 100644 x y M\0a\0", &format!(":000000 140000 {zero} {id} A\0a\0"), ":1 2\0"]

@@ -55,12 +55,12 @@ pub struct Manifest {
     /// Files that are not in it, and why.
     pub left_out: Vec<LeftOut>,
     /// Every other file in it.
-    pub files: Vec<Entry>,
+    pub files: Vec<ManifestEntry>,
 }
 
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Its name in the bundle.
     pub name: EntryName,
     /// Its length in bytes.
@@ -71,7 +71,7 @@ pub struct Entry {
 
 /// Why a text is not the name of a file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no bundle has a file with this name")]
+#[error("a bundle cannot contain a file with this name")]
 pub struct EntryError;
 
 parsed!(
@@ -100,7 +100,7 @@ impl LeftOut {
     }
 }
 
-/// A working tree, told by the objects of a git bundle.
+/// A working tree, as the objects of a git bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedTree {
     /// The commit that a checkout has to be at, to become this tree.
@@ -113,7 +113,7 @@ pub struct SavedTree {
     pub tree: ObjectId,
     /// A commit of the index; absent when it held a conflict or a secret.
     pub index: Option<ObjectId>,
-    /// Whether there is a file with objects: there is none when nothing was changed, and none when it may not be carried.
+    /// Whether the bundle has a file with objects; not when nothing was changed, or when the changes may not be carried.
     pub changed: bool,
     /// Why the changes are not carried, if they are not.
     pub missing: Option<Line>,

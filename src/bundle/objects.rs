@@ -1,5 +1,5 @@
 //! The objects of a working tree on their way into a repository: the file is read by ourselves as far as it is not a
-//! pack, the pack is first put where nobody looks, and what it holds has to be what the manifest says.
+//! pack, the pack is first unpacked apart from the repository, and what it holds has to be what the manifest says.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -39,23 +39,25 @@ fn pack(path: &Path, saved: &SavedTree) -> Result<File, String> {
     let mut start = Vec::new();
     (&mut file).take(MOST_HEADER).read_to_end(&mut start).map_err(io)?;
     let expected = header(&saved.base, &saved.commit, saved.index.as_ref());
-    let rest = start.strip_prefix(expected.as_bytes()).ok_or("its objects are not those that it names")?;
+    let rest = start
+        .strip_prefix(expected.as_bytes())
+        .ok_or("its objects are not the ones that its manifest names")?;
     if !rest.starts_with(b"PACK") {
-        return Err("its objects are no pack".to_owned());
+        return Err("its objects are not a pack".to_owned());
     }
     file.seek(SeekFrom::Start(expected.len() as u64)).map_err(io)?;
     Ok(file)
 }
 
 /// Why objects are not taken.
-pub(super) enum Refused {
+pub(super) enum ObjectsError {
     /// They are not what the manifest says, or cannot be read.
     Damaged(String),
     /// They would bring what no bundle may bring.
     Unfit(String),
 }
 
-impl From<String> for Refused {
+impl From<String> for ObjectsError {
     fn from(why: String) -> Self {
         Self::Damaged(why)
     }
@@ -67,7 +69,7 @@ pub(super) fn check(
     saved: &SavedTree,
     path: &Path,
     protected: &Protected,
-) -> Result<(), Refused> {
+) -> Result<(), ObjectsError> {
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
     let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
     let apart =
@@ -76,16 +78,18 @@ pub(super) fn check(
     if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
         != saved.tree
     {
-        return Err(Refused::Damaged("its tree is not the one that it names".to_owned()));
+        return Err(ObjectsError::Damaged("its tree is not the one that its manifest names".to_owned()));
     }
     let ancestor = Call::new("merge-base").with(&["--is-ancestor"]).id(&saved.base).id(&saved.head);
     if saved.base != saved.head && apart.line(&ancestor).is_err() {
-        return Err(Refused::Damaged("it does not go on from the commit where the run began".to_owned()));
+        return Err(ObjectsError::Damaged(
+            "it does not go on from the commit where the run began".to_owned(),
+        ));
     }
     for commit in std::iter::once(&saved.commit).chain(&saved.index) {
         let parents = Call::new("rev-list").with(&["--parents", "--max-count=1"]).id(commit);
         if apart.line(&parents)? != format!("{commit} {}", saved.head) {
-            return Err(Refused::Damaged(
+            return Err(ObjectsError::Damaged(
                 "it does not go on from the commit where the run was left".to_owned(),
             ));
         }
@@ -94,7 +98,7 @@ pub(super) fn check(
         [&saved.commit, &saved.head].into_iter().chain(&saved.index).filter(|tree| **tree != saved.base)
     {
         if let Some(found) = unfit(&apart, &saved.base, tree, protected)?.first() {
-            return Err(Refused::Unfit(format!("`{}`: {}", found.change.shown(), found.why)));
+            return Err(ObjectsError::Unfit(format!("`{}`: {}", found.change.shown(), found.why)));
         }
     }
     Ok(())

@@ -1,39 +1,25 @@
 //! Opens a bundle from anywhere and believes nothing of it: every name, length and digest is checked before a single
 //! file is written, and only what a run goes on with is written at all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
-use zip::ZipArchive;
-use zip::result::ZipError;
 
 use crate::base::format::{self, Unfit};
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
+use crate::files::unzip::{self, Archive, UnzipError, UnzipLimits};
 
-use super::manifest::{Entry, Manifest, SCHEMA};
+use super::manifest::{Manifest, ManifestEntry, SCHEMA};
 use super::pack::Hashing;
-use super::report::whole;
 use super::tree::MOST_BYTES as MOST_OBJECTS;
 use super::{EXTENSION, names};
 
 /// What a bundle may take at most.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Files.
-    pub files: usize,
-    /// Bytes of all files, unpacked.
-    pub bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { files: 20_000, bytes: 4 << 30 }
-    }
-}
+pub const LIMITS: UnzipLimits = UnzipLimits { entries: 20_000, bytes: 4 << 30 };
 
 /// The manifest is read into memory.
 const MOST_MANIFEST: u64 = 16 << 20;
@@ -62,7 +48,7 @@ pub enum OpenError {
     /// It cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no archive.
+    /// It is not an archive.
     #[error("it is not a bundle: {0}")]
     NotABundle(String),
     /// There is more than one.
@@ -81,32 +67,28 @@ pub enum OpenError {
     #[error("it is damaged or was changed: {0}")]
     Damaged(String),
     /// A name that no bundle of ours has.
-    #[error("it has a file that no bundle has: `{0}`")]
+    #[error("it contains a file that does not belong in a bundle: `{0}`")]
     Foreign(String),
+    /// An entry that no archive may have.
+    #[error(transparent)]
+    Refused(UnzipError),
 }
 
-impl From<ZipError> for OpenError {
-    fn from(error: ZipError) -> Self {
-        refused(error, Self::Damaged)
-    }
-}
-
-/// Tells a file that cannot be read from one that is not what it should be. Too short is the latter.
-fn refused(error: ZipError, what: fn(String) -> OpenError) -> OpenError {
-    if let ZipError::Io(error) = error {
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            what(error.to_string())
-        } else {
-            OpenError::Io(error)
+impl From<UnzipError> for OpenError {
+    fn from(error: UnzipError) -> Self {
+        match error {
+            UnzipError::NotZip => Self::NotABundle(error.to_string()),
+            UnzipError::Broken(why) => Self::Damaged(why),
+            UnzipError::TooMuch(_) => Self::TooLarge(error.to_string()),
+            UnzipError::Entry { .. } | UnzipError::Duplicate => Self::Refused(error),
+            UnzipError::Io(error) => Self::Io(error),
         }
-    } else {
-        what(error.to_string())
     }
 }
 
 /// Finds the bundle that is meant: a file, the one in a directory, or the one in an artifact. What has to be unpacked
 /// for that goes to `scratch`.
-pub fn locate(path: &Path, scratch: &Path, limits: &Limits) -> Result<PathBuf, OpenError> {
+pub fn locate(path: &Path, scratch: &Path, limits: UnzipLimits) -> Result<PathBuf, OpenError> {
     if fs::metadata(path)?.is_dir() {
         let mut found = Vec::new();
         below(path, 3, &mut found)?;
@@ -118,28 +100,25 @@ pub fn locate(path: &Path, scratch: &Path, limits: &Limits) -> Result<PathBuf, O
             }
         };
     }
-    let mut archive = archive(path)?;
-    let names = entries(&archive)?;
-    if names.iter().any(|name| name == names::MANIFEST) {
+    let mut archive = archive(path, limits)?;
+    let mut names = archive.entries().iter().map(|entry| &entry.name);
+    if names.clone().any(|name| name == names::MANIFEST) {
         return Ok(path.to_owned());
     }
-    let bundles: Vec<&String> = names.iter().filter(|name| is_bundle(Path::new(name))).collect();
-    match bundles.as_slice() {
-        [one] => {
-            let target = scratch.join(format!("artifact.{EXTENSION}"));
-            let mut entry = archive.by_name(one)?;
-            let size = entry.size();
-            if size > limits.bytes {
-                return Err(OpenError::TooLarge(format!("`{one}` has {size} bytes")));
-            }
-            let mut file = fs::File::create_new(&target)?;
-            let copied = io::copy(&mut entry.by_ref().take(size + 1), &mut file).map_err(ZipError::Io)?;
-            if copied != size {
-                return Err(OpenError::Damaged(format!("`{one}` is longer than it says")));
-            }
-            Ok(target)
-        }
-        [] => Err(OpenError::NotABundle(format!("it has no {}", names::MANIFEST))),
+    let Some(name) = only(names.by_ref().filter(|name| is_bundle(Path::new(name))))? else {
+        return Err(OpenError::NotABundle(format!("it has no {}", names::MANIFEST)));
+    };
+    let target = scratch.join(format!("artifact.{EXTENSION}"));
+    let mut file = fs::File::create_new(&target)?;
+    io::copy(&mut archive.read(&name)?, &mut file).map_err(UnzipError::from)?;
+    Ok(target)
+}
+
+/// Returns the only name, or nothing where there are none.
+pub(super) fn only<'a>(names: impl Iterator<Item = &'a String>) -> Result<Option<String>, OpenError> {
+    match names.collect::<Vec<_>>().as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some((*one).clone())),
         several => Err(OpenError::Several(several.iter().map(|name| one_line(name, 200)).collect())),
     }
 }
@@ -161,40 +140,47 @@ fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-pub(super) fn archive(path: &Path) -> Result<ZipArchive<io::BufReader<fs::File>>, OpenError> {
-    let file = io::BufReader::new(fs::File::open(path)?);
-    ZipArchive::new(file).map_err(|error| refused(error, OpenError::NotABundle))
+pub(super) fn archive(
+    path: &Path,
+    limits: UnzipLimits,
+) -> Result<Archive<io::BufReader<fs::File>>, OpenError> {
+    let opened = Archive::open(io::BufReader::new(fs::File::open(path)?), limits);
+    opened.map_err(|error| {
+        // What cannot even be listed need not have been a bundle.
+        if let UnzipError::Broken(why) = error { OpenError::NotABundle(why) } else { error.into() }
+    })
 }
 
-/// Returns the names of what is in an archive.
-pub(super) fn entries<R: Read + Seek>(archive: &ZipArchive<R>) -> Result<Vec<String>, OpenError> {
-    let names = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
-    Ok(names.collect::<Result<_, _>>()?)
+/// Reads everything, if it is not more than it may be.
+pub(super) fn whole(reader: impl Read, name: &str, most: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    reader.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(UnzipError::from)?;
+    if bytes.len() as u64 > most {
+        return Err(OpenError::TooLarge(format!("`{}` has more than {most} bytes", one_line(name, 200))));
+    }
+    Ok(bytes)
 }
 
 /// A bundle whose manifest was read, and whose list of files agrees with it.
 #[derive(Debug)]
 pub struct Bundle<R> {
-    archive: ZipArchive<R>,
+    archive: Archive<R>,
     /// What it says about itself.
     pub manifest: Manifest,
 }
 
 impl Bundle<io::BufReader<fs::File>> {
     /// Opens a bundle.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self, OpenError> {
-        Self::new(archive(path)?, limits)
+    pub fn open(path: &Path, limits: UnzipLimits) -> Result<Self, OpenError> {
+        Self::new(archive(path, limits)?)
     }
 }
 
 impl<R: Read + Seek> Bundle<R> {
     /// Reads the manifest and compares it with the list of files.
-    pub(super) fn new(mut archive: ZipArchive<R>, limits: &Limits) -> Result<Self, OpenError> {
-        if archive.len() > limits.files {
-            return Err(OpenError::TooLarge(format!("it has {} files", archive.len())));
-        }
+    pub(super) fn new(mut archive: Archive<R>) -> Result<Self, OpenError> {
         let manifest = manifest(&mut archive)?;
-        let mut listed: HashMap<&str, &Entry> = HashMap::new();
+        let mut listed: HashMap<&str, &ManifestEntry> = HashMap::new();
         for entry in &manifest.files {
             let name = entry.name.as_str();
             if listed.insert(name, entry).is_some() {
@@ -208,25 +194,12 @@ impl<R: Read + Seek> Bundle<R> {
                 )));
             }
         }
-        let total = manifest.files.iter().fold(0u64, |total, entry| total.saturating_add(entry.size));
-        if total > limits.bytes {
-            return Err(OpenError::TooLarge(format!("its files have {total} bytes")));
-        }
-        for index in 0..archive.len() {
-            let file = archive.by_index_raw(index)?;
-            let name = file.name()?;
-            let name = name.as_ref();
-            if name == names::MANIFEST {
-                continue;
-            }
-            let shown = one_line(name, 200);
-            if file.is_symlink() || file.is_dir() {
-                return Err(OpenError::Foreign(shown));
-            }
-            match listed.remove(name) {
-                Some(entry) if entry.size == file.size() => {}
+        for file in archive.entries().iter().filter(|file| file.name != names::MANIFEST) {
+            let shown = one_line(&file.name, 200);
+            match listed.remove(file.name.as_str()).filter(|_| !file.is_directory) {
+                Some(entry) if entry.size == file.size => {}
                 Some(entry) => {
-                    let (is, was) = (file.size(), entry.size);
+                    let (is, was) = (file.size, entry.size);
                     return Err(OpenError::Damaged(format!("`{shown}` has {is} bytes, and had {was}")));
                 }
                 None => return Err(OpenError::Foreign(shown)),
@@ -243,26 +216,26 @@ impl<R: Read + Seek> Bundle<R> {
 
     /// Compares every file with its digest, and writes those that a run goes on with below an empty directory.
     pub fn extract(mut self, target: &Path) -> Result<Manifest, OpenError> {
+        let is_executable = |file: &&unzip::ArchiveEntry| file.mode.is_some_and(|mode| mode & 0o111 != 0);
+        let executable = self.archive.entries().iter().filter(is_executable);
+        let executable: HashSet<String> = executable.map(|file| file.name.clone()).collect();
         for entry in &self.manifest.files {
             let name = entry.name.as_str();
-            let mut file = self.archive.by_name(name)?;
-            let executable = file.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
             let mut digest = Sha256::new();
             let line = (name == names::JOURNAL).then_some(0);
-            let reader = (&mut file).take(entry.size.saturating_add(1));
-            let mut bytes = Tee { reader, digest: &mut digest, line };
+            let mut bytes = Tee { reader: self.archive.read(name)?, digest: &mut digest, line };
             let size = if is_needed(name) {
                 let path = target.join(name);
                 fs::create_dir_all(path.parent().unwrap_or(target))?;
                 let mut file = fs::File::create_new(&path)?;
-                let size = io::copy(&mut bytes, &mut file).map_err(ZipError::Io)?;
-                if executable {
+                let size = io::copy(&mut bytes, &mut file).map_err(UnzipError::from)?;
+                if executable.contains(name) {
                     use std::os::unix::fs::PermissionsExt as _;
                     fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
                 }
                 size
             } else {
-                io::copy(&mut bytes, &mut io::sink()).map_err(ZipError::Io)?
+                io::copy(&mut bytes, &mut io::sink()).map_err(UnzipError::from)?
             };
             if size != entry.size || Sum::end(digest) != entry.sha256 {
                 let name = one_line(name, 200);
@@ -272,12 +245,12 @@ impl<R: Read + Seek> Bundle<R> {
         Ok(self.manifest)
     }
 
-    /// Compares one file of at most so many bytes with its digest, and returns it; nothing where there is none.
+    /// Compares one file of at most so many bytes with its digest, and returns it, if the bundle has it.
     pub fn read(mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
         let Some(entry) = self.manifest.files.iter().find(|entry| entry.name.as_str() == name) else {
             return Ok(None);
         };
-        let bytes = whole(self.archive.by_name(name)?, name, most)?;
+        let bytes = whole(self.archive.read(name)?, name, most)?;
         if bytes.len() as u64 != entry.size || Sum::of(&bytes) != entry.sha256 {
             let name = one_line(name, 200);
             return Err(OpenError::Damaged(format!("`{name}` is not what the manifest says")));
@@ -310,9 +283,9 @@ impl<R: Read> Read for Tee<'_, R> {
     }
 }
 
-fn manifest<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<Manifest, OpenError> {
+fn manifest<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Manifest, OpenError> {
     let mut bytes = Vec::new();
-    archive.by_name(names::MANIFEST)?.take(MOST_MANIFEST).read_to_end(&mut bytes).map_err(ZipError::Io)?;
+    archive.read(names::MANIFEST)?.take(MOST_MANIFEST).read_to_end(&mut bytes).map_err(UnzipError::from)?;
     // What is wrong may be quoted.
     let not_read = |error: serde_json::Error| {
         OpenError::Damaged(format!("{}: {}", names::MANIFEST, one_line(&error.to_string(), 300)))
@@ -393,9 +366,9 @@ mod tests {
         }
     }
 
-    fn extract(bytes: Vec<u8>, limits: &Limits) -> Result<Vec<String>, OpenError> {
+    fn extract(bytes: Vec<u8>, limits: UnzipLimits) -> Result<Vec<String>, OpenError> {
         let target = tempfile::tempdir().unwrap();
-        Bundle::new(ZipArchive::new(Cursor::new(bytes))?, limits)?.extract(target.path())?;
+        Bundle::new(Archive::open(Cursor::new(bytes), limits)?)?.extract(target.path())?;
         let mut found = Vec::new();
         let mut open = vec![target.path().to_owned()];
         while let Some(directory) = open.pop() {
@@ -415,21 +388,22 @@ mod tests {
     fn refuses(spoil: impl FnOnce(&mut Made), expected: &str) {
         let mut bundle = made();
         spoil(&mut bundle);
-        let error = extract(bundle.zip(), &Limits { files: 10, bytes: 1000 }).unwrap_err().to_string();
+        let error =
+            extract(bundle.zip(), UnzipLimits { entries: 10, bytes: 10_000 }).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
     #[test]
     fn a_good_bundle_gives_what_a_run_goes_on_with() {
-        let found = extract(made().zip(), &Limits::default()).unwrap();
+        let found = extract(made().zip(), LIMITS).unwrap();
         assert_eq!(found, ["events.jsonl", "output.log", "run-dir/a/b"]);
     }
 
     #[test]
     fn one_file_is_read_by_its_name() {
         let read = |made: &Made, name: &str, most| {
-            let archive = ZipArchive::new(Cursor::new(made.zip())).unwrap();
-            Bundle::new(archive, &Limits::default()).unwrap().read(name, most)
+            let archive = Archive::open(Cursor::new(made.zip()), LIMITS).unwrap();
+            Bundle::new(archive).unwrap().read(name, most)
         };
         let mut bundle = made();
         assert_eq!(read(&bundle, "report/junit.xml", 4).unwrap().unwrap(), b"<x/>");
@@ -444,12 +418,15 @@ mod tests {
         refuses(|made| made.files[0].1 = b"[]\n".to_vec(), "`events.jsonl` is not what the manifest says");
         refuses(|made| made.files[0].1.push(b'\n'), "`events.jsonl` has 4 bytes, and had 3");
         refuses(|made| drop(made.files.remove(1)), "`output.log` is missing");
-        refuses(|made| made.files.push(("extra".to_owned(), vec![], 0o100_644)), "no bundle has: `extra`");
+        refuses(
+            |made| made.files.push(("extra".to_owned(), vec![], 0o100_644)),
+            "does not belong in a bundle: `extra`",
+        );
         refuses(
             |made| made.manifest["files"][1]["sha256"] = json!("0".repeat(64)),
             "`output.log` is not what",
         );
-        // Also what nobody needs has to be what it was.
+        // Files that a run does not need are compared as well.
         refuses(|made| made.files[3].1 = b"<y/>".to_vec(), "`report/junit.xml` is not what");
         refuses(
             |made| {
@@ -481,16 +458,20 @@ mod tests {
             "run-dir/a\\..\\b",
             "run-dir/a\nb",
             "run-dir/\u{1b}[2J",
+            "streams/../../x",
+        ] {
+            refuses(|made| made.add(name, "x"), "is refused: it");
+        }
+        for name in [
             "run-dir/.git/config",
             "run-dir/x/.GIT/hooks/post-checkout",
             "report/.g\u{200c}it/config",
-            "streams/../../x",
             "x",
             "events.jsonl/x",
             "EVENTS.JSONL",
             ".git/hooks/x",
         ] {
-            refuses(|made| made.add(name, "x"), "no bundle has a file with this name");
+            refuses(|made| made.add(name, "x"), "a bundle cannot contain a file with this name");
         }
     }
 
@@ -501,14 +482,17 @@ mod tests {
                 made.add("run-dir/link", "/etc/passwd");
                 made.files.last_mut().unwrap().2 = 0o120_777;
             },
-            "no bundle has: `run-dir/link`",
+            "its entry `run-dir/link` is refused: it is a link",
         );
     }
 
     #[test]
     fn sizes_are_bounded_before_anything_is_read() {
-        refuses(|made| made.add("run-dir/big", &"x".repeat(1000)), "its files have");
-        refuses(|made| (0..9).for_each(|n| made.add(&format!("run-dir/{n}"), "")), "it has 14 files");
+        refuses(|made| made.add("run-dir/big", &"x".repeat(10_000)), "it holds more than 10000 bytes");
+        refuses(
+            |made| (0..9).for_each(|n| made.add(&format!("run-dir/{n}"), "")),
+            "it holds more than 10 entries",
+        );
         // A length that is a lie.
         refuses(|made| made.manifest["files"][0]["size"] = json!(u64::MAX), "it is too large");
     }
@@ -573,19 +557,19 @@ mod tests {
         refuses(|made| made.manifest = json!([]), "it has no `schema`");
         let whole = made().zip();
         for length in [0, 1, 4, whole.len() / 2, whole.len() - 1] {
-            assert!(extract(whole[..length].to_vec(), &Limits::default()).is_err(), "{length} bytes");
+            assert!(extract(whole[..length].to_vec(), LIMITS).is_err(), "{length} bytes");
         }
     }
 
     #[test]
     fn no_flipped_byte_gets_through_unnoticed() {
         let whole = made().zip();
-        let expected = extract(whole.clone(), &Limits::default()).unwrap();
+        let expected = extract(whole.clone(), LIMITS).unwrap();
         for at in 0..whole.len() {
             let mut spoilt = whole.clone();
             spoilt[at] ^= 0x41;
             // A byte that means nothing, such as a date, may be anything.
-            if let Ok(found) = extract(spoilt, &Limits::default()) {
+            if let Ok(found) = extract(spoilt, LIMITS) {
                 assert_eq!(found, expected, "byte {at}");
             }
         }
@@ -595,14 +579,14 @@ mod tests {
     fn a_bundle_is_found_in_an_artifact_and_in_a_directory() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
-        let limits = Limits::default();
+        let limits = LIMITS;
         fs::create_dir_all(at("one/deep")).unwrap();
         fs::create_dir(at("scratch")).unwrap();
         fs::write(at("one/deep/a.llz"), made().zip()).unwrap();
-        assert_eq!(locate(&at("one/deep/a.llz"), &at("scratch"), &limits).unwrap(), at("one/deep/a.llz"));
-        assert_eq!(locate(&at("one"), &at("scratch"), &limits).unwrap(), at("one/deep/a.llz"));
-        assert!(matches!(locate(&at("scratch"), &at("scratch"), &limits), Err(OpenError::NotABundle(_))));
-        assert!(matches!(locate(&at("nowhere"), &at("scratch"), &limits), Err(OpenError::Io(_))));
+        assert_eq!(locate(&at("one/deep/a.llz"), &at("scratch"), limits).unwrap(), at("one/deep/a.llz"));
+        assert_eq!(locate(&at("one"), &at("scratch"), limits).unwrap(), at("one/deep/a.llz"));
+        assert!(matches!(locate(&at("scratch"), &at("scratch"), limits), Err(OpenError::NotABundle(_))));
+        assert!(matches!(locate(&at("nowhere"), &at("scratch"), limits), Err(OpenError::Io(_))));
         let artifact = |names: &[&str]| {
             let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
             for name in names {
@@ -612,17 +596,14 @@ mod tests {
             fs::write(at("artifact.zip"), zip.finish().unwrap().into_inner()).unwrap();
         };
         artifact(&["report/a.llz", "junit.xml"]);
-        let found = locate(&at("artifact.zip"), &at("scratch"), &limits).unwrap();
+        let found = locate(&at("artifact.zip"), &at("scratch"), limits).unwrap();
         assert_eq!(fs::read(found).unwrap(), made().zip());
         artifact(&["a.llz", "b.llz"]);
-        let several = locate(&at("artifact.zip"), &at("scratch"), &limits).unwrap_err();
+        let several = locate(&at("artifact.zip"), &at("scratch"), limits).unwrap_err();
         assert_eq!(several.to_string(), "there is more than one bundle in it: a.llz, b.llz");
         artifact(&["junit.xml"]);
-        assert!(matches!(
-            locate(&at("artifact.zip"), &at("scratch"), &limits),
-            Err(OpenError::NotABundle(_))
-        ));
+        assert!(matches!(locate(&at("artifact.zip"), &at("scratch"), limits), Err(OpenError::NotABundle(_))));
         fs::write(at("one/b.llz"), "").unwrap();
-        assert!(matches!(locate(&at("one"), &at("scratch"), &limits), Err(OpenError::Several(_))));
+        assert!(matches!(locate(&at("one"), &at("scratch"), limits), Err(OpenError::Several(_))));
     }
 }

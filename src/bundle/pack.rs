@@ -20,9 +20,9 @@ use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
 
-use super::manifest::{Entry, EntryName, LeftOut, Manifest, SCHEMA, SavedTree};
+use super::manifest::{EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedTree};
 use super::names;
-use super::tree::{self, Wanted};
+use super::tree::{self, TreeOptions};
 
 /// What a bundle is made from.
 pub struct Contents<'c> {
@@ -33,7 +33,7 @@ pub struct Contents<'c> {
     /// The loop files: their names as seen from the directory of the run, and what they say.
     pub loops: &'c [(String, String)],
     /// What is kept of the working tree.
-    pub tree: Wanted<'c>,
+    pub tree: TreeOptions<'c>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<String>,
     /// The job, as people can look it up.
@@ -44,7 +44,7 @@ pub struct Contents<'c> {
 
 /// A bundle that was written.
 #[derive(Debug)]
-pub struct Packed {
+pub struct PackedBundle {
     /// What is not in it, to be said.
     pub left_out: Vec<LeftOut>,
     /// Why the changes of the working tree are not in it, if they are not.
@@ -66,7 +66,7 @@ pub enum PackError {
 }
 
 /// Writes the bundle of a run. It appears under its name whole or not at all.
-pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError> {
+pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, PackError> {
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let scratch = tempfile::Builder::new().prefix(".ll-bundle-").tempdir_in(directory)?;
@@ -90,7 +90,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError>
             continue;
         }
         let Ok(name) = EntryName::parse(&source.name) else {
-            left_out.push(LeftOut::new(&source.name, "no bundle carries a file with such a name"));
+            left_out.push(LeftOut::new(&source.name, "a bundle cannot contain a file with this name"));
             continue;
         };
         if let Some(why) = source.check(contents.tree.redactor)? {
@@ -114,7 +114,7 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<Packed, PackError>
     let part = scratch.path().join("part");
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
-    Ok(Packed { left_out: manifest.left_out, tree_missing })
+    Ok(PackedBundle { left_out: manifest.left_out, tree_missing })
 }
 
 /// A file on its way into a bundle.
@@ -130,7 +130,7 @@ impl Source {
     fn check(&self, redactor: &Redactor) -> io::Result<Option<&'static str>> {
         let is_file = fs::symlink_metadata(&self.path)?.is_file();
         if !is_file {
-            return Ok(Some("it is no file"));
+            return Ok(Some("it is not a regular file"));
         }
         let held = self.foreign && !redactor.is_empty() && tree::holds_secret(redactor, &self.path)?;
         Ok(held.then_some("it holds a secret"))
@@ -198,11 +198,11 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> i
     Ok(())
 }
 
-fn digest(name: EntryName, source: &Source) -> io::Result<Entry> {
+fn digest(name: EntryName, source: &Source) -> io::Result<ManifestEntry> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(&source.path)?);
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
-    Ok(Entry { name, size, sha256: Sum::end(digest) })
+    Ok(ManifestEntry { name, size, sha256: Sum::end(digest) })
 }
 
 /// Feeds a digest.
@@ -223,7 +223,7 @@ fn manifest(
     contents: &Contents<'_>,
     tree: Option<SavedTree>,
     left_out: Vec<LeftOut>,
-    files: Vec<Entry>,
+    files: Vec<ManifestEntry>,
 ) -> Result<Manifest, PackError> {
     let ends = ends::ends(&contents.files.journal())?;
     let (Some((_, start)), Some((_, last_seq))) = (ends.start, ends.last) else {
@@ -253,7 +253,7 @@ fn manifest(
     })
 }
 
-fn write(target: &Path, manifest: &Manifest, kept: &[(Entry, Source)]) -> Result<(), PackError> {
+fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, Source)]) -> Result<(), PackError> {
     let mut zip = ZipWriter::new(BufWriter::new(fs::File::create(target)?));
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)

@@ -13,7 +13,7 @@ use super::names;
 
 /// How the run that comes in stands to the one that is here already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Comparison {
     /// It is not here, or not as far: the one that comes in takes its place.
     Ahead,
     /// It is here, and as far.
@@ -43,23 +43,23 @@ pub fn arrange(unpacked: &Path, files: &RunFiles) -> io::Result<RunFiles> {
 }
 
 /// Compares a run that comes in with the one that is here.
-pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<Standing> {
+pub fn compare(incoming: &RunFiles, files: &RunFiles) -> io::Result<Comparison> {
     let (incoming, here) = (incoming.journal(), files.journal());
     if !here.exists() {
-        return Ok(Standing::Ahead);
+        return Ok(Comparison::Ahead);
     }
     let length = fs::metadata(&incoming)?.len().min(fs::metadata(&here)?.len());
     if !begin_alike(&incoming, &here, length)? {
         // What a kill leaves of a last line does not count.
         let last = |path: &Path| Ok::<_, io::Error>(ends::ends(path)?.last.map(|(_, seq)| seq));
         let is_part = fs::metadata(&here)?.len() == length && last(&here)? < last(&incoming)?;
-        return Ok(if is_part { Standing::Ahead } else { Standing::Apart });
+        return Ok(if is_part { Comparison::Ahead } else { Comparison::Apart });
     }
     let is_longer = |path: &Path| Ok::<_, io::Error>(fs::metadata(path)?.len() > length);
     Ok(match (is_longer(&incoming)?, is_longer(&here)?) {
-        (true, _) => Standing::Ahead,
-        (false, true) => Standing::Behind,
-        (false, false) => Standing::Same,
+        (true, _) => Comparison::Ahead,
+        (false, true) => Comparison::Behind,
+        (false, false) => Comparison::Same,
     })
 }
 

@@ -5,18 +5,13 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use fs_err as fs;
-use zip::ZipArchive;
-use zip::result::ZipError;
 
-use crate::base::text::one_line;
+use crate::files::unzip::{self, Archive};
 
 use super::names;
-use super::open::{Bundle, Limits, OpenError, archive, entries, locate};
+use super::open::{Bundle, LIMITS, OpenError, archive, locate, only, whole};
 
-/// What a zip file begins with.
-const ZIP: &[u8] = b"PK";
-
-/// Reads the report of this name, of at most so many bytes; nothing where there is none.
+/// Reads the report of this name, of at most so many bytes; if there is one.
 pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -32,11 +27,11 @@ pub fn read(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenE
         };
     }
     let mut start = Vec::new();
-    opened(path)?.take(ZIP.len() as u64).read_to_end(&mut start)?;
-    if start != ZIP {
+    opened(path)?.take(unzip::MAGIC_LENGTH).read_to_end(&mut start)?;
+    if !unzip::is_zip(&start) {
         return whole(opened(path)?, name, most).map(Some);
     }
-    let mut archive = archive(path)?;
+    let mut archive = archive(path, LIMITS)?;
     match of_artifact(&mut archive, name, most)? {
         Some(bytes) => Ok(Some(bytes)),
         None => of_bundle(path, name, most),
@@ -50,41 +45,26 @@ fn opened(path: &Path) -> io::Result<File> {
 /// Reads it from the bundle that is meant, where there is one.
 fn of_bundle(path: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, OpenError> {
     let scratch = tempfile::tempdir()?;
-    let limits = Limits::default();
-    let found = match locate(path, scratch.path(), &limits) {
+    let found = match locate(path, scratch.path(), LIMITS) {
         Ok(found) => found,
         Err(OpenError::NotABundle(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    Bundle::open(&found, &limits)?.read(&format!("{}{name}", names::REPORTS), most)
+    Bundle::open(&found, LIMITS)?.read(&format!("{}{name}", names::REPORTS), most)
 }
 
-/// Reads it from an archive that is no bundle and has it beside other reports.
+/// Reads it from an archive of reports that is not a bundle.
 fn of_artifact<R: Read + Seek>(
-    archive: &mut ZipArchive<R>,
+    archive: &mut Archive<R>,
     name: &str,
     most: u64,
 ) -> Result<Option<Vec<u8>>, OpenError> {
-    if archive.index_for_name(names::MANIFEST).is_some() {
+    let names = archive.entries().iter().map(|entry| &entry.name);
+    if names.clone().any(|entry| entry == names::MANIFEST) {
         return Ok(None);
     }
-    let all = entries(archive)?;
-    let found: Vec<&String> = all.iter().filter(|entry| entry.rsplit('/').next() == Some(name)).collect();
-    match found.as_slice() {
-        [] => Ok(None),
-        [one] => whole(archive.by_name(one)?, name, most).map(Some),
-        several => Err(OpenError::Several(several.iter().map(|name| one_line(name, 200)).collect())),
-    }
-}
-
-/// Reads everything, if it is not more than it may be.
-pub(super) fn whole(reader: impl Read, name: &str, most: u64) -> Result<Vec<u8>, OpenError> {
-    let mut bytes = Vec::new();
-    reader.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(ZipError::Io)?;
-    if bytes.len() as u64 > most {
-        return Err(OpenError::TooLarge(format!("`{}` has more than {most} bytes", one_line(name, 200))));
-    }
-    Ok(bytes)
+    let found = only(names.filter(|entry| entry.rsplit('/').next() == Some(name)))?;
+    found.map(|found| whole(archive.read(&found)?, name, most)).transpose()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::base::relative::Line;
 use crate::process::git::{Call, Git};
 
 use super::EXTENSION;
-use super::brought::{self, Change, Protected, unfit};
+use super::brought::{self, Protected, TreeChange, unfit};
 use super::manifest::{LeftOut, SavedTree};
 use super::objects;
 
@@ -23,7 +23,7 @@ use super::objects;
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
 
 /// What is to be kept of which tree.
-pub struct Wanted<'w> {
+pub struct TreeOptions<'w> {
     /// Git, in the directory of the run.
     pub git: Git,
     /// The commit at which the run began, where it is known; otherwise the one it stands at counts.
@@ -49,7 +49,7 @@ pub struct Kept {
 
 /// Keeps a working tree: its objects go into the file `target`, when there are any. Returns nothing where there is no
 /// repository, or none with a commit.
-pub fn keep(wanted: &Wanted<'_>, target: &Path) -> Result<Option<Kept>, String> {
+pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<Kept>, String> {
     let Ok(top) = wanted.git.line(&top_level()) else { return Ok(None) };
     let git = wanted.git.at(Path::new(&top));
     let Ok(head) = git.id(&head_commit()) else { return Ok(None) };
@@ -66,7 +66,7 @@ fn head_commit() -> Call {
 }
 
 struct Keeper<'w> {
-    wanted: &'w Wanted<'w>,
+    wanted: &'w TreeOptions<'w>,
     /// With an index and objects of our own.
     git: Git,
     top: PathBuf,
@@ -79,7 +79,7 @@ struct Keeper<'w> {
 }
 
 impl<'w> Keeper<'w> {
-    fn new(wanted: &'w Wanted<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, String> {
+    fn new(wanted: &'w TreeOptions<'w>, git: &Git, top: PathBuf, head: ObjectId) -> Result<Self, String> {
         let inside = |name: &'static str| {
             let path = Call::new("rev-parse").with(&["--git-path", name]);
             git.line(&path).map(|path| top.join(path))
@@ -196,7 +196,10 @@ impl<'w> Keeper<'w> {
     }
 
     /// Takes changes back in our own index.
-    fn take_out(&mut self, changes: impl IntoIterator<Item = (Change, &'static str)>) -> Result<(), String> {
+    fn take_out(
+        &mut self,
+        changes: impl IntoIterator<Item = (TreeChange, &'static str)>,
+    ) -> Result<(), String> {
         let mut lines = Vec::new();
         for (change, why) in changes {
             lines.extend(change.taken_back());
@@ -300,7 +303,7 @@ pub enum RestoreError {
     #[error("the checkout has changes of its own: {0}")]
     Dirty(String),
     /// It would bring what comes from a checkout alone.
-    #[error("the bundle brings what it may not: {0}")]
+    #[error("the bundle contains a change that is not allowed: {0}")]
     Unfit(String),
     /// Git does not take the objects.
     #[error("what the run changed cannot be read: {0}")]
@@ -320,12 +323,14 @@ pub fn check(
         Some(path) if saved.changed => {
             let protected = Protected::new(&top, definition);
             objects::check((&git, &top), saved, path, &protected).map_err(|refused| match refused {
-                objects::Refused::Damaged(why) => RestoreError::Damaged(why),
-                objects::Refused::Unfit(why) => RestoreError::Unfit(why),
+                objects::ObjectsError::Damaged(why) => RestoreError::Damaged(why),
+                objects::ObjectsError::Unfit(why) => RestoreError::Unfit(why),
             })
         }
         None if !saved.changed => Ok(()),
-        Some(_) | None => Err(RestoreError::Damaged("its objects are not those that it names".to_owned())),
+        Some(_) | None => {
+            Err(RestoreError::Damaged("its objects are not the ones that its manifest names".to_owned()))
+        }
     }
 }
 

@@ -1,26 +1,20 @@
 //! The zip file of an artifact: packed from files and directories, and unpacked with suspicion, because whoever could
 //! store an artifact could write into it what they wanted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use fs_err::OpenOptions;
 use tempfile::TempDir;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::text::one_line;
-
-/// How a zip file begins: with an entry, or with its end where it has none.
-const MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-
-const KIND: u32 = 0o170_000;
-const DIRECTORY: u32 = 0o040_000;
-const REGULAR: u32 = 0o100_000;
+use crate::files::unzip::{Archive, ArchiveEntry, UnzipError, UnzipLimits};
 
 /// Why files were not packed or unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -36,25 +30,14 @@ pub enum ArchiveError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Not a zip file at all.
-    #[error("it is no zip file")]
-    NoZip,
-    /// An entry that is no plain file or directory below.
-    #[error("its entry `{name}` is refused: {reason}")]
-    Entry {
-        /// The name in the zip file.
-        name: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// More than the limits allow.
-    #[error("it holds more than {0}")]
-    TooMuch(String),
     /// A file is there and is another one.
-    #[error("`{}` is there already, and is something else", .0.display())]
+    #[error("`{}` already exists with other content", .0.display())]
     Exists(PathBuf),
-    /// The zip file itself.
-    #[error("it cannot be read or written: {0}")]
+    /// The zip file is refused.
+    #[error(transparent)]
+    Unzip(#[from] UnzipError),
+    /// The zip file cannot be written.
+    #[error("it cannot be written: {0}")]
     Zip(#[from] ZipError),
     /// A local file.
     #[error(transparent)]
@@ -63,26 +46,17 @@ pub enum ArchiveError {
 
 /// What was packed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedArtifact {
     /// The names in the zip file.
     pub names: Vec<String>,
     /// Links and special files, which were left out.
     pub left_out: Vec<PathBuf>,
 }
 
-/// How much may be unpacked.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Files and directories.
-    pub entries: usize,
-    /// Bytes of all files.
-    pub bytes: u64,
-}
-
 /// Packs files and directories. Their names begin below the directory that all of them are in, as those of the official
 /// upload action do: of one directory its content, of one file the file.
-pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<Packed, ArchiveError> {
-    let mut packed = Packed::default();
+pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<PackedArtifact, ArchiveError> {
+    let mut packed = PackedArtifact::default();
     let mut files = Vec::new();
     let mut roots = Vec::new();
     for path in paths {
@@ -161,28 +135,20 @@ fn name_below(root: &Path, file: &Path) -> Result<String, ArchiveError> {
     Ok(name.to_owned())
 }
 
-/// An entry that may be unpacked.
-struct Entry {
-    index: usize,
-    /// Below the directory that it is unpacked into.
-    path: PathBuf,
-    mode: Option<u32>,
-}
-
 /// Unpacks a zip file into a directory. Nothing is written outside of it, through a link, or over a file with another
 /// content, and nothing at all is there before everything was looked at. Returns the files.
-pub fn unpack(zip: &mut File, into: &Path, limits: Limits) -> Result<Vec<PathBuf>, ArchiveError> {
-    check_magic(zip)?;
-    let mut archive = ZipArchive::new(BufReader::new(zip))?;
-    let (directories, files) = entries(&mut archive, limits)?;
+pub fn unpack(zip: &mut File, into: &Path, limits: UnzipLimits) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut archive = Archive::open(BufReader::new(zip), limits)?;
+    let (directories, files): (Vec<ArchiveEntry>, Vec<ArchiveEntry>) =
+        archive.entries().iter().cloned().partition(|entry| entry.is_directory);
     fs_err::create_dir_all(into)?;
     // In the same file system, so that what was unpacked has only to be renamed.
     let unpacked = TempDir::with_prefix_in(".ll-loop-", into)?;
-    let mut left = limits.bytes;
     for file in &files {
-        left = extract(&mut archive, file, unpacked.path(), left, limits)?;
+        extract(&mut archive, file, unpacked.path())?;
     }
-    let paths: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
+    let directories: Vec<PathBuf> = directories.into_iter().map(|entry| entry.name.into()).collect();
+    let paths: Vec<PathBuf> = files.into_iter().map(|entry| entry.name.into()).collect();
     let mut missing = Vec::new();
     for path in &paths {
         if is_missing(into, path, unpacked.path())? {
@@ -203,90 +169,19 @@ pub fn unpack(zip: &mut File, into: &Path, limits: Limits) -> Result<Vec<PathBuf
     Ok(paths)
 }
 
-fn check_magic(zip: &mut File) -> Result<(), ArchiveError> {
-    use std::io::{Seek as _, SeekFrom};
-    let mut start = Vec::new();
-    zip.seek(SeekFrom::Start(0))?;
-    zip.take(4).read_to_end(&mut start)?;
-    zip.seek(SeekFrom::Start(0))?;
-    if MAGIC.contains(&start.as_slice()) { Ok(()) } else { Err(ArchiveError::NoZip) }
-}
-
-/// Looks at every entry before one is unpacked. Returns the directories and the files.
-fn entries(
-    archive: &mut ZipArchive<BufReader<&mut File>>,
-    limits: Limits,
-) -> Result<(Vec<PathBuf>, Vec<Entry>), ArchiveError> {
-    if archive.len() > limits.entries {
-        return Err(ArchiveError::TooMuch(format!("{} entries", limits.entries)));
-    }
-    let (mut directories, mut files) = (Vec::new(), Vec::new());
-    let mut known = BTreeSet::new();
-    let mut bytes = 0_u64;
-    for index in 0..archive.len() {
-        let entry = archive.by_index_raw(index)?;
-        let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
-        let wrong = |reason| ArchiveError::Entry { name: one_line(&name, 200), reason };
-        let path = safe_path(entry.name_raw()).map_err(wrong)?;
-        let mode = entry.unix_mode();
-        let is_directory = name.ends_with('/');
-        let wanted = if is_directory { DIRECTORY } else { REGULAR };
-        if mode.is_some_and(|mode| mode & KIND != 0 && mode & KIND != wanted) {
-            return Err(wrong("it is a link or a special file"));
-        }
-        if !known.insert(path.clone()) {
-            return Err(wrong("it is there twice"));
-        }
-        bytes = bytes.saturating_add(entry.size());
-        if bytes > limits.bytes {
-            return Err(too_many_bytes(limits));
-        }
-        if is_directory {
-            directories.push(path);
-        } else {
-            files.push(Entry { index, path, mode });
-        }
-    }
-    Ok((directories, files))
-}
-
-/// Returns a name as a path that stays below. Nothing is mended: an honest packer writes no such name.
-fn safe_path(name: &[u8]) -> Result<PathBuf, &'static str> {
-    let name = std::str::from_utf8(name).map_err(|_| "its name is not UTF-8")?;
-    if name.contains('\\') || name.chars().any(char::is_control) {
-        return Err("its name holds a backslash or a control character");
-    }
-    let parts: Vec<&str> = name.strip_suffix('/').unwrap_or(name).split('/').collect();
-    if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
-        return Err("its name leads elsewhere");
-    }
-    let path: PathBuf = parts.iter().collect();
-    let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if is_below { Ok(path) } else { Err("its name leads elsewhere") }
-}
-
-fn too_many_bytes(limits: Limits) -> ArchiveError {
-    ArchiveError::TooMuch(format!("{} bytes", limits.bytes))
-}
-
-/// Unpacks one file. What it says about its size may be wrong, so the bytes are counted; returns how many are left.
 fn extract(
-    archive: &mut ZipArchive<BufReader<&mut File>>,
-    entry: &Entry,
+    archive: &mut Archive<BufReader<&mut File>>,
+    entry: &ArchiveEntry,
     into: &Path,
-    left: u64,
-    limits: Limits,
-) -> Result<u64, ArchiveError> {
-    let target = into.join(&entry.path);
+) -> Result<(), ArchiveError> {
+    let target = into.join(&entry.name);
     target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(&target)?;
-    let mut reader = archive.by_index(entry.index)?.take(left.saturating_add(1));
-    let count = io::copy(&mut reader, &mut file)?;
-    let left = left.checked_sub(count).ok_or_else(|| too_many_bytes(limits))?;
+    io::copy(&mut archive.read(&entry.name)?, &mut file).map_err(UnzipError::from)?;
     if let Some(mode) = entry.mode {
         file.set_permissions(Permissions::from_mode(mode & 0o755 | 0o600))?;
     }
-    Ok(left)
+    Ok(())
 }
 
 /// Tells whether a file is not there yet. One with the same content may be.
@@ -301,14 +196,14 @@ fn is_missing(into: &Path, path: &Path, unpacked: &Path) -> Result<bool, Archive
     }
 }
 
-/// Checks that what is there of a directory, and on the way to it, are directories and no links.
+/// Checks that a directory and its parents, as far as they exist, are directories and not links.
 fn check_way(into: &Path, directory: &Path) -> Result<(), ArchiveError> {
     for part in directory.ancestors().filter(|part| !part.as_os_str().is_empty()) {
         let place = into.join(part);
         match fs_err::symlink_metadata(&place) {
             Ok(metadata) if metadata.is_dir() => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // On the way to this one is a file; it is found when that is looked at.
+            // A parent is a file, which a later iteration reports.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
             Err(error) => return Err(error.into()),
             Ok(_) => return Err(ArchiveError::Exists(place)),
@@ -337,11 +232,9 @@ mod tests {
     use std::io::{Seek as _, Write as _};
     use std::os::unix::fs::symlink;
 
-    use proptest::prelude::*;
-
     use super::*;
 
-    const LIMITS: Limits = Limits { entries: 10, bytes: 1000 };
+    const LIMITS: UnzipLimits = UnzipLimits { entries: 10, bytes: 1000 };
 
     fn directory(files: &[(&str, &str)]) -> TempDir {
         let directory = TempDir::new().unwrap();
@@ -442,7 +335,7 @@ mod tests {
         let mut zip = ZipWriter::new(tempfile::tempfile().unwrap());
         for (name, mode, text) in entries {
             let options = SimpleFileOptions::default().unix_permissions(*mode);
-            if mode & KIND == 0o120_000 {
+            if mode & 0o170_000 == 0o120_000 {
                 zip.add_symlink(*name, *text, options).unwrap();
             } else if name.ends_with('/') {
                 zip.add_directory(*name, options).unwrap();
@@ -480,12 +373,12 @@ mod tests {
             &[("l", 0o120_777, ".."), ("l/x", 0o644, "x")],
             "its entry `l` is refused: it is a link",
         );
-        check_hostile(&[("up/victim", 0o644, "x")], "`up` is there already");
-        check_hostile(&[("away", 0o644, "x")], "`away` is there already");
-        check_hostile(&[("kept", 0o644, "other")], "`kept` is there already");
-        check_hostile(&[("new", 0o644, "x"), ("kept", 0o644, "KEPT")], "`kept` is there already");
-        check_hostile(&[("kept/x", 0o644, "x")], "`kept` is there already");
-        check_hostile(&[("up/", 0o755, "")], "`up` is there already");
+        check_hostile(&[("up/victim", 0o644, "x")], "`up` already exists");
+        check_hostile(&[("away", 0o644, "x")], "`away` already exists");
+        check_hostile(&[("kept", 0o644, "other")], "`kept` already exists");
+        check_hostile(&[("new", 0o644, "x"), ("kept", 0o644, "KEPT")], "`kept` already exists");
+        check_hostile(&[("kept/x", 0o644, "x")], "`kept` already exists");
+        check_hostile(&[("up/", 0o755, "")], "`up` already exists");
         check_hostile(&[("a", 0o644, "x"), ("a/b", 0o644, "x")], "failed to create");
     }
 
@@ -536,17 +429,11 @@ mod tests {
             file.write_all(text.as_bytes()).unwrap();
             let to = TempDir::new().unwrap();
             let error = unpack(&mut file, to.path(), LIMITS).unwrap_err();
-            assert_eq!(matches!(error, ArchiveError::NoZip), text.len() < 10, "{text:?}: {error:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_the_name_is_the_path_stays_below(name in "[a./\\\\\0-]{0,12}") {
-            if let Ok(path) = safe_path(name.as_bytes()) {
-                prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
-                prop_assert!(path.components().next().is_some());
-            }
+            assert_eq!(
+                matches!(error, ArchiveError::Unzip(UnzipError::NotZip)),
+                text.len() < 10,
+                "{text:?}: {error:?}"
+            );
         }
     }
 }

@@ -7,20 +7,27 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::{Lookup, Service, absolute, annotate};
+use super::service::{ProviderRow, Service, absolute, annotate};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
-pub(super) const NAMES: &[&str] = &["azure"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["azure"],
+    detect,
+    make: |_, env| Box::new(Azure::new(env)),
+    withheld: WITHHELD,
+    tokens: TOKENS,
+};
 
 /// Credentials of the agent and of service connections.
-pub(super) const WITHHELD: &[&str] = &[
+const WITHHELD: &[&str] = &[
     "ENDPOINT_",
     "SECUREFILE_",
     "SYSTEM_OIDCREQUESTURI",
@@ -30,7 +37,7 @@ pub(super) const WITHHELD: &[&str] = &[
 ];
 
 /// The token of the job.
-pub(super) const TOKENS: &[&str] = &["SYSTEM_ACCESSTOKEN"];
+const TOKENS: &[&str] = &["SYSTEM_ACCESSTOKEN"];
 
 const VARIABLES: Variables = Variables {
     workspace: "BUILD_SOURCESDIRECTORY",
@@ -39,19 +46,19 @@ const VARIABLES: Variables = Variables {
     attempt: "SYSTEM_JOBATTEMPT",
 };
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("TF_BUILD").is_some().then_some("azure")
 }
 
 /// A job of Azure Pipelines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Azure {
+#[derive(Debug)]
+struct Azure {
     job: Job,
 }
 
 impl Azure {
     /// Reads from the environment what the agent says about the job.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job::read(env, &VARIABLES) }
     }
 }
@@ -73,7 +80,7 @@ impl Service for Azure {
         true
     }
 
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let told = annotate(&Commands, digest, tree, log).and_then(|()| {
             for (name, value) in outputs::outputs(digest) {
                 // A name of a variable has no hyphen.
@@ -289,7 +296,7 @@ mod tests {
         digest.places.summary = ".loops/r/summary.md".into();
         let env = |name: &str| (name == "BUILD_SOURCESDIRECTORY").then(|| "/agent/s".to_owned());
         let mut log = Vec::new();
-        let tree = Tree { root: "/elsewhere", exists: &|_| true };
+        let tree = Checkout { root: "/elsewhere", exists: &|_| true };
         assert!(Azure::new(&env).publish(&digest, &tree, &mut log).is_empty());
         assert_snapshot!(String::from_utf8(log).unwrap(), @r#"
         ##vso[task.logissue type=error;sourcepath=.loops/fix-types.yaml;linenumber=6;]failure: `check` said no in 3 of 3 iterations%0Asrc/app.py:3: error: Name "foo" is not defined  [name-defined]%0Asrc/app.py:9:5: error: Missing return statement  [return]%0AFound 2 errors in 1 file (checked 4 source files)

@@ -5,23 +5,28 @@
 //! are lines of the log here, and `summary.md` can be given to that program by the step.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::plain::{Plain, one_clean_line};
-use super::{Lookup, Service, annotate};
+use super::service::{ProviderRow, Service};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Tree};
+use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
 
-pub(super) const NAMES: &[&str] = &["buildkite"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["buildkite"],
+    detect,
+    make: |_, env| Box::new(Buildkite::new(env)),
+    withheld: WITHHELD,
+    tokens: TOKENS,
+};
 
 /// Credentials of the agent itself, and the socket by which a job changes its own environment.
-pub(super) const WITHHELD: &[&str] = &["BUILDKITE_AGENT_TOKEN", "BUILDKITE_AGENT_JOB_API_"];
+const WITHHELD: &[&str] = &["BUILDKITE_AGENT_TOKEN", "BUILDKITE_AGENT_JOB_API_"];
 
 /// The token by which `buildkite-agent` speaks for the job.
-pub(super) const TOKENS: &[&str] = &["BUILDKITE_AGENT_ACCESS_TOKEN"];
+const TOKENS: &[&str] = &["BUILDKITE_AGENT_ACCESS_TOKEN"];
 
 const VARIABLES: Variables = Variables {
     workspace: "BUILDKITE_BUILD_CHECKOUT_PATH",
@@ -31,19 +36,19 @@ const VARIABLES: Variables = Variables {
     attempt: "BUILDKITE_JOB_ID",
 };
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("BUILDKITE").is_some().then_some("buildkite")
 }
 
 /// A job of Buildkite.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buildkite {
+#[derive(Debug)]
+struct Buildkite {
     job: Job,
 }
 
 impl Buildkite {
     /// Reads from the environment what the agent says about the job.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job::read(env, &VARIABLES) }
     }
 }
@@ -63,10 +68,6 @@ impl Service for Buildkite {
 
     fn shows_colours(&self) -> bool {
         true
-    }
-
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        annotate(&Headings, digest, tree, log).err().into_iter().collect()
     }
 }
 

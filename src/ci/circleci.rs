@@ -1,21 +1,23 @@
 //! CircleCI: a log without commands. What a run leaves is stored by steps of the job.
 
-use std::io::{self, Write};
 use std::path::Path;
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::plain::Plain;
-use super::{Lookup, Service, annotate};
-use crate::report::annotations::Tree;
+use super::service::{ProviderRow, Service};
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
 
-pub(super) const NAMES: &[&str] = &["circleci"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["circleci"],
+    detect,
+    make: |_, env| Box::new(Circleci::new(env)),
+    withheld: WITHHELD,
+    tokens: &[],
+};
 
 /// Tokens that identify the job elsewhere.
-pub(super) const WITHHELD: &[&str] = &["CIRCLE_OIDC_TOKEN"];
-
-pub(super) const TOKENS: &[&str] = &[];
+const WITHHELD: &[&str] = &["CIRCLE_OIDC_TOKEN"];
 
 const VARIABLES: Variables = Variables {
     workspace: "CIRCLE_WORKING_DIRECTORY",
@@ -26,19 +28,19 @@ const VARIABLES: Variables = Variables {
     attempt: "CIRCLE_NODE_INDEX",
 };
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("CIRCLECI").is_some().then_some("circleci")
 }
 
 /// A job of CircleCI.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circleci {
+#[derive(Debug)]
+struct Circleci {
     job: Job,
 }
 
 impl Circleci {
     /// Reads from the environment what the runner says about the job.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         let mut job = Job::read(env, &VARIABLES);
         // It is given as it was written in the configuration.
         if let (Some(path), Some(home)) = (&job.workspace, env("HOME"))
@@ -65,9 +67,5 @@ impl Service for Circleci {
 
     fn shows_colours(&self) -> bool {
         true
-    }
-
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        annotate(&Plain, digest, tree, log).err().into_iter().collect()
     }
 }

@@ -5,25 +5,30 @@
 //! are broken as well. Sources: `lib/gitlab/regex.rb` and `lib/gitlab/ci/ansi2json/converter.rb` of GitLab.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 use std::time::Duration;
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::plain::{Plain, one_clean_line};
-use super::{Lookup, Service, annotate};
+use super::service::{ProviderRow, Service};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Tree};
+use crate::report::annotations::Annotation;
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
 
-pub(super) const NAMES: &[&str] = &["gitlab"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["gitlab"],
+    detect,
+    make: |_, env| Box::new(Gitlab::new(env)),
+    withheld: WITHHELD,
+    tokens: TOKENS,
+};
 
 /// Tokens that identify the job elsewhere.
-pub(super) const WITHHELD: &[&str] = &["CI_JOB_JWT"];
+const WITHHELD: &[&str] = &["CI_JOB_JWT"];
 
 /// The token of the job, and what it is part of: the passwords of the registry and the proxy are the token, and the URL
 /// holds it. A deploy token, where the project has one, is as good.
-pub(super) const TOKENS: &[&str] = &[
+const TOKENS: &[&str] = &[
     "CI_JOB_TOKEN",
     "CI_REGISTRY_PASSWORD",
     "CI_DEPENDENCY_PROXY_PASSWORD",
@@ -39,19 +44,19 @@ const VARIABLES: Variables = Variables {
     attempt: "CI_JOB_ID",
 };
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("GITLAB_CI").is_some().then_some("gitlab")
 }
 
 /// A job of GitLab CI.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gitlab {
+#[derive(Debug)]
+struct Gitlab {
     job: Job,
 }
 
 impl Gitlab {
     /// Reads from the environment what the runner says about the job.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job { limit: limit(env), ..Job::read(env, &VARIABLES) } }
     }
 }
@@ -79,10 +84,6 @@ impl Service for Gitlab {
 
     fn shows_colours(&self) -> bool {
         true
-    }
-
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        annotate(&Sections::default(), digest, tree, log).err().into_iter().collect()
     }
 }
 

@@ -3,38 +3,39 @@
 //! Jenkins hides notes of its own in the log, behind an escape sequence and signed; output of actions has no escape
 //! sequences. Its plugins find `file:line: level: message` in a log.
 
-use std::io::{self, Write};
-
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::plain::Plain;
-use super::{Lookup, Service, annotate};
-use crate::report::annotations::Tree;
+use super::service::{ProviderRow, Service};
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
 
-pub(super) const NAMES: &[&str] = &["jenkins"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["jenkins"],
+    detect,
+    make: |_, env| Box::new(Jenkins::new(env)),
+    withheld: WITHHELD,
+    tokens: &[],
+};
 
 /// The secret by which an agent connects to its controller.
-pub(super) const WITHHELD: &[&str] = &["JENKINS_SECRET", "JENKINS_AGENT_SECRET"];
-
-pub(super) const TOKENS: &[&str] = &[];
+const WITHHELD: &[&str] = &["JENKINS_SECRET", "JENKINS_AGENT_SECRET"];
 
 const VARIABLES: Variables =
     Variables { workspace: "WORKSPACE", name: "JOB_NAME", run: "BUILD_NUMBER", attempt: "" };
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     (env("JENKINS_URL").is_some() && env("BUILD_ID").is_some()).then_some("jenkins")
 }
 
 /// A build of Jenkins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Jenkins {
+#[derive(Debug)]
+struct Jenkins {
     job: Job,
 }
 
 impl Jenkins {
     /// Reads from the environment what the controller says about the build.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job::read(env, &VARIABLES) }
     }
 }
@@ -50,9 +51,5 @@ impl Service for Jenkins {
 
     fn job(&self) -> Job {
         self.job.clone()
-    }
-
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
-        annotate(&Plain, digest, tree, log).err().into_iter().collect()
     }
 }

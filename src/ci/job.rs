@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Lookup;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
 
 /// The runner needs some time after us, to upload what the job leaves.
 const AFTERWARDS: Duration = Duration::from_mins(1);
+
+/// The environment: looks up a variable.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is known about the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Job {
     /// Returns how long a run that begins now may last, so that the job comes to its own end; nothing when the job's
     /// limit is not known.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
-        // A limit that has passed is none: this job still runs.
+        // A limit that has passed was wrong: this job still runs.
         let left = self.limit.map(|limit| limit.since(now)).filter(|left| !left.is_zero())?;
         Some(left.saturating_sub(AFTERWARDS).max(left / 2))
     }

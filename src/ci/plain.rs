@@ -3,19 +3,21 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{Lookup, Service};
+use super::service::{ProviderRow, Service};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 
-pub(super) const NAMES: &[&str] = &["plain"];
-
-#[expect(clippy::unnecessary_wraps, reason = "a row of the table of providers")]
-pub(super) fn detect(_env: Lookup<'_>) -> Option<&'static str> {
-    Some("plain")
-}
+/// It matches every environment, so it comes last in the table.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["plain"],
+    detect: |_| Some("plain"),
+    make: |_, _| Box::new(Plain),
+    withheld: &[],
+    tokens: &[],
+};
 
 /// No CI system in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl Service for Plain {
         Box::new(Self)
     }
 
-    fn publish(&self, _digest: &Digest, _tree: &Tree<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, _digest: &Digest, _tree: &Checkout<'_>, _log: &mut dyn Write) -> Vec<io::Error> {
         Vec::new()
     }
 }

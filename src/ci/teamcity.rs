@@ -6,43 +6,48 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::job::{Job, Variables};
+use super::job::{Job, Lookup, Variables};
 use super::marker::without_markers;
 use super::plain::{Plain, one_clean_line};
-use super::{Lookup, Service, absolute, annotate};
+use super::service::{ProviderRow, Service, absolute, annotate};
 use crate::base::text::head;
 use crate::base::time::Timestamp;
-use crate::report::annotations::{Annotation, Level, Tree};
+use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
 use crate::report::formats::outputs;
 
-pub(super) const NAMES: &[&str] = &["teamcity"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["teamcity"],
+    detect,
+    make: |_, env| Box::new(Teamcity::new(env)),
+    withheld: WITHHELD,
+    tokens: &[],
+};
 
 /// The password of the build, and the files with every parameter of it, those that are passwords included.
-pub(super) const WITHHELD: &[&str] = &["TEAMCITY_AUTH_", "TEAMCITY_BUILD_PROPERTIES_FILE"];
-
-pub(super) const TOKENS: &[&str] = &[];
+const WITHHELD: &[&str] = &["TEAMCITY_AUTH_", "TEAMCITY_BUILD_PROPERTIES_FILE"];
 
 const VARIABLES: Variables =
     Variables { workspace: "", name: "TEAMCITY_BUILDCONF_NAME", run: "BUILD_NUMBER", attempt: "" };
 
-/// Longer descriptions of a problem are cut by the server.
+/// The server cuts the description of a problem at 4,000 characters (TeamCity documentation, "Reporting Build Problems").
 const MAX_DESCRIPTION: usize = 3900;
 
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     env("TEAMCITY_VERSION").is_some().then_some("teamcity")
 }
 
 /// A build of TeamCity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Teamcity {
+#[derive(Debug)]
+struct Teamcity {
     job: Job,
 }
 
 impl Teamcity {
     /// Reads from the environment what the agent says about the build.
-    pub(super) fn new(env: Lookup<'_>) -> Self {
+    fn new(env: Lookup<'_>) -> Self {
         Self { job: Job::read(env, &VARIABLES) }
     }
 }
@@ -60,7 +65,7 @@ impl Service for Teamcity {
         self.job.clone()
     }
 
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let told = annotate(&Messages::default(), digest, tree, log).and_then(|()| {
             if !digest.is_success() {
                 let identity = format!("ll-loop {}", digest.loop_name());
@@ -296,7 +301,7 @@ mod tests {
         let mut digest = failing().digest();
         digest.places.junit = ".loops/r/junit.xml".into();
         let mut log = Vec::new();
-        let tree = Tree { root: "/agent/work", exists: &|_| true };
+        let tree = Checkout { root: "/agent/work", exists: &|_| true };
         assert!(Teamcity::new(&|_| None).publish(&digest, &tree, &mut log).is_empty());
         assert_snapshot!(String::from_utf8(log).unwrap(), @r#"
         ##teamcity[message text='.loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…' status='ERROR']

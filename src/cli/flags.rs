@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::base::time::parse_duration;
-use crate::ci::github::dispatch::Link;
+use crate::ci::Provider;
+use crate::ci::github::dispatch::ChainLink;
 use crate::ci::github::event::is_sha;
-use crate::ci::{Provider, Wanted};
+use crate::ci::reported::ReportOptions;
 use crate::machine::{Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
@@ -239,7 +240,7 @@ pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Err
         allow_untrusted: flags.allow_untrusted,
         pass_token: flags.pass_token,
         llm: llm(&flags.llm),
-        commit: Wanted { check: report.check, comment: report.comment, ..commit(&report.commit) },
+        commit: ReportOptions { check: report.check, comment: report.comment, ..commit(&report.commit) },
         upload: (!report.uploading.no_upload)
             .then_some(Upload { retention_days: report.uploading.retention_days }),
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
@@ -288,18 +289,18 @@ fn llm(args: &LlmFlags) -> LlmOptions {
 }
 
 /// How a run is shown at its commit.
-pub(super) fn commit(args: &CommitFlags) -> Wanted {
-    Wanted {
+pub(super) fn commit(args: &CommitFlags) -> ReportOptions {
+    ReportOptions {
         status: either(args.status, args.no_status),
         context: args.status_context.clone(),
         sha: args.sha.clone(),
-        ..Wanted::default()
+        ..ReportOptions::default()
     }
 }
 
 /// Where in a chain of runs this one stands.
-pub(super) fn link(args: &ChainFlags) -> Link {
-    Link { depth: args.chain_depth, max: args.max_chain }
+pub(super) fn link(args: &ChainFlags) -> ChainLink {
+    ChainLink { depth: args.chain_depth, max: args.max_chain }
 }
 
 impl RunFlags {

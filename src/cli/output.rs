@@ -11,7 +11,7 @@ use crate::ci::Provider;
 use crate::definition::render;
 use crate::report::Sink;
 use crate::report::ci_log::CiLog;
-use crate::report::console::{Console, Look, Verbosity};
+use crate::report::console::{Console, ConsoleOptions, Verbosity};
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -160,7 +160,7 @@ impl Output {
             Audience::Ci(provider) => Box::new(CiLog::new(stdout, provider.dialect(), self.color)),
             Audience::Person => {
                 let (colour, width, interactive) = (self.color, self.width, self.is_terminal);
-                Box::new(Console::new(stdout, Look { verbosity, colour, width, interactive }))
+                Box::new(Console::new(stdout, ConsoleOptions { verbosity, colour, width, interactive }))
             }
         }
     }

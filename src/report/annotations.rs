@@ -12,10 +12,11 @@ use super::step::Step;
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
 
-/// CI systems keep ten of a kind per step; two are left to others in the same step.
+/// GitHub keeps ten errors and ten warnings per step (`docs/problem-matchers.md` of actions/toolkit); two of each are
+/// left to other tools in the same step.
 pub const MAX_PER_LEVEL: usize = 8;
 
-/// Longer messages are cut by GitHub.
+/// The runner cuts longer messages (`ExecutionContext.cs` of actions/runner).
 pub const MAX_MESSAGE: usize = 4096;
 
 const MAX_TITLE: usize = 200;
@@ -58,15 +59,15 @@ pub struct Annotation {
     pub location: Option<Location>,
 }
 
-/// What is in the repository, as far as annotations have to know.
-pub struct Tree<'a> {
+/// The checkout, for finding the files that an output names.
+pub struct Checkout<'a> {
     /// The absolute path of the root; paths below it are shortened.
     pub root: &'a str,
     /// Tells whether a file exists, by its path relative to the root.
     pub exists: &'a dyn Fn(&str) -> bool,
 }
 
-impl Tree<'_> {
+impl Checkout<'_> {
     /// Returns the path relative to the root of a file that exists in the tree.
     fn find(&self, path: &str) -> Option<String> {
         let relative = match path.strip_prefix('/') {
@@ -81,7 +82,7 @@ impl Tree<'_> {
 }
 
 /// Returns the annotations of a run, the one about its end first, at most [`MAX_PER_LEVEL`] of each level.
-pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
+pub fn annotations(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     let mut kept: Vec<Annotation> = Vec::new();
     for annotation in all(digest, tree) {
         let same_level = kept.iter().filter(|other| other.level == annotation.level).count();
@@ -92,8 +93,8 @@ pub fn annotations(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
     kept
 }
 
-/// Returns every annotation of a run, for who has room for them: the one about its end first, and none twice.
-pub fn all(digest: &Digest, tree: &Tree<'_>) -> Vec<Annotation> {
+/// Returns every annotation of a run, for readers without a limit: the one about its end first, and no duplicates.
+pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     let step = digest.deciding_step();
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
     if let Some(step) = step {
@@ -180,7 +181,7 @@ static ARROW: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\s*-->\s+([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?\s*$").ok());
 
 /// Returns the places in the tree that a text names, with what it says about them.
-fn places(text: &str, title: &str, tree: &Tree<'_>) -> Vec<Annotation> {
+fn places(text: &str, title: &str, tree: &Checkout<'_>) -> Vec<Annotation> {
     let mut found = Vec::new();
     let mut before = "";
     for line in text.lines().filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty()) {
@@ -210,7 +211,7 @@ fn captures<'t>(pattern: &LazyLock<Option<Regex>>, line: &'t str) -> Option<Capt
     pattern.as_ref().and_then(|pattern| pattern.captures(line))
 }
 
-fn annotation(place: &Captures<'_>, said: &str, title: &str, tree: &Tree<'_>) -> Option<Annotation> {
+fn annotation(place: &Captures<'_>, said: &str, title: &str, tree: &Checkout<'_>) -> Option<Annotation> {
     let number =
         |index| place.get(index).and_then(|text| text.as_str().parse().ok()).filter(|n: &u32| *n > 0);
     let line = number(2)?;
@@ -253,7 +254,7 @@ mod tests {
         &["src/app.py", "src/main.rs", "main.go", "src/a.ts", "tests/test_a.py", "web/a.js", "a.c"];
 
     fn shown(digest: &Digest) -> String {
-        let tree = Tree { root: "/home/me/repo/", exists: &|path| FILES.contains(&path) };
+        let tree = Checkout { root: "/home/me/repo/", exists: &|path| FILES.contains(&path) };
         annotations(digest, &tree).iter().map(line).collect()
     }
 
@@ -305,7 +306,7 @@ mod tests {
         Notice .loops/fix-types.yaml [fix-types: recurring] `@all` was fixed in 2 of the last 3 nights
         ");
         assert_eq!(shown(&succeeding().after(vec![night(1, &[])]).digest()), "");
-        // A run that is no night has none before it.
+        // A run that is not a nightly one has no history.
         assert_eq!(shown(&succeeding().digest()), "");
     }
 
@@ -375,7 +376,7 @@ src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
         }
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         let exists = |_: &str| true;
-        let found = annotations(&journal.digest(), &Tree { root: "/", exists: &exists });
+        let found = annotations(&journal.digest(), &Checkout { root: "/", exists: &exists });
         assert!(found.iter().all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE));
         assert_eq!(
             found.iter().filter(|annotation| annotation.level == Level::Warning).count(),

@@ -7,13 +7,14 @@ use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
-use super::level::Levels;
+use super::level::LoopViews;
 use super::stages::{self, Stage};
 use super::step::Step;
+use super::wording::{self, Heading};
 use super::{OutputLine, Sink};
-use crate::base::text::{is_line_end, one_line, plural};
-use crate::base::time::{Timestamp, human};
-use crate::engine::event::{BoardEvent, Event, LoopResume, LoopStart, RouteReason, Stamped};
+use crate::base::text::{is_line_end, plural};
+use crate::base::time::Timestamp;
+use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -28,7 +29,7 @@ pub struct CiLog {
     out: Box<dyn Write>,
     dialect: Box<dyn Dialect>,
     colour: bool,
-    levels: Levels,
+    levels: LoopViews,
     open: Open,
     live: u64,
     held: u64,
@@ -54,7 +55,7 @@ impl CiLog {
             out,
             dialect,
             colour,
-            levels: Levels::new(),
+            levels: LoopViews::new(),
             open: Open::default(),
             live: 0,
             held: 0,
@@ -65,8 +66,7 @@ impl CiLog {
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::LoopStart(start) => self.loop_start(start),
-            Event::LoopResume(resume) => self.loop_resume(resume),
+            Event::LoopStart(_) if self.levels.is_nested() => Ok(()),
             Event::StateEnter { .. }
             | Event::SubLoopComplete(_)
             | Event::Judge { .. }
@@ -79,53 +79,44 @@ impl CiLog {
                 self.levels.verdict_due = true;
                 self.close_group()
             }
-            Event::Route { to, reason: RouteReason::Maintain, .. } => {
+            Event::Route { reason: RouteReason::Maintain, .. } => {
                 self.close_group()?;
-                self.line("↻", &format!("again from {to}"))
+                self.say(event)
             }
             Event::Route { to, .. } => {
                 self.levels.verdict_due = false;
                 self.verdict(Some(to.as_str()))
             }
-            Event::Retry { state, attempt, max_retries } => {
-                if self.levels.digest.work().is_some() {
-                    self.pending_verdict()?;
-                }
-                self.line("↻", &format!("retry {} of {max_retries}: {state}", attempt.saturating_sub(1)))
-            }
-            Event::Backoff { state, duration_ms } => {
-                let wait = human(std::time::Duration::from_millis(*duration_ms));
-                self.line("…", &format!("waiting {wait} before {state}"))
-            }
-            Event::Warning { state, message } => {
-                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-                self.line("!", &format!("warning: {place}{}", one_line(message, 1000)))
-            }
-            Event::Signal { state, signal, text } => {
-                self.line("!", &format!("signal in {state}: {} {}", signal.word(), one_line(text, 1000)))
-            }
-            Event::Handoff(handoff) => {
-                let (state, message) = (&handoff.state, one_line(&handoff.message, 1000));
-                self.line("→", &format!("handoff in {state}: {message}"))
-            }
-            Event::Stall { state, window, seen } => {
-                self.line("!", &format!("stall: {}", seen.sentence(state, *window)))
-            }
-            Event::LoopError { state, error } => {
+            Event::Retry { .. } if self.levels.digest.work().is_some() => {
                 self.pending_verdict()?;
-                self.line("✗", &format!("error in {state}: {}", one_line(error, 1000)))
+                self.say(event)
             }
-            Event::LoopTimeout { state, elapsed_ms } => {
+            Event::LoopError { .. } | Event::LoopTimeout { .. } => {
                 self.pending_verdict()?;
-                let elapsed = human(std::time::Duration::from_millis(*elapsed_ms));
-                self.line("✗", &format!("timeout of the loop in {state} after {elapsed}"))
+                self.say(event)
             }
+            Event::LoopStart(_)
+            | Event::LoopResume(_)
+            | Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::Signal { .. }
+            | Event::Handoff(_)
+            | Event::Stall { .. } => self.say(event),
             Event::LoopComplete(_) if self.levels.is_nested() => self.close_group(),
             Event::LoopComplete(_) => self.finish(),
         }
     }
 
-    /// Opens the group of an action. Where tasks are told, one without a role is shown only if it fails.
+    /// Writes the line of an event.
+    fn say(&mut self, event: &Event) -> io::Result<()> {
+        match wording::line(event, &self.levels) {
+            Some(line) => self.line(line.sign, &line.alone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the group of an action. With a task board, one without a role is shown only if it fails.
     fn action_start(&mut self) -> io::Result<()> {
         let digest = &self.levels.digest;
         self.is_silent = digest.work().is_some() && digest.unfinished().is_some_and(stages::is_silent);
@@ -168,37 +159,17 @@ impl CiLog {
         }
     }
 
-    fn loop_start(&mut self, start: &LoopStart) -> io::Result<()> {
-        if self.levels.is_nested() {
-            return Ok(());
-        }
-        // The work on a board is bounded by the board.
-        let cap = start.board.is_none().then(|| plural(start.max_iterations, "iteration"));
-        let cap = cap.map(|cap| format!("at most {cap}, ")).unwrap_or_default();
-        self.line("▶", &format!("{}: {cap}run {}", start.r#loop, start.run_id))
-    }
-
-    fn loop_resume(&mut self, resume: &LoopResume) -> io::Result<()> {
-        let cap = self.levels.max_iterations;
-        let place = format!("{}{}", self.levels.prefix, resume.from_state);
-        let why = resume.reason.words();
-        self.line("▶", &format!("[{}/{cap}] goes on in {place}: the run {why}", resume.iteration))
-    }
-
     /// Returns `[2/20] fix`.
     fn place(&self, step: &Step) -> String {
-        format!("[{}/{}] {}{}", step.iteration, self.levels.max_iterations, self.levels.prefix, step.state)
+        let Heading { count, place, .. } = wording::heading(step, &self.levels, MAX_TITLE);
+        format!("{count} {place}")
     }
 
     fn title(&self, step: &Step) -> String {
         if let Some(work) = self.levels.digest.work().filter(|_| step.role().is_some()) {
             return format!("{}{}", self.levels.prefix, stages::title(step, work));
         }
-        let place = if step.closing { step.state.to_string() } else { self.place(step) };
-        match step.action_line(MAX_TITLE) {
-            Some(action) => format!("{place} → {action}"),
-            None => place,
-        }
+        wording::heading(step, &self.levels, MAX_TITLE).to_string()
     }
 
     fn open_group(&mut self) -> io::Result<()> {
@@ -397,7 +368,7 @@ impl Drop for CiLog {
     /// Gives the log back as it was found, also when the run did not come to its end.
     fn drop(&mut self) {
         let closed = self.close_group().and_then(|()| self.out.flush());
-        // There is nobody left to tell.
+        // A log that failed while it was closed cannot report that.
         drop(closed);
     }
 }

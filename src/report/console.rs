@@ -1,22 +1,23 @@
-//! The progress of a run for a person at a terminal. It writes where it is told and never prints; that the terminal
-//! went away is an error value like any other.
+//! The progress of a run for a person at a terminal. It writes to a given stream and never prints; a terminal
+//! that went away is an error value like any other.
 
-use std::fmt;
+mod screen;
+
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use console::{Style, truncate_str};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use screen::{MIN_WIDTH, Screen, Shared};
 
 use super::closing::{advice, headline};
-use super::level::Levels;
+use super::level::LoopViews;
 use super::stages::{self, Stage};
-use super::step::{Standing, Step};
-use super::work::Turn;
+use super::step::{Step, StepStanding};
+use super::wording;
+use super::work::TaskChange;
 use super::{OutputLine, Sink};
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
-use crate::base::time::human;
-use crate::engine::event::{BoardEvent, Event, LoopResume, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +32,7 @@ pub enum Verbosity {
 
 /// How a console looks. All of it is decided by the caller.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct ConsoleOptions {
     /// How much it says.
     pub verbosity: Verbosity,
     /// Whether it may use colour.
@@ -45,8 +46,8 @@ pub struct Look {
 /// A sink that writes for people.
 pub struct Console {
     out: Shared,
-    look: Look,
-    levels: Levels,
+    look: ConsoleOptions,
+    levels: LoopViews,
     spinner: Option<ProgressBar>,
 }
 
@@ -60,16 +61,13 @@ const ROLE_COLUMN: usize = 11;
 /// Columns of a spinner for what runs.
 const MAX_RUNNING: usize = 40;
 
-/// Narrower windows get lines of this width, broken by the terminal.
-const MIN_WIDTH: usize = 20;
-
 /// An action is cut to the window; this bounds the work on texts that are far longer.
 const MAX_ACTION: usize = 1000;
 
 impl Console {
     /// Makes a console that writes to `out`.
-    pub fn new(out: Box<dyn Write + Send>, look: Look) -> Self {
-        Self { out: Shared::new(out), look, levels: Levels::new(), spinner: None }
+    pub fn new(out: Box<dyn Write + Send>, look: ConsoleOptions) -> Self {
+        Self { out: Shared::new(out), look, levels: LoopViews::new(), spinner: None }
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -77,10 +75,13 @@ impl Console {
             let is_end = matches!(event, Event::LoopComplete(_)) && !self.levels.is_nested();
             return if is_end { self.finish() } else { Ok(()) };
         }
-        // Where there is a task board, the work is told by task and stage, and not by state.
+        // With a task board, the work is shown by task and stage, not by state.
         let by_task = self.levels.digest.work().is_some();
         match event {
-            Event::LoopResume(resume) => self.goes_on(resume, by_task),
+            Event::LoopResume(_) => match wording::line(event, &self.levels) {
+                Some(line) => self.line(&line.alone()),
+                None => Ok(()),
+            },
             Event::SubLoopStart { .. } if !by_task => self.head(),
             Event::LoopStart(_)
             | Event::StateEnter { .. }
@@ -105,59 +106,37 @@ impl Console {
                 let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
                 if closing { self.verdict() } else { Ok(()) }
             }
-            Event::Route { to, reason: RouteReason::Maintain, .. } => {
-                self.note("↻", &format!("again from {to}"))
-            }
+            Event::Route { reason: RouteReason::Maintain, .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = false;
                 self.verdict()
             }
-            Event::Route { to, .. } => {
+            Event::Route { .. } => {
                 if std::mem::take(&mut self.levels.verdict_due) {
                     self.verdict()?;
                 }
-                self.note("→", to.as_str())
+                self.note(event)
             }
-            Event::Retry { state, attempt, max_retries } => {
-                let place = if by_task { format!("{state}: ") } else { String::new() };
-                self.note("↻", &format!("{place}retry {} of {max_retries}", attempt.saturating_sub(1)))
+            Event::Retry { .. } | Event::Backoff { .. } | Event::Warning { .. } | Event::Stall { .. } => {
+                self.note(event)
             }
-            Event::Backoff { duration_ms, .. } => {
-                self.note("…", &format!("waiting {}", human(std::time::Duration::from_millis(*duration_ms))))
-            }
-            Event::Warning { state, message } => {
-                let place = state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-                self.note("!", &format!("{place}{message}"))
-            }
-            Event::Stall { state, window, seen } => self.note("!", &seen.sentence(state, *window)),
-            Event::LoopError { state, error } if by_task => {
+            Event::LoopError { .. } if by_task => {
                 self.stop_spinner();
                 if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
                     self.stage()?;
                 }
-                self.note("✗", &format!("{state}: {error}"))
+                self.note(event)
             }
-            Event::LoopError { error, .. } => {
+            Event::LoopError { .. } => {
                 if !self.levels.headed {
                     self.head()?;
                 }
-                self.note("✗", error)
+                self.note(event)
             }
             Event::LoopComplete(_) if self.levels.is_nested() => Ok(()),
             Event::LoopComplete(_) => self.finish(),
         }
-    }
-
-    fn goes_on(&mut self, resume: &LoopResume, by_task: bool) -> io::Result<()> {
-        let place = one_line(&format!("{}{}", self.levels.prefix, resume.from_state), 400);
-        if !by_task {
-            let cap = self.levels.max_iterations;
-            return self.line(&format!("[{}/{cap}] goes on in {place}", resume.iteration));
-        }
-        let progress = self.levels.digest.work().and_then(stages::progress);
-        let progress = progress.map(|progress| format!(": {progress}")).unwrap_or_default();
-        self.line(&format!("goes on in {place}{progress}"))
     }
 
     /// Says what became of a stage that the end of the run cut off.
@@ -178,7 +157,8 @@ impl Console {
             self.head()?;
         } else if self.look.verbosity == Verbosity::Verbose {
             // What it prints comes before what it came to.
-            let line = format!("{}{}{running} → {action}", self.margin(), self.levels.prefix);
+            let place = format!("{}{}{running}", self.margin(), self.levels.prefix);
+            let line = wording::began(place, &action);
             self.line(&line)?;
         }
         self.spin(&running);
@@ -210,11 +190,11 @@ impl Console {
         let Some(work) = self.levels.digest.work() else {
             return Ok(());
         };
-        let style = |turn: &Turn| match turn {
-            Turn::Planned(_) | Turn::Split(..) => self.style(),
-            Turn::Began(_) => self.style().bold(),
-            Turn::Completed(_) => self.style().green(),
-            Turn::Failed(_) => self.style().red(),
+        let style = |turn: &TaskChange| match turn {
+            TaskChange::Planned(_) | TaskChange::Split(..) => self.style(),
+            TaskChange::Began(_) => self.style().bold(),
+            TaskChange::Completed(_) => self.style().green(),
+            TaskChange::Failed(_) => self.style().red(),
         };
         let turns = work.turns().iter();
         let lines: Vec<String> = turns
@@ -242,15 +222,10 @@ impl Console {
         let Some(step) = self.levels.digest.unfinished() else {
             return Ok(());
         };
-        let count = if step.closing {
-            "[end]".to_owned()
-        } else {
-            format!("[{}/{}]", step.iteration, self.levels.max_iterations)
-        };
-        let state = format!("{}{}", self.levels.prefix, one_line(step.state.as_str(), 120));
-        let action = step.action_line(MAX_ACTION).map(|action| format!(" → {action}")).unwrap_or_default();
-        let (count, state) = (self.style().dim().apply_to(count), self.style().bold().apply_to(state));
-        self.line(&format!("{count} {state}{action}"))
+        let heading = wording::heading(step, &self.levels, MAX_ACTION);
+        let count = self.style().dim().apply_to(&heading.count);
+        let place = self.style().bold().apply_to(&heading.place);
+        self.line(&format!("{count} {}", heading.began(place)))
     }
 
     fn verdict(&mut self) -> io::Result<()> {
@@ -265,8 +240,16 @@ impl Console {
         self.line(&format!("{INDENT}{line}"))
     }
 
-    fn note(&mut self, mark: &str, text: &str) -> io::Result<()> {
-        self.line(&format!("{}{mark} {}", self.margin(), one_line(text, MAX_ACTION)))
+    /// Writes the line of an event below its state or task. A task does not say which of its states it is about, and a
+    /// warning need not be about the state that it comes up in.
+    fn note(&mut self, event: &Event) -> io::Result<()> {
+        let Some(line) = wording::line(event, &self.levels) else {
+            return Ok(());
+        };
+        let (sign, is_task) = (line.sign, self.levels.digest.work().is_some());
+        let names_state = is_task || matches!(event, Event::Warning { .. });
+        let text = if names_state { line.alone() } else { line.below_its_state() };
+        self.line(&format!("{}{sign} {text}", self.margin()))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -313,9 +296,9 @@ impl Console {
 
     fn standing(&self, step: &Step) -> Style {
         match step.standing() {
-            Standing::Passing => self.style().green(),
-            Standing::Failing => self.style().red(),
-            Standing::Open => self.style().dim(),
+            StepStanding::Passing => self.style().green(),
+            StepStanding::Failing => self.style().red(),
+            StepStanding::Open => self.style().dim(),
         }
     }
 
@@ -382,7 +365,7 @@ impl Sink for Console {
         if self.look.verbosity < Verbosity::Verbose {
             return Ok(());
         }
-        // Never cut: who asks for all of it wants to copy it.
+        // Never cut: `--verbose` is for copying the output.
         for line in quoted(line.text) {
             match &self.spinner {
                 Some(spinner) => spinner.suspend(|| self.out.line(&line))?,
@@ -418,118 +401,6 @@ fn quoted(text: &str) -> Vec<String> {
     clean.split(is_line_end).map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    "))).collect()
 }
 
-/// The one way to the terminal, for the lines and for the spinner, which swallows its errors: the first one is kept
-/// and returned by the next write.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Inner>>);
-
-struct Inner {
-    out: Box<dyn Write + Send>,
-    error: Option<io::Error>,
-}
-
-impl Shared {
-    fn new(out: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { out, error: None })))
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn line(&self, line: &str) -> io::Result<()> {
-        let mut inner = self.inner();
-        inner.take_error()?;
-        inner.out.write_all(format!("{line}\n").as_bytes())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let mut inner = self.inner();
-        inner.take_error()?;
-        inner.out.flush()
-    }
-
-    fn draw(&self, text: &str) {
-        let mut inner = self.inner();
-        if let Err(error) = inner.out.write_all(text.as_bytes()) {
-            inner.error.get_or_insert(error);
-        }
-    }
-}
-
-impl Inner {
-    fn take_error(&mut self) -> io::Result<()> {
-        self.error.take().map_or(Ok(()), Err)
-    }
-}
-
-/// The terminal as the spinner draws on it.
-struct Screen {
-    out: Shared,
-    width: usize,
-}
-
-impl fmt::Debug for Screen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen").field("width", &self.width).finish_non_exhaustive()
-    }
-}
-
-impl Screen {
-    #[expect(clippy::unnecessary_wraps, reason = "the shape of the methods of `TermLike`")]
-    fn cursor(&self, count: usize, direction: char) -> io::Result<()> {
-        if count > 0 {
-            self.out.draw(&format!("\u{1b}[{count}{direction}"));
-        }
-        Ok(())
-    }
-}
-
-impl TermLike for Screen {
-    fn width(&self) -> u16 {
-        u16::try_from(self.width.max(MIN_WIDTH)).unwrap_or(u16::MAX)
-    }
-
-    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'A')
-    }
-
-    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'B')
-    }
-
-    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'C')
-    }
-
-    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.cursor(n, 'D')
-    }
-
-    fn write_line(&self, line: &str) -> io::Result<()> {
-        self.out.draw(&format!("{line}\n"));
-        Ok(())
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.out.draw(text);
-        Ok(())
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.out.draw("\r\u{1b}[2K");
-        Ok(())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let mut inner = self.out.inner();
-        if let Err(error) = inner.out.flush() {
-            inner.error.get_or_insert(error);
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -539,13 +410,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::engine::event::{ActionKind, Changes, ResumeReason, RouteReason};
+    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
-    const LOOK: Look = Look { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
+    const LOOK: ConsoleOptions =
+        ConsoleOptions { verbosity: Verbosity::Normal, colour: false, width: 80, interactive: false };
 
-    fn shown(journal: &Journal, look: Look) -> String {
+    fn shown(journal: &Journal, look: ConsoleOptions) -> String {
         let buffer = Buffer::default();
         let mut console = Console::new(Box::new(buffer.clone()), look);
         show(&mut console, journal).unwrap();
@@ -654,7 +526,7 @@ mod tests {
         let mut journal = planned(&[("Add the form", &[])]);
         journal.operate("next", "next", &json!({})).stage("implement", "coder", "complete", &json!({}));
         journal.next(("facts", 1), "git diff --stat", 0, "verify");
-        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Verbose, ..LOOK }), @"
+        assert_snapshot!(shown(&journal, ConsoleOptions { verbosity: Verbosity::Verbose, ..LOOK }), @"
         plan (planner) → do plan
                │ plan prints
         plan         planner     ✓ yes (2.3s)
@@ -679,7 +551,7 @@ mod tests {
         ");
         journal.operate("pass", "pass", &json!({}));
         journal.end(Outcome::Success, TerminatedBy::Terminal, "completed", true);
-        assert_snapshot!(shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK }), @"
+        assert_snapshot!(shown(&journal, ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK }), @"
         Loop completed: completed (1 iteration, 14.2s)
         1 of 1 task completed
         ");
@@ -728,21 +600,21 @@ mod tests {
         task 1 of 2: Add the form
           implement    coder       ✗ error (failed, 0ms): no such model
           ↻ implement: retry 1 of 3
-          … waiting 1.5s
+          … waiting 1.5s before implement
           implement    coder       ✓ complete (2.3s)
           facts                    ✗ exit 128 (2.3s)
           ! the plan has no tasks
-          ! implement: odd…
+          ! warning in implement: odd…
           test         tester      • stopped (0ms)
 
         Loop interrupted by SIGTERM in test (1 iteration, 14.3s)
         0 of 2 tasks completed
         interrupted: SIGTERM in `test`
         continue with `ll-loop resume build-20251120T234847-1f2e`
-        goes on in recover: 0 of 2 tasks completed
+        goes on in recover: the run was interrupted; 0 of 2 tasks completed
         ! task 1 begins anew: it was in_progress
         task 1 of 2: Add the form
-          ✗ implement: `${captured.x.output}` has no value
+          ✗ error in implement: `${captured.x.output}` has no value
 
         Loop ended by an error in implement (1 iteration, 14.3s)
         0 of 2 tasks completed
@@ -770,7 +642,8 @@ mod tests {
     #[test]
     fn the_spinner_says_which_stage_runs() {
         let buffer = Buffer::default();
-        let mut console = Console::new(Box::new(buffer.clone()), Look { interactive: true, ..LOOK });
+        let mut console =
+            Console::new(Box::new(buffer.clone()), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::on_board();
         journal.operate("load", "load", &plan(&[("a", &[])])).operate("next", "next", &json!({}));
         journal.begin("implement", "coder");
@@ -783,7 +656,7 @@ mod tests {
 
     #[test]
     fn verbose_shows_all_and_quiet_the_last_words() {
-        assert_snapshot!(shown(&succeeding(), Look { verbosity: Verbosity::Verbose, ..LOOK }), @r#"
+        assert_snapshot!(shown(&succeeding(), ConsoleOptions { verbosity: Verbosity::Verbose, ..LOOK }), @r#"
         [1/20] check → mypy src/
                │ src/app.py:3: error: Name "foo" is not defined  [name-defined]
                │ src/app.py:9:5: error: Missing return statement  [return]
@@ -800,7 +673,7 @@ mod tests {
 
         Loop completed: done (2 iterations, 7.0s)
         "#);
-        assert_snapshot!(shown(&failing(), Look { verbosity: Verbosity::Quiet, ..LOOK }), @r"
+        assert_snapshot!(shown(&failing(), ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK }), @r"
         Loop failed: failed (3 iterations, 11.8s)
         failure: `check` said no in 3 of 3 iterations
         ");
@@ -810,14 +683,14 @@ mod tests {
     fn a_narrow_window_and_wide_characters() {
         let mut journal = Journal::start();
         journal.step(("prüfen", 1), "echo 日本語のとても長い行 && make test", (0, ""), "yes", "done");
-        let text = shown(&journal, Look { width: 20, ..LOOK });
+        let text = shown(&journal, ConsoleOptions { width: 20, ..LOOK });
         assert_snapshot!(text, @r"
         [1/20] prüfen → ech…
                ✓ yes (exit …
                → done
         ");
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 20));
-        let colour = shown(&journal, Look { width: 30, colour: true, ..LOOK });
+        let colour = shown(&journal, ConsoleOptions { width: 30, colour: true, ..LOOK });
         assert!(colour.lines().all(|line| console::measure_text_width(line) <= 30), "{colour}");
         assert_snapshot!(colour.replace('\u{1b}', "^"), @r"
         ^[2m[1/20]^[0m ^[1mprüfen^[0m → echo 日本語の…
@@ -866,10 +739,10 @@ mod tests {
         [1/20] slow → sleep 9
                ✗ timeout (timed out, 5.0s)
                ↻ retry 1 of 3
-               … waiting 1.5s
+               … waiting 1.5s before slow
         [2/20] slow → sleep 9
                ✗ error (not started, 0ms)
-               ! slow: odd…
+               ! warning in slow: odd…
                → failed
         [end] failed → notify
                • exit 1 (2.3s)
@@ -902,7 +775,7 @@ mod tests {
             let mut journal = Journal::start();
             journal.step(("check", 1), "make", (1, ""), "no", "fix");
             journal.end(outcome, terminated_by, "fix", false);
-            said += &shown(&journal, Look { verbosity: Verbosity::Quiet, ..LOOK });
+            said += &shown(&journal, ConsoleOptions { verbosity: Verbosity::Quiet, ..LOOK });
         }
         assert_snapshot!(said, @"
         Loop completed, unverified: fix (1 iteration, 2.3s)
@@ -948,7 +821,7 @@ mod tests {
             assert_eq!(show(&mut console, &failing()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         }
         let mut console =
-            Console::new(Box::new(Buffer::closed_after(30)), Look { interactive: true, ..LOOK });
+            Console::new(Box::new(Buffer::closed_after(30)), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::start();
         journal.enter("a", 1).act("b");
         let result = show(&mut console, &journal).and_then(|()| console.tick()).and_then(|()| console.tick());
@@ -965,7 +838,7 @@ mod tests {
             journal.push(Event::Warning { state: None, message: text.clone() });
             journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", true);
             for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Verbose] {
-                let written = shown(&journal, Look { verbosity, ..LOOK });
+                let written = shown(&journal, ConsoleOptions { verbosity, ..LOOK });
                 proptest::prop_assert!(!written.chars().any(|c| c != '\n' && (c.is_control() || is_direction(c))));
             }
         }
@@ -1025,7 +898,7 @@ mod tests {
     #[test]
     fn the_spinner_leaves_nothing_behind() {
         let buffer = Buffer::default();
-        let look = Look { interactive: true, verbosity: Verbosity::Verbose, ..LOOK };
+        let look = ConsoleOptions { interactive: true, verbosity: Verbosity::Verbose, ..LOOK };
         let mut console = Console::new(Box::new(buffer.clone()), look);
         for stamped in &succeeding().events {
             console.event(stamped).unwrap();

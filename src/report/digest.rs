@@ -1,19 +1,23 @@
 //! What happened in a run, folded from its events for people. Whatever the length of the run, its size is bounded:
 //! counts are complete, rows of steps are the first and the last ones. It says nothing that the events do not show.
 
+mod sentence;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use indexmap::IndexMap;
 
 use super::mends::Mends;
-use super::step::{Standing, Step, Tracker};
+use super::step::tracker::Tracker;
+use super::step::{Step, StepStanding};
+use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
-use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::outcome::Outcome;
 use crate::evaluate::model::Usage;
 
 /// How many steps are kept from the beginning.
@@ -25,9 +29,6 @@ pub const LAST_STEPS: usize = 400;
 /// How many warnings are kept.
 pub const MAX_WARNINGS: usize = 100;
 
-/// A state or an edge counts so many different verdicts; the rest is counted together.
-const MAX_VERDICTS: usize = 16;
-
 /// Bytes of each stream that the row of a failing step keeps.
 const FAILING_TAIL: usize = 4 * 1024;
 
@@ -36,7 +37,7 @@ const PASSING_TAIL: usize = 1024;
 
 /// Where the reports of this run are written, as far as that is known; read by the formats that name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct ReportPaths {
     /// The id of the run.
     pub run_id: String,
     /// The directory of the reports.
@@ -63,16 +64,7 @@ pub struct StateCount {
     /// Executions by verdict.
     pub verdicts: IndexMap<String, u64>,
     /// What the last execution came to.
-    pub last: Option<Standing>,
-}
-
-/// How often a state followed another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EdgeCount {
-    /// In all.
-    pub count: u64,
-    /// By the verdict that chose it.
-    pub verdicts: IndexMap<String, u64>,
+    pub last: Option<StepStanding>,
 }
 
 /// A warning of the run.
@@ -84,7 +76,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// How a run ended, as far as those tell it apart who know no more than good, bad and broken.
+/// How a run ended, for readers that know only good, bad and broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// It succeeded.
@@ -93,7 +85,7 @@ pub enum EndKind {
     NotRun,
     /// It goes on in a later run.
     HandedOff,
-    /// It came to its end, and that is no success.
+    /// It came to its end without success.
     Failure,
     /// It did not come to its end.
     Error,
@@ -101,14 +93,14 @@ pub enum EndKind {
 
 /// A part of a sentence, so that every format can set names in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SentencePart {
     /// Words.
     Words(String),
     /// A name that a user chose.
     Name(String),
 }
 
-/// A run that there was no reason for, because nothing changed that its loop is about.
+/// A run that was skipped, because nothing changed in the scope of its loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotRun {
     /// The loop.
@@ -124,8 +116,8 @@ pub struct NotRun {
 /// A run as people see it.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
-    /// Where the reports are, for the formats that name them; the one thing that is no event.
-    pub places: Places,
+    /// Where the reports are, for the formats that name them; the one field that does not come from an event.
+    pub places: ReportPaths,
     not_run: Option<NotRun>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
@@ -137,6 +129,7 @@ pub struct Digest {
     without_steps: bool,
     states: IndexMap<StateName, StateCount>,
     edges: IndexMap<(StateName, StateName), EdgeCount>,
+    way: Way,
     warnings: Vec<Warning>,
     more_warnings: u64,
     handoff: Option<(StateName, String)>,
@@ -158,7 +151,7 @@ impl Digest {
         digest
     }
 
-    /// Makes the digest of a run that there was no reason for.
+    /// Makes the digest of a run that was skipped.
     pub fn of_none(not_run: NotRun) -> Self {
         Self { not_run: Some(not_run), ..Self::default() }
     }
@@ -199,9 +192,11 @@ impl Digest {
             }
             Event::Route { from, to, verdict, reason } => {
                 self.restarts += u32::from(*reason == RouteReason::Maintain);
-                let edge = self.edges.entry((from.clone(), to.clone())).or_default();
-                edge.count += 1;
-                count(&mut edge.verdicts, verdict.as_ref().map_or("next", |verdict| verdict.as_str()));
+                let word = verdict.as_ref().map_or("next", |verdict| verdict.as_str());
+                self.edges.entry((from.clone(), to.clone())).or_default().add(word);
+                if self.work.is_some() {
+                    self.way.route(from, word, self.tracker.current());
+                }
             }
             Event::Evaluate { tree: Some(tree), .. } => self.compare(tree),
             Event::Warning { state, message } => self.warn(state.as_ref(), message),
@@ -209,7 +204,10 @@ impl Digest {
                 self.handoff = Some((handoff.state.clone(), handoff.message.clone()));
                 self.continuation.clone_from(&handoff.continuation);
             }
-            Event::LoopComplete(end) => self.end = Some(end.clone()),
+            Event::LoopComplete(end) => {
+                self.way.reach(&end.final_state);
+                self.end = Some(end.clone());
+            }
             Event::ActionStart { role, .. } => self.at_work(|work| work.began(role.as_ref())),
             Event::ActionComplete(complete) => {
                 complete.usage.iter().for_each(|usage| self.usage.add(usage));
@@ -369,6 +367,12 @@ impl Digest {
         &self.edges
     }
 
+    /// Returns the same of the steps that people see: what only keeps a task board is part of the edge around it.
+    pub fn shown_edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
+        let names_roles = self.work().is_some_and(|work| !work.roles().is_empty());
+        if names_roles { self.way.edges() } else { &self.edges }
+    }
+
     /// Returns the first warnings.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -420,94 +424,6 @@ impl Digest {
         self.tracker.failing()
     }
 
-    /// Returns the outcome in one sentence, with names in backticks.
-    pub fn sentence(&self) -> String {
-        let quote = |part| match part {
-            Part::Words(words) => words,
-            Part::Name(name) => format!("`{name}`"),
-        };
-        self.sentence_parts().into_iter().map(quote).collect()
-    }
-
-    /// Returns the outcome in one sentence.
-    pub fn sentence_parts(&self) -> Vec<Part> {
-        if let Some(not_run) = &self.not_run {
-            return not_run.sentence();
-        }
-        let Some(end) = &self.end else {
-            return self.incomplete();
-        };
-        let mut sentence = Sentence::default();
-        sentence.words(end.outcome.word());
-        if end.outcome == Outcome::Success && !end.verified {
-            sentence.words(" (unverified)");
-        }
-        sentence.words(": ");
-        self.explain(end, &mut sentence);
-        sentence.0
-    }
-
-    fn explain(&self, end: &LoopComplete, sentence: &mut Sentence) {
-        match end.outcome {
-            Outcome::Success if end.verified && self.is_until_clean() => {
-                sentence.words(&text::one_line(&end.reason, 300))
-            }
-            Outcome::Success if end.verified => match self.tracker.passing() {
-                Some(step) => sentence.name(&step.state).words(" ").words(&step.said()),
-                None => sentence.words("ended at ").name(&end.final_state),
-            },
-            Outcome::Success => self.explain_unverified(end, sentence),
-            Outcome::Failure | Outcome::Blocked => self.explain_deciding(end, sentence),
-            Outcome::Exhausted => {
-                sentence.words(&self.cap(end));
-                if self.deciding_step().is_some() {
-                    sentence.words("; ");
-                    self.explain_deciding(end, sentence);
-                }
-                if end.terminated_by != TerminatedBy::Stall && self.changed_nothing() {
-                    sentence.words("; nothing changed between the last two");
-                }
-                sentence
-            }
-            Outcome::Error => match self.tracker.trouble() {
-                Some((state, error)) => sentence.name(state).words(": ").words(&text::one_line(error, 300)),
-                None if matches!(
-                    end.terminated_by,
-                    TerminatedBy::FatalError
-                        | TerminatedBy::Handoff
-                        | TerminatedBy::NotRecorded
-                        | TerminatedBy::JournalLost
-                ) =>
-                {
-                    sentence.name(&end.final_state).words(": ").words(&text::one_line(&end.reason, 300))
-                }
-                None => self.explain_deciding(end, sentence),
-            },
-            Outcome::Timeout => sentence
-                .words("in ")
-                .name(&end.final_state)
-                .words(&format!(" after {}", crate::base::time::human(self.duration()))),
-            Outcome::Handoff => match &self.handoff {
-                Some((state, reason)) => {
-                    sentence.words("saved in ").name(state).words(": ").words(&text::one_line(reason, 300))
-                }
-                None => sentence.words("saved in ").name(&end.final_state),
-            },
-            Outcome::Interrupted => {
-                sentence.words(end.signal.map_or("asked to end", |signal| signal.name()));
-                sentence.words(" in ").name(&end.final_state)
-            }
-            Outcome::Stopped | Outcome::OverBudget | Outcome::Unavailable => {
-                let reason = text::one_line(&end.reason, 300);
-                if reason.is_empty() {
-                    sentence.words("in ").name(&end.final_state)
-                } else {
-                    sentence.words(&reason)
-                }
-            }
-        };
-    }
-
     /// Takes the working tree that the evaluation of the current step saw.
     fn compare(&mut self, tree: &TreeState) {
         if let Some(step) = self.tracker.current() {
@@ -522,82 +438,7 @@ impl Digest {
         self.deciding_step().and_then(|step| self.trees.get(&step.state)).is_some_and(|(_, is_same)| *is_same)
     }
 
-    /// Tells whether the run was to end with its first clean cycle.
-    fn is_until_clean(&self) -> bool {
-        self.start.as_ref().is_some_and(|start| start.until_clean)
-    }
-
-    fn explain_unverified<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {
-        match self.tracker.failing() {
-            Some(step) => sentence
-                .name(&step.state)
-                .words(" ")
-                .words(&step.said())
-                .words(" and nothing passed after it"),
-            None => sentence.words("ended at ").name(&end.final_state).words(" and nothing was checked"),
-        }
-    }
-
-    fn explain_deciding<'s>(&self, end: &LoopComplete, sentence: &'s mut Sentence) -> &'s mut Sentence {
-        let Some(step) = self.deciding_step() else {
-            sentence.words("ended at ").name(&end.final_state);
-            return if end.verified { sentence } else { sentence.words(" and nothing passed") };
-        };
-        sentence.name(&step.state).words(" ").words(&step.said());
-        let Some(verdict) = step.verdict() else {
-            return sentence;
-        };
-        let Some(visited) = self.states.get(&step.state).filter(|visited| visited.visits > 1) else {
-            return sentence;
-        };
-        let same = visited.verdicts.get(verdict.as_str()).copied().unwrap_or(1);
-        match end.cycles {
-            // Every task has its own attempts: there are no passes over all of the work.
-            0 | 1 if self.work.is_none() => {
-                sentence.words(&format!(" in {same} of {} iterations", end.iterations))
-            }
-            _ => sentence.words(&format!(" {same} of {} times", visited.visits)),
-        }
-    }
-
-    fn cap(&self, end: &LoopComplete) -> String {
-        match end.terminated_by {
-            TerminatedBy::MaxIterations => {
-                let cap = self.start.as_ref().map_or(end.iterations, |start| start.max_iterations);
-                format!("met the cap of {}", text::plural(cap, "iteration"))
-            }
-            TerminatedBy::MaxSteps => {
-                format!("met the cap of steps after {}", text::plural(end.steps, "step"))
-            }
-            TerminatedBy::MaxEdgeRevisits => "the same edge was taken too often".to_owned(),
-            TerminatedBy::Terminal
-            | TerminatedBy::Error
-            | TerminatedBy::Blocked
-            | TerminatedBy::Timeout
-            | TerminatedBy::Handoff
-            | TerminatedBy::Stall
-            | TerminatedBy::FatalError
-            | TerminatedBy::LoopStop
-            | TerminatedBy::Budget
-            | TerminatedBy::Unavailable
-            | TerminatedBy::NotRecorded
-            | TerminatedBy::JournalLost
-            | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
-        }
-    }
-
-    fn incomplete(&self) -> Vec<Part> {
-        let mut sentence = Sentence::default();
-        sentence.words("incomplete: the journal ends ");
-        match self.unfinished() {
-            Some(step) => sentence.words("in ").name(&step.state).words(&format!(" (step {})", step.number)),
-            None => sentence.words("before the first step"),
-        };
-        sentence.words(", so the run was killed or is still running");
-        sentence.0
-    }
-
-    /// The run goes on: its end was none, and a step that was cut off is not finished.
+    /// The run continues: it has not ended after all, and a step that was cut off is not finished.
     fn resume(&mut self) {
         (self.end, self.handoff, self.continuation) = (None, None, None);
         let Some(step) = self.tracker.suspended() else { return };
@@ -611,9 +452,9 @@ impl Digest {
         count.visits = count.visits.saturating_sub(1);
         count.duration = count.duration.saturating_sub(duration);
         match standing {
-            Standing::Failing => count.failing = count.failing.saturating_sub(1),
-            Standing::Passing => count.passing = count.passing.saturating_sub(1),
-            Standing::Open => {}
+            StepStanding::Failing => count.failing = count.failing.saturating_sub(1),
+            StepStanding::Passing => count.passing = count.passing.saturating_sub(1),
+            StepStanding::Open => {}
         }
         if let Some(times) = verdict.and_then(|verdict| count.verdicts.get_mut(verdict.as_str())) {
             *times = times.saturating_sub(1);
@@ -628,7 +469,7 @@ impl Digest {
         if self.without_steps {
             return;
         }
-        let limit = if step.standing() == Standing::Failing { FAILING_TAIL } else { PASSING_TAIL };
+        let limit = if step.standing() == StepStanding::Failing { FAILING_TAIL } else { PASSING_TAIL };
         let row = step.with_tails(limit);
         if self.first.len() < FIRST_STEPS {
             self.first.push(row);
@@ -650,9 +491,9 @@ impl Digest {
         state.duration += step.duration();
         state.last = Some(step.standing());
         match step.standing() {
-            Standing::Failing => state.failing += 1,
-            Standing::Passing => state.passing += 1,
-            Standing::Open => {}
+            StepStanding::Failing => state.failing += 1,
+            StepStanding::Passing => state.passing += 1,
+            StepStanding::Open => {}
         }
         if let Some(verdict) = step.verdict() {
             count(&mut state.verdicts, verdict.as_str());
@@ -669,42 +510,6 @@ impl Digest {
     }
 }
 
-impl NotRun {
-    fn sentence(&self) -> Vec<Part> {
-        let mut sentence = Sentence::default();
-        sentence.words("success (not in scope): nothing was run or verified, because nothing changed in ");
-        for (index, path) in self.scope.iter().enumerate() {
-            sentence.words(if index == 0 { "" } else { ", " });
-            sentence.0.push(Part::Name(text::one_line(path, 120)));
-        }
-        sentence.words(&format!(" since {}", text::one_line(&self.since, 120)));
-        sentence.0
-    }
-}
-
-fn count(counts: &mut IndexMap<String, u64>, word: &str) {
-    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) { word } else { "others" };
-    *counts.entry(word.to_owned()).or_default() += 1;
-}
-
-#[derive(Default)]
-struct Sentence(Vec<Part>);
-
-impl Sentence {
-    fn words(&mut self, words: &str) -> &mut Self {
-        match self.0.last_mut() {
-            Some(Part::Words(before)) => before.push_str(words),
-            Some(Part::Name(_)) | None => self.0.push(Part::Words(words.to_owned())),
-        }
-        self
-    }
-
-    fn name(&mut self, state: &StateName) -> &mut Self {
-        self.0.push(Part::Name(text::one_line(state.as_str(), 120)));
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -712,6 +517,7 @@ mod tests {
     use super::super::testing::{Journal, failing, succeeding};
     use super::*;
     use crate::engine::event::TAIL;
+    use crate::engine::outcome::TerminatedBy;
     use crate::evaluate::observation::{Observation, Stop};
 
     #[test]

@@ -6,7 +6,7 @@ use crate::engine::event::{Event, Stamped};
 
 /// What a live sink knows about one loop.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct LoopView {
     /// The events so far.
     pub(super) digest: Digest,
     /// The last lines of the step that may decide.
@@ -21,7 +21,7 @@ pub(super) struct Level {
     pub(super) prefix: String,
 }
 
-impl Level {
+impl LoopView {
     fn new(depth: u32, prefix: String) -> Self {
         Self {
             digest: Digest::without_steps(depth),
@@ -36,17 +36,17 @@ impl Level {
 
 /// The loops that are running, the innermost in front.
 #[derive(Debug)]
-pub(super) struct Levels {
-    inner: Level,
-    outer: Vec<Level>,
+pub(super) struct LoopViews {
+    inner: LoopView,
+    outer: Vec<LoopView>,
     /// The loop below the last one that an event was about, which goes on when the run is resumed inside of it.
-    left: Option<Level>,
+    left: Option<LoopView>,
 }
 
-impl Levels {
+impl LoopViews {
     /// Makes the level of the run itself.
     pub(super) fn new() -> Self {
-        Self { inner: Level::new(0, String::new()), outer: Vec::new(), left: None }
+        Self { inner: LoopView::new(0, String::new()), outer: Vec::new(), left: None }
     }
 
     /// Goes up or down to the loop that an event belongs to, and gives the event to its digest. The levels above see
@@ -54,16 +54,16 @@ impl Levels {
     pub(super) fn event(&mut self, stamped: &Stamped) {
         if let (Event::LoopStart(start), true) = (&stamped.event, stamped.depth as usize > self.outer.len()) {
             let prefix = format!("{}{} › ", self.inner.prefix, start.r#loop);
-            let level = Level::new(stamped.depth, prefix);
+            let level = LoopView::new(stamped.depth, prefix);
             self.outer.push(std::mem::replace(&mut self.inner, level));
         }
         if let (Event::LoopResume(_), true) = (&stamped.event, stamped.depth as usize > self.outer.len()) {
-            let is_it = |level: &mut Level| level.digest.depth() == stamped.depth;
+            let is_it = |level: &mut LoopView| level.digest.depth() == stamped.depth;
             let prefix = || {
                 let name = stamped.path.last().map(ToString::to_string).unwrap_or_default();
                 format!("{}{name} › ", self.inner.prefix)
             };
-            let level = self.left.take_if(is_it).unwrap_or_else(|| Level::new(stamped.depth, prefix()));
+            let level = self.left.take_if(is_it).unwrap_or_else(|| LoopView::new(stamped.depth, prefix()));
             self.outer.push(std::mem::replace(&mut self.inner, level));
         }
         while (stamped.depth as usize) < self.outer.len()
@@ -91,16 +91,16 @@ impl Levels {
     }
 }
 
-impl std::ops::Deref for Levels {
-    type Target = Level;
+impl std::ops::Deref for LoopViews {
+    type Target = LoopView;
 
-    fn deref(&self) -> &Level {
+    fn deref(&self) -> &LoopView {
         &self.inner
     }
 }
 
-impl std::ops::DerefMut for Levels {
-    fn deref_mut(&mut self) -> &mut Level {
+impl std::ops::DerefMut for LoopViews {
+    fn deref_mut(&mut self) -> &mut LoopView {
         &mut self.inner
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::engine::event::{Event, Stamped};
 
-use super::{OutputLine, Sink};
+use super::{OutputLine, Sink, wording};
 
 /// The most that one run writes.
 const LIMIT: u64 = 64 * 1024 * 1024;
@@ -49,7 +49,7 @@ impl Sink for LogFile {
     fn event(&mut self, event: &Stamped) -> io::Result<()> {
         match &event.event {
             Event::ActionStart { state, action, .. } => {
-                self.line(&format!("==> {} {state}: {action}", event.ts))
+                self.line(&format!("==> {} {}", event.ts, wording::began(state.as_str(), action)))
             }
             // What an action printed is in the file before the run goes on.
             Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),

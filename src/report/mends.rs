@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::step::{Standing, Step};
+use super::step::{Step, StepStanding};
 use crate::base::name::StateName;
 
 /// How many states that failed are followed; the first ones.
@@ -29,7 +29,7 @@ enum Since {
 }
 
 impl Mends {
-    /// Takes the next finished step. A step that the end of the run cut off is none.
+    /// Takes the next finished step. A step that the end of the run cut off is not finished.
     pub fn step(&mut self, step: &Step) {
         if step.closing {
             return;
@@ -42,12 +42,12 @@ impl Mends {
                 .for_each(|since| *since = Since::AnotherActed);
         }
         match step.standing() {
-            Standing::Failing => {
+            StepStanding::Failing => {
                 if self.states.len() < MAX_STATES || self.states.contains_key(&step.state) {
                     self.states.entry(step.state.clone()).or_default().failed = Some(Since::Nothing);
                 }
             }
-            Standing::Passing => {
+            StepStanding::Passing => {
                 let Some(mend) = self.states.get_mut(&step.state) else { return };
                 match mend.failed.take() {
                     Some(Since::AnotherActed) => mend.fixed = true,
@@ -55,7 +55,7 @@ impl Mends {
                     None => {}
                 }
             }
-            Standing::Open => {}
+            StepStanding::Open => {}
         }
     }
 

@@ -12,10 +12,13 @@ pub mod log_file;
 pub mod mends;
 pub mod nights;
 mod recent;
+pub mod shown;
 pub mod stages;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod way;
+mod wording;
 pub mod work;
 
 use std::io;

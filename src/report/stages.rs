@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::step::{Standing, Step};
-use super::work::{Turn, Work};
+use super::step::{Step, StepStanding};
+use super::work::{TaskChange, Work};
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::board::{Count, Note, NoteKind, Status, Task, TaskId};
@@ -40,7 +40,7 @@ impl Stage {
     }
 }
 
-/// Tells whether a step is no line in the progress: nobody is named who does it, and nothing that it ran failed.
+/// Tells whether the progress leaves a step out: it has no role, and nothing that it ran failed.
 pub fn is_silent(step: &Step) -> bool {
     let has_failed = step.result.as_ref().is_some_and(|result| !result.succeeded);
     step.role().is_none() && !has_failed && !step.closing
@@ -79,7 +79,7 @@ pub fn title(step: &Step, work: &Work) -> String {
 /// Returns `partial 62 (12.0s): too vague`.
 fn words(step: &Step, work: &Work) -> String {
     let detail = |key: &str| step.judged.as_ref().and_then(|judged| judged.details.get(key));
-    let is_failing = step.standing() == Standing::Failing;
+    let is_failing = step.standing() == StepStanding::Failing;
     let verdict = step.word();
     let said = match detail("score").filter(|score| score.is_number()) {
         Some(score) if verdict == "yes" => score.to_string(),
@@ -105,7 +105,7 @@ fn round(work: &Work) -> Option<String> {
     let limits = work.limits();
     let (what, count, most) = match board.current() {
         Some(task) => ("round", task.rounds, limits.map(|limits| limits.fix_cycles)),
-        // The first plan is none.
+        // The first plan is not a revision.
         None if board.planning.approval.is_none() => {
             ("revision", board.planning.reviews, limits.map(|limits| limits.plan_revisions.saturating_sub(1)))
         }
@@ -120,13 +120,13 @@ fn roots(work: &Work) -> usize {
 }
 
 /// Says what became of a task.
-pub fn turn(turn: &Turn, work: &Work) -> String {
+pub fn turn(turn: &TaskChange, work: &Work) -> String {
     match turn {
-        Turn::Planned(count) => format!("{} planned", plural(*count as u64, "task")),
-        Turn::Began(id) => begun(id, work),
-        Turn::Completed(id) => format!("task {id} completed"),
-        Turn::Failed(id) => format!("task {id} failed"),
-        Turn::Split(id, parts) => format!("task {id} split into {}", plural(*parts as u64, "part")),
+        TaskChange::Planned(count) => format!("{} planned", plural(*count as u64, "task")),
+        TaskChange::Began(id) => begun(id, work),
+        TaskChange::Completed(id) => format!("task {id} completed"),
+        TaskChange::Failed(id) => format!("task {id} failed"),
+        TaskChange::Split(id, parts) => format!("task {id} split into {}", plural(*parts as u64, "part")),
     }
 }
 
@@ -148,12 +148,12 @@ pub fn description(task: &Task) -> String {
 }
 
 /// Returns the sign in front of what became of a task.
-pub fn sign(turn: &Turn) -> &'static str {
+pub fn sign(turn: &TaskChange) -> &'static str {
     match turn {
-        Turn::Planned(_) | Turn::Began(_) => "▸",
-        Turn::Split(..) => mark(Status::Blocked),
-        Turn::Completed(_) => mark(Status::Completed),
-        Turn::Failed(_) => mark(Status::Failed),
+        TaskChange::Planned(_) | TaskChange::Began(_) => "▸",
+        TaskChange::Split(..) => mark(Status::Blocked),
+        TaskChange::Completed(_) => mark(Status::Completed),
+        TaskChange::Failed(_) => mark(Status::Failed),
     }
 }
 

@@ -149,6 +149,14 @@ impl Journal {
         self.route(Some(verdict), "x")
     }
 
+    /// Makes the last step lead to another state.
+    pub(crate) fn to(&mut self, name: &str) -> &mut Self {
+        if let Some(Event::Route { to, .. }) = self.events.last_mut().map(|stamped| &mut stamped.event) {
+            *to = state(name);
+        }
+        self
+    }
+
     /// Makes it a night after these.
     pub(crate) fn after(&mut self, nights: Vec<Night>) -> &mut Self {
         let Some(Stamped { event: Event::LoopStart(start), .. }) = self.events.first_mut() else { panic!() };

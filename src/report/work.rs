@@ -25,7 +25,7 @@ pub struct Effort {
 
 /// Something that an operation did to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum TaskChange {
     /// There is a plan of so many tasks.
     Planned(usize),
     /// A task was begun.
@@ -47,7 +47,7 @@ pub struct Work {
     roles: IndexMap<String, Usage>,
     others: Usage,
     acting: Option<String>,
-    turns: Vec<Turn>,
+    turns: Vec<TaskChange>,
 }
 
 impl Work {
@@ -77,7 +77,7 @@ impl Work {
         let before: HashMap<TaskId, Status> = self.standing_of(&event.change.tasks);
         self.board.take(&event.change);
         if is_plan {
-            self.turns.push(Turn::Planned(self.board.tasks.len()));
+            self.turns.push(TaskChange::Planned(self.board.tasks.len()));
         }
         // What a task is a part of stands in front of it, and is completed by it.
         for task in event.change.tasks.iter().rev() {
@@ -85,7 +85,7 @@ impl Work {
             self.turns.extend(turn(&self.board, task, was));
         }
         for turn in &self.turns {
-            if let Turn::Began(id) = turn {
+            if let TaskChange::Began(id) = turn {
                 let effort = self.efforts.entry(id.clone()).or_default();
                 effort.attempts = effort.attempts.saturating_add(1);
             }
@@ -138,7 +138,7 @@ impl Work {
     }
 
     /// Returns what the last operation did to tasks.
-    pub fn turns(&self) -> &[Turn] {
+    pub fn turns(&self) -> &[TaskChange] {
         &self.turns
     }
 
@@ -166,7 +166,7 @@ impl Work {
 }
 
 /// Says what happened to a task that stood otherwise before.
-fn turn(board: &Board, task: &Task, was: Status) -> Option<Turn> {
+fn turn(board: &Board, task: &Task, was: Status) -> Option<TaskChange> {
     if task.status == was {
         return None;
     }
@@ -174,12 +174,12 @@ fn turn(board: &Board, task: &Task, was: Status) -> Option<Turn> {
     match task.status {
         // That an attempt failed, or that work begins anew, is what notes say.
         Status::Pending => None,
-        Status::InProgress => Some(Turn::Began(id)),
-        Status::Completed => Some(Turn::Completed(id)),
-        Status::Failed => Some(Turn::Failed(id)),
+        Status::InProgress => Some(TaskChange::Began(id)),
+        Status::Completed => Some(TaskChange::Completed(id)),
+        Status::Failed => Some(TaskChange::Failed(id)),
         Status::Blocked => {
             let parts = board.parts(&id).count();
-            Some(Turn::Split(id, parts))
+            Some(TaskChange::Split(id, parts))
         }
     }
 }

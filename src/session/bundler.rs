@@ -11,8 +11,8 @@ use crate::base::territory::Territory;
 use crate::base::text::one_line;
 use crate::bundle::EXTENSION;
 use crate::bundle::manifest::repository;
-use crate::bundle::pack::{Contents, PackError, Packed, pack};
-use crate::bundle::tree::Wanted;
+use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
+use crate::bundle::tree::TreeOptions;
 use crate::definition::load::DIRECTORY;
 use crate::journal::ends;
 use crate::journal::fault;
@@ -75,7 +75,7 @@ impl Bundler {
     }
 
     /// Writes the bundle of a run among its reports.
-    pub(crate) fn write(&self, files: &RunFiles, reports: &Path) -> Result<Packed, PackError> {
+    pub(crate) fn write(&self, files: &RunFiles, reports: &Path) -> Result<PackedBundle, PackError> {
         self.write_to(files, reports, &reports.join(file_name(files)))
     }
 
@@ -84,7 +84,7 @@ impl Bundler {
         files: &RunFiles,
         reports: &Path,
         target: &Path,
-    ) -> Result<Packed, PackError> {
+    ) -> Result<PackedBundle, PackError> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (reports, target) = (absolute(reports), absolute(target));
         // Not everything that we write is ignored where a user keeps the reports.
@@ -98,7 +98,7 @@ impl Bundler {
         ];
         let base = ends::ends(&files.journal())?.start.and_then(|(_, start)| start.commit);
         let base = base.and_then(|base| ObjectId::parse(&base).ok());
-        let tree = Wanted {
+        let tree = TreeOptions {
             git: self.git.clone(),
             base,
             scope: &self.scope,
@@ -164,7 +164,7 @@ impl Saver {
 }
 
 /// Says what a bundle does not carry.
-pub(crate) fn warnings(packed: &Packed) -> Vec<String> {
+pub(crate) fn warnings(packed: &PackedBundle) -> Vec<String> {
     let missing = packed.tree_missing.iter();
     let missing =
         missing.map(|why| format!("the bundle does not carry the changes of the working tree: {why}"));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
-use crate::ci::github::event::{Event, is_sha, short};
+use crate::ci::github::event::{WorkflowEvent, is_sha, short};
 use crate::process::git::{Call, Git};
 use crate::report::digest::NotRun;
 
@@ -35,7 +35,7 @@ pub(crate) fn none_since(
         Ok(None)
     };
     let repository = Repository::of(prepared, session)?;
-    let found = match repository.find(base, &Event::read(&session.env.lookup()))? {
+    let found = match repository.find(base, &WorkflowEvent::read(&session.env.lookup()))? {
         Ok(found) => found,
         Err(why) => return run_it(&why),
     };
@@ -98,7 +98,7 @@ impl Repository {
     }
 
     /// Finds the base, or says why there is none to compare with.
-    fn find(&self, base: &str, event: &Event) -> Result<Result<Base, String>, Error> {
+    fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, String>, Error> {
         let asked = match (base, &event.base) {
             (AUTO, Some(base)) => base.as_str(),
             (AUTO, None) => return Ok(Err("the event of this job has no base".to_owned())),

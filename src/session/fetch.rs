@@ -10,7 +10,7 @@ use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
-    self, Found, Origin, PREFIX, latest, named, newest, of_run, origin, repository_id,
+    self, FoundArtifact, Origin, PREFIX, latest, named, newest, of_run, origin, repository_id,
 };
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
@@ -154,7 +154,8 @@ impl Asked<'_> {
         let name = match wanted {
             Wanted::Name(name) => (*name).to_owned(),
             Wanted::Run(_) | Wanted::Latest => {
-                let found: Vec<Found> = results.list(None)?.into_iter().map(Found::from).collect();
+                let found: Vec<FoundArtifact> =
+                    results.list(None)?.into_iter().map(FoundArtifact::from).collect();
                 self.latest(found)?.name
             }
         };
@@ -204,7 +205,7 @@ impl Asked<'_> {
         api: &Api,
         repository: &Repository,
         own: u64,
-    ) -> Result<Found, ArtifactError> {
+    ) -> Result<FoundArtifact, ArtifactError> {
         let run = match wanted {
             Wanted::Name(name) => {
                 let mut found = match self.run {
@@ -213,7 +214,7 @@ impl Asked<'_> {
                 };
                 found.retain(|found| found.name == *name);
                 let this = self.this_run();
-                let rank = |found: &Found| {
+                let rank = |found: &FoundArtifact| {
                     let is_own = origin(found, Some(own)) != Origin::Foreign;
                     (is_own, !found.expired, this.is_some() && found.run_id == this, found.id)
                 };
@@ -234,7 +235,7 @@ impl Asked<'_> {
         self.latest(of_run(api, repository, run)?)
     }
 
-    fn latest(&self, mut found: Vec<Found>) -> Result<Found, ArtifactError> {
+    fn latest(&self, mut found: Vec<FoundArtifact>) -> Result<FoundArtifact, ArtifactError> {
         found.retain(|found| found.name.starts_with(self.prefix));
         latest(&found).cloned().ok_or_else(|| self.nothing_of_a_loop())
     }

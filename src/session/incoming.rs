@@ -9,8 +9,8 @@ use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, Limits, OpenError};
-use crate::bundle::place::{Standing, arrange, compare, place};
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
+use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::PREFIX;
@@ -73,9 +73,7 @@ impl Incoming {
     /// Checks a bundle and unpacks it. Nothing of the checkout is changed yet.
     pub(crate) fn open(path: &Path, shown: &str, session: &Session<'_>) -> Result<Self, Error> {
         let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
-        let limits = Limits::default();
-        let bundle =
-            open::locate(path, scratch.path(), &limits).and_then(|path| Bundle::open(&path, &limits));
+        let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         let file = bundle.manifest.file.clone().ok_or_else(|| {
             Error::refused("the loop file of the bundle is outside of its checkout")
@@ -177,17 +175,17 @@ impl Incoming {
             return Err(gone_on(instance, "has ended here since"));
         }
         match compare(&self.there, &self.files).map_err(|error| failed(error).of_kind(Kind::Refused))? {
-            Standing::Ahead => {}
-            Standing::Same => {
+            Comparison::Ahead => {}
+            Comparison::Same => {
                 session
                     .talk
                     .note(&format!("the run {instance} is here already, as far as in {}", self.shown));
                 return Ok(None);
             }
-            Standing::Behind => {
+            Comparison::Behind => {
                 return Err(gone_on(instance, "has gone on here since the bundle was written"));
             }
-            Standing::Apart => {
+            Comparison::Apart => {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }
@@ -261,7 +259,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
         OpenError::Newer { .. } => {
             refused.with_hint("use the version of ll-loop that wrote it, or a newer one")
         }
-        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) => {
+        OpenError::TooLarge(_) | OpenError::Damaged(_) | OpenError::Foreign(_) | OpenError::Refused(_) => {
             refused.with_hint("fetch it again from the job that wrote it; nothing was changed here")
         }
     }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ci::Wanted;
-use crate::ci::github::dispatch::Link;
+use crate::ci::github::dispatch::ChainLink;
+use crate::ci::reported::ReportOptions;
 use crate::machine::{Budget, OnHandoff};
 use crate::run::clock::Clock;
 use crate::run::recording::Mode;
@@ -33,11 +33,11 @@ pub struct RunOptions {
     /// Whether and how models are asked.
     pub llm: LlmOptions,
     /// How it is shown at its commit.
-    pub commit: Wanted,
+    pub commit: ReportOptions,
     /// How its files are stored with the run of the workflow; they are not, where nothing is said.
     pub upload: Option<Upload>,
     /// Where in a chain of runs it stands, when another run of the workflow is to go on after a hand-off.
-    pub chain: Option<Link>,
+    pub chain: Option<ChainLink>,
 }
 
 /// How the files of a run are stored with the run of the workflow.

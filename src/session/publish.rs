@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::base::name::LoopName;
 use crate::bundle::names;
-use crate::ci::github::reporter::{Report, Reporter};
+use crate::ci::Provider;
+use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::job::Job;
-use crate::ci::{Provider, Subject, Telling, Wanted};
+use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::engine::Start;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
@@ -17,8 +18,8 @@ use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
-use crate::report::annotations::{self, Annotation, Level, Tree};
-use crate::report::digest::{Digest, NotRun, Places};
+use crate::report::annotations::{self, Annotation, Checkout, Level};
+use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 
 use super::audience::Audience;
@@ -97,15 +98,15 @@ impl Publication {
     /// Says that the run has begun, where people look at its commit.
     pub(crate) fn begin(&mut self, options: &RunOptions, loop_name: &str, session: &Session<'_>) {
         let directory = shown(&self.root, &self.workspace);
-        let subject = Subject {
+        let subject = ReportedRun {
             loop_name: loop_name.to_owned(),
             instance: self.running.instance().to_owned(),
             directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
         };
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
-        let telling = Telling { env, token, wanted: &wanted, subject: &subject };
-        let (reporter, warnings) = self.provider.report(telling);
+        let request = ReportRequest { env, token, options: &wanted, subject: &subject };
+        let (reporter, warnings) = self.provider.report(request);
         for warning in warnings {
             session.talk.warning(&warning);
         }
@@ -176,7 +177,7 @@ impl Publication {
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let root = self.root.to_string_lossy();
         let exists = |path: &str| self.root.join(path).is_file();
-        let tree = Tree { root: &root, exists: &exists };
+        let tree = Checkout { root: &root, exists: &exists };
         let mut log = Vec::new();
         let failed = self.provider.publish(&digest, &tree, &mut log);
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
@@ -194,14 +195,14 @@ impl Publication {
         });
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
-            warnings.extend(self.end(reporter, Report { digest, annotations: all }, session));
+            warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
         }
         Published { warnings, uploaded, is_whole }
     }
 
     /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
     /// on the pull request of a fork it is as it should be.
-    fn end(&self, reporter: Reporter, report: Report, session: &Session<'_>) -> Vec<String> {
+    fn end(&self, reporter: Reporter, report: FinalReport, session: &Session<'_>) -> Vec<String> {
         let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
@@ -217,13 +218,13 @@ impl Publication {
         self.directory.clone().unwrap_or_else(|| files.report())
     }
 
-    fn places(&self, directory: &Path) -> Places {
+    fn places(&self, directory: &Path) -> ReportPaths {
         let shown = |path: &Path| shown(path, &self.workspace);
         let file = |name: &str| {
             let format = FORMATS.iter().find(|format| format.name == name);
             format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
         };
-        Places {
+        ReportPaths {
             run_id: self.running.instance().to_owned(),
             report_dir: shown(directory),
             junit: file("junit"),
@@ -243,9 +244,9 @@ pub(crate) fn publisher(options: &RunOptions) -> Option<Provider> {
 
 /// Returns what is asked for. A run that an action of another run starts is a part of that one, and
 /// reported only when asked for.
-pub(crate) fn wanted(commit: &Wanted, session: &Session<'_>) -> Wanted {
+pub(crate) fn wanted(commit: &ReportOptions, session: &Session<'_>) -> ReportOptions {
     let status = commit.status.or_else(|| session.env.get(PARENT).map(|_| false));
-    Wanted { status, ..commit.clone() }
+    ReportOptions { status, ..commit.clone() }
 }
 
 /// Writes every report that can be written. One that cannot be is not there: what another run left there, or half of

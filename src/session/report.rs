@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, Limits, OpenError};
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::journal::reader;
 use crate::report::digest::Digest;
 
@@ -47,9 +47,8 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
     let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let limits = Limits::default();
-    let path = open::locate(path, found.path(), &limits)?;
-    Bundle::open(&path, &limits)?.extract(unpacked.path())?;
+    let path = open::locate(path, found.path(), LIMITS)?;
+    Bundle::open(&path, LIMITS)?.extract(unpacked.path())?;
     read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
 }
 

@@ -1,5 +1,7 @@
 //! Which values of the environment are secrets: by the names of their variables, and by what they hold.
 
+use crate::base::text::percent_decoded;
+
 /// Words in the names of variables whose values are secrets.
 const WORDS: &[&str] = &[
     "TOKEN",
@@ -113,22 +115,6 @@ fn within(value: &str) -> Vec<String> {
     let mut all: Vec<String> = found.flat_map(|found| [found.to_owned(), percent_decoded(found)]).collect();
     all.dedup();
     all
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let code = match behind {
-            [high, low, ..] if *first == b'%' => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        let code = code.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &behind[2..] } else { behind };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

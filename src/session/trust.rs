@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
-use crate::ci::github::event::{Event, short};
+use crate::ci::github::event::{WorkflowEvent, short};
 use crate::definition::load::{self, DIRECTORY};
 use crate::process::git::{Call, Git};
 
@@ -21,7 +21,7 @@ const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so t
 
 /// Refuses a loop that may come from a stranger.
 pub(crate) fn check(allowed: bool, session: &Session<'_>, prepared: &Prepared) -> Result<(), Error> {
-    let event = Event::read(&session.env.lookup());
+    let event = WorkflowEvent::read(&session.env.lookup());
     if allowed || !event.is_open_to_outsiders() {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(crate) fn check(allowed: bool, session: &Session<'_>, prepared: &Prepared) -
     })
 }
 
-fn doubt(event: &Event, session: &Session<'_>, prepared: &Prepared) -> Option<String> {
+fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> Option<String> {
     let root = &prepared.located.root;
     let git = git::at(root, session);
     let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);

@@ -315,13 +315,13 @@ class Trouble(Job):
         self.github.store("evil", evil.read_bytes())
         self.github.store("text", b"no zip file")
         self.assertIn("leads elsewhere", self.ll_loop("download", "evil", "--to", "here", code=4))
-        self.assertIn("it is no zip file", self.ll_loop("download", "text", "--to", "here", code=4))
+        self.assertIn("it is not a zip file", self.ll_loop("download", "text", "--to", "here", code=4))
         self.assertFalse((self.directory / "here").exists() or (self.directory / "outside").exists())
 
     def test_no_file_is_written_over(self):
         self.github.store("state", {"x": "new", "y": "y"})
         self.file("here/x", "mine")
-        self.assertIn("is there already", self.ll_loop("download", "state", "--to", "here", code=4))
+        self.assertIn("already exists", self.ll_loop("download", "state", "--to", "here", code=4))
         self.assertEqual(self.tree("here"), {"x": b"mine"})
 
 

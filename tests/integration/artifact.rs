@@ -30,12 +30,12 @@ fn what_is_wrong_with_the_arguments_is_said_before_anybody_is_asked() {
     let project = job();
     check(&project, &["upload", "x"], 2, &["<PATH>"]);
     check(&project, &["upload", "x", "report", "--retention-days", "0"], 2, &["retention-days"]);
-    check(&project, &["upload", "a/b", "report"], 2, &["`a/b` is no name for an artifact", "none of `\""]);
+    check(&project, &["upload", "a/b", "report"], 2, &["`a/b` is not a valid artifact name", "none of `\""]);
     check(&project, &["upload", "x", "absent"], 2, &["absent", "No such file"]);
     check(&project, &["upload", "x", ".loops"], 2, &["there is no file in `.loops`"]);
     check(&project, &["download", "x"], 2, &["--to"]);
     check(&project, &["download", "run:now", "--to", "to"], 2, &["`run:now` names no run", "`run:latest`"]);
-    check(&project, &["download", "a?b", "--to", "to"], 2, &["`a?b` is no name for an artifact"]);
+    check(&project, &["download", "a?b", "--to", "to"], 2, &["`a?b` is not a valid artifact name"]);
     check(&project, &["download", "x", "--to", "to", "--repo", "o"], 2, &["`o` is no repository"]);
     let both = ["download", "run:latest", "--to", "to", "--run", "1"];
     check(&project, &both, 2, &["`run:latest` and `--run` both name a run"]);
@@ -66,6 +66,6 @@ fn a_service_that_is_not_there_is_69_and_says_what_to_do() {
 fn a_token_that_says_nothing_is_an_error_and_is_not_shown() {
     let project = job().env("ACTIONS_RUNTIME_TOKEN", "geheim.geheim.geheim");
     let ran = project.run(&["artifact", "upload", "x", "report"]).code(4);
-    let ran = ran.says("`ACTIONS_RUNTIME_TOKEN` names no run that has artifacts");
+    let ran = ran.says("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts");
     assert!(!ran.all().contains("geheim"), "{}", ran.all());
 }

@@ -66,6 +66,10 @@ fn a_run_is_told_by_its_tasks() {
     assert!(summary.contains("- ✓ 1 Add the &#96;form&#96; — completed, 1 attempt\n"), "{summary}");
     assert!(summary.contains("- · 3 Document — unreachable, waits for task 2\n"), "{summary}");
     assert!(summary.contains("| `tester` | 0 | 0 |  |\n"), "{summary}");
+    for (shown, hidden) in [("| `test` |", "| `facts` |"), ("[\"work\"]", "[\"next\"]")] {
+        assert!(summary.contains(shown) && !summary.contains(hidden), "{shown} {hidden}\n{summary}");
+    }
+    assert!(summary.contains("steps that only keep the task board are not shown"), "{summary}");
     let junit = project.read("reports/junit.xml");
     assert!(junit.contains(r#"tests="4" skipped="1" errors="0" failures="2""#), "{junit}");
     assert!(junit.contains(r#"<testcase name="2 Store…""#), "{junit}");

@@ -139,7 +139,7 @@ fn a_refusal_is_said_and_does_not_change_the_run() {
     let ran = project(&github).env("LL_TOKEN", "").run(&["run", "main", "--continue=dispatch"]).code(75);
     let _ran = ran.says("nothing goes on: there is no token");
     let ran = project(&github).run(&["run", "--ci=plain", "main", "--continue=dispatch"]).code(75);
-    let _ran = ran.says("nothing goes on: there is no GitHub here");
+    let _ran = ran.says("nothing goes on: this job has no GitHub");
 }
 
 #[test]

@@ -907,7 +907,8 @@ fn told(log: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn a_thousand_hostile_bundles_write_nothing_outside_start_nothing_and_leave_no_run() {
-    use ll_loop::internals::bundle::open::{Bundle, Limits, locate};
+    use ll_loop::internals::bundle::open::{Bundle, locate};
+    use ll_loop::internals::files::unzip::UnzipLimits;
 
     const CASES: usize = 1000;
     let stage = Stage::new();
@@ -956,8 +957,8 @@ fn a_thousand_hostile_bundles_write_nothing_outside_start_nothing_and_leave_no_r
         let (scratch, target) = (place.path().join("scratch"), place.path().join("target"));
         fs::create_dir(&scratch).unwrap();
         fs::create_dir(&target).unwrap();
-        let limits = Limits { files: 1000, bytes: 64 << 20 };
-        let opened = locate(&file, &scratch, &limits).and_then(|file| Bundle::open(&file, &limits));
+        let limits = UnzipLimits { entries: 1000, bytes: 64 << 20 };
+        let opened = locate(&file, &scratch, limits).and_then(|file| Bundle::open(&file, limits));
         let opened = opened.and_then(|bundle| bundle.extract(&target));
         let mut found = BTreeMap::new();
         list(&target, &mut found);

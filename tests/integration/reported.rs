@@ -143,14 +143,14 @@ fn what_was_asked_for_and_cannot_be_is_said_and_changes_nothing() {
     let github = Github::willing();
     let without_token = github.job(Project::with_loop(CHECK_FIX));
     let ran = without_token.run(&["run", "main", "--status"]).code(0);
-    let _ran = ran.says("warning: github will not be told about the run: there is no token");
+    let _ran = ran.says("warning: github gets no report of the run: there is no token");
     let ran = github.project(CHECK_FIX).run(&["run", "--ci=plain", "main", "--comment"]).code(0);
-    let _ran = ran.says("warning: there is no GitHub here that could be told");
+    let _ran = ran.says("warning: this job has no GitHub to report the run to");
     let ran = Project::with_loop(CHECK_FIX).run(&["run", "main", "--check"]).code(0);
     let _ran = ran.says("warning: nobody will be told about the run");
     assert_eq!(github.received(), []);
     let ran = github.project(CHECK_FIX).env("GITEA_ACTIONS", "true").run(&["run", "main", "--check"]).code(0);
-    let _ran = ran.says("warning: there will be no check run: gitea has none");
+    let _ran = ran.says("warning: there will be no check run: gitea does not support them");
     assert_eq!(github.statuses().len(), 2);
 }
 

@@ -14,6 +14,7 @@ use ll_loop::internals::bundle::manifest::{Manifest, repository};
 use ll_loop::internals::bundle::open::{self, Bundle};
 use ll_loop::internals::bundle::report;
 use ll_loop::internals::ci::archive;
+use ll_loop::internals::files::unzip::UnzipLimits;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -212,8 +213,8 @@ impl Place {
 
     fn open(&self) {
         let target = self.0.path().join("opened");
-        let limits = open::Limits { files: ENTRIES, bytes: BYTES };
-        match Bundle::open(&self.archive(), &limits) {
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
+        match Bundle::open(&self.archive(), limits) {
             Ok(bundle) => {
                 let before = bundle.manifest.clone();
                 note(("bundle", before.files.len(), before.tree.is_some()));
@@ -240,8 +241,8 @@ impl Place {
 
     fn locate(&self) {
         let scratch = self.0.path().join("located");
-        let limits = open::Limits { files: ENTRIES, bytes: BYTES };
-        if let Ok(found) = open::locate(&self.archive(), &scratch, &limits) {
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
+        if let Ok(found) = open::locate(&self.archive(), &scratch, limits) {
             assert!(found.starts_with(self.0.path()), "{}", found.display());
         }
         if let Ok(Some(bytes)) = report::read(&self.archive(), "summary.md", BYTES) {
@@ -254,7 +255,7 @@ impl Place {
     fn unpack(&self) {
         let target = self.0.path().join("unpacked");
         let mut file = File::open(self.archive()).expect("the archive is there");
-        let limits = archive::Limits { entries: ENTRIES, bytes: BYTES };
+        let limits = UnzipLimits { entries: ENTRIES, bytes: BYTES };
         let unpacked = archive::unpack(&mut file, &target, limits);
         self.check("unpacked");
         match unpacked {

@@ -8,10 +8,10 @@ use std::io::{Seek as _, Write as _};
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::ci::Provider;
-use ll_loop::internals::ci::github::artifacts::{Found, Origin, latest, origin};
-use ll_loop::internals::ci::github::event::{Event, is_sha, short};
+use ll_loop::internals::ci::github::artifacts::{FoundArtifact, Origin, latest, origin};
+use ll_loop::internals::ci::github::event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::ci::github::repository::Repository;
-use ll_loop::internals::ci::github::results::{Listed, check_name};
+use ll_loop::internals::ci::github::results::{ListedArtifact, check_name};
 use ll_loop::internals::report::nights::History;
 use serde_json::Value;
 use tempfile::NamedTempFile;
@@ -167,7 +167,7 @@ fn event(name: &str, payload: &[u8], path: &str) {
         };
         Some(value.to_owned())
     };
-    let event = Event::read(&env);
+    let event = WorkflowEvent::read(&env);
     for sha in [&event.sha, &event.base].into_iter().flatten() {
         assert!(is_sha(sha) && short(sha).len() == 7, "{sha} is no commit");
     }
@@ -193,7 +193,7 @@ fn event(name: &str, payload: &[u8], path: &str) {
 }
 
 fn artifacts(list: &Value) {
-    if let Ok(found) = serde_json::from_value::<Vec<Found>>(list.clone()) {
+    if let Ok(found) = serde_json::from_value::<Vec<FoundArtifact>>(list.clone()) {
         note(("found", found.len().min(4)));
         if let Some(latest) = latest(&found) {
             assert!(!latest.expired && found.iter().all(|other| other.expired || other.id <= u64::MAX));
@@ -205,8 +205,8 @@ fn artifacts(list: &Value) {
             assert!(!(of_another && origin == Origin::Own), "{artifact:?} is taken for our own");
         }
     }
-    if let Ok(listed) = serde_json::from_value::<Vec<Listed>>(list.clone()) {
+    if let Ok(listed) = serde_json::from_value::<Vec<ListedArtifact>>(list.clone()) {
         note(("listed", listed.len().min(4)));
-        listed.into_iter().for_each(|listed| drop(Found::from(listed)));
+        listed.into_iter().for_each(|listed| drop(FoundArtifact::from(listed)));
     }
 }

@@ -13,7 +13,7 @@ use ll_loop::internals::engine::event::{Event, Stamped};
 use ll_loop::internals::engine::past::Standing;
 use ll_loop::internals::journal::{ends, reader};
 use ll_loop::internals::machine::Machine;
-use ll_loop::internals::report::annotations::{Tree, annotations};
+use ll_loop::internals::report::annotations::{Checkout, annotations};
 use ll_loop::internals::report::closing;
 use ll_loop::internals::report::digest::Digest;
 use ll_loop::internals::report::formats::FORMATS;
@@ -166,7 +166,7 @@ fn show(events: &[Stamped]) {
             assert!(!text.contains(odd), "a control character in XML");
         }
     }
-    let tree = Tree { root: "/repo", exists: &|path| !path.contains("..") };
+    let tree = Checkout { root: "/repo", exists: &|path| !path.contains("..") };
     drop(annotations(&digest, &tree));
     drop(closing::advice(&digest));
     if let Some(history) = nights::of(&digest) {

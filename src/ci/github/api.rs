@@ -1,4 +1,4 @@
-//! GitHub's API, as far as any of it needs the same: who asks, what is tried again, what is wrong. What GraphQL has of
+//! What all requests to GitHub's API have in common: authentication, retries and errors. What GraphQL has of
 //! its own is in [`graphql`](super::graphql).
 //!
 //! Errors tell apart what callers act on: a token without a permission, a thing that is not there, a limit, a service
@@ -16,7 +16,7 @@ use ureq::http::HeaderMap;
 use super::http::{Again, Failed, Lost, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 const GITHUB: &str = "https://api.github.com";
 const VERSION: &str = "2022-11-28";
@@ -46,10 +46,10 @@ pub struct Api {
     transport: Transport,
 }
 
-/// Why there is no answer, or not the one that was wanted.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// 401: the token is not valid, or there is none.
+    /// 401: the token is missing or not valid.
     #[error("GitHub does not accept the token for {request}: {message}")]
     Unauthorized {
         /// Method and path.
@@ -84,12 +84,12 @@ pub enum ApiError {
         message: String,
     },
     /// 403 or 429: too many requests, and the limit does not end soon.
-    #[error("GitHub takes no more requests for {}", human(*.wait))]
+    #[error("GitHub limits the rate of requests: the next one is possible in {}", human(*.wait))]
     Limited {
         /// How long the limit lasts.
         wait: Duration,
     },
-    /// Any other status that is no success.
+    /// Any other unsuccessful status.
     #[error("GitHub answers {request} with {status}: {message}")]
     Refused {
         /// Method and path.
@@ -281,7 +281,7 @@ impl Api {
         let location = answer.headers.get("location").and_then(|location| location.to_str().ok());
         location.map(str::to_owned).ok_or_else(|| ApiError::Unreadable {
             request: call.name(),
-            reason: "it leads nowhere".to_owned(),
+            reason: "it redirects to no address".to_owned(),
         })
     }
 
@@ -360,7 +360,7 @@ fn failed(lost: Lost, call: Call<'_>) -> Failed<ApiError> {
     Failed { error, again }
 }
 
-/// Judges an answer that is no success.
+/// Judges an unsuccessful answer.
 fn refused(status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
     let (request, message) = (call.name(), message(&answer.body));
     if let Some(wait) = limit(status, &answer.headers, &message) {
@@ -387,7 +387,7 @@ pub(super) fn limited(wait: Duration) -> Failed<ApiError> {
     Failed { error: ApiError::Limited { wait }, again }
 }
 
-/// Returns what GitHub says in an answer that is no success.
+/// Returns what GitHub says in an unsuccessful answer.
 fn message(body: &[u8]) -> String {
     let text = serde_json::from_slice::<serde_json::Value>(body)
         .ok()
@@ -413,7 +413,7 @@ pub(super) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<D
         let wait = number("x-ratelimit-reset").zip(now).map(|(reset, now)| reset.saturating_sub(now) + 1);
         return Some(wait.map_or(LONGEST_WAIT, Duration::from_secs));
     }
-    // The documentation asks for a minute where nothing else is said.
+    // Without these headers, the documentation asks for at least a minute ("Rate limits for the REST API").
     let secondary = message.to_ascii_lowercase().contains("secondary rate limit");
     (status == 429 || secondary).then_some(LONGEST_WAIT)
 }
@@ -712,9 +712,13 @@ mod tests {
         check_limit(
             ResponseTemplate::new(429).insert_header("retry-after", "61"),
             &[],
-            "GitHub takes no more requests for 1m 1s",
+            "GitHub limits the rate of requests: the next one is possible in 1m 1s",
         );
-        check_limit(at("1795208399"), &[], "GitHub takes no more requests for 1h 0m");
+        check_limit(
+            at("1795208399"),
+            &[],
+            "GitHub limits the rate of requests: the next one is possible in 1h 0m",
+        );
     }
 
     #[test]
@@ -778,7 +782,7 @@ mod tests {
         let api = api(&server, &Pauses::none());
         assert_eq!(api.location("/zip"), Ok(there));
         let plain = api.location("/plain").unwrap_err().to_string();
-        assert_eq!(plain, "the answer to GET /plain cannot be read: it leads nowhere");
+        assert_eq!(plain, "the answer to GET /plain cannot be read: it redirects to no address");
         let got = api.get::<Value>("/zip", &[]).unwrap_err();
         assert!(matches!(got, ApiError::Refused { status: 302, .. }), "{got:?}");
         assert_eq!(server.requests(), 3);

@@ -11,7 +11,7 @@ use super::api::{Api, ApiError, Page};
 use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::Repository;
-use super::results::{Downloaded, Listed};
+use super::results::{Downloaded, ListedArtifact};
 
 /// How the names of artifacts begin that hold a run of a loop.
 pub const PREFIX: &str = "ll-loop-";
@@ -21,7 +21,7 @@ const NEEDS: &str = "actions: read";
 
 /// An artifact that was found. It may have expired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundArtifact {
     /// Its id.
     pub id: u64,
     /// Its name.
@@ -46,14 +46,14 @@ pub struct Found {
     pub head_sha: Option<String>,
 }
 
-impl From<Listed> for Found {
-    fn from(listed: Listed) -> Self {
-        let Listed { id, name, size, created_at, digest, .. } = listed;
+impl From<ListedArtifact> for FoundArtifact {
+    fn from(listed: ListedArtifact) -> Self {
+        let ListedArtifact { id, name, size, created_at, digest, .. } = listed;
         Self { id, name, size, digest, created_at, ..Self::default() }
     }
 }
 
-impl<'de> Deserialize<'de> for Found {
+impl<'de> Deserialize<'de> for FoundArtifact {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Artifact {
@@ -95,12 +95,12 @@ impl<'de> Deserialize<'de> for Found {
 
 #[derive(Deserialize)]
 struct List {
-    artifacts: Vec<Found>,
+    artifacts: Vec<FoundArtifact>,
 }
 
 impl Page for List {
-    type Item = Found;
-    fn items(self) -> Vec<Found> {
+    type Item = FoundArtifact;
+    fn items(self) -> Vec<FoundArtifact> {
         self.artifacts
     }
 }
@@ -118,7 +118,7 @@ pub enum Origin {
 
 /// Returns whose code made an artifact, for the repository with this id, where that is known. Code of a fork that was
 /// deleted since is foreign.
-pub fn origin(found: &Found, own: Option<u64>) -> Origin {
+pub fn origin(found: &FoundArtifact, own: Option<u64>) -> Origin {
     match (found.repository_id, found.head_repository_id) {
         (Some(of), Some(head)) if of == head && own.is_none_or(|own| own == of) => Origin::Own,
         (None, None) => Origin::Unknown,
@@ -129,7 +129,7 @@ pub fn origin(found: &Found, own: Option<u64>) -> Origin {
 
 /// Returns the artifact to go on from: of those with the prefix of runs that can still be fetched, the one of the last
 /// attempt, and of several the newest.
-pub fn latest(found: &[Found]) -> Option<&Found> {
+pub fn latest(found: &[FoundArtifact]) -> Option<&FoundArtifact> {
     let ours = found.iter().filter(|found| found.name.starts_with(PREFIX) && !found.expired);
     ours.max_by_key(|found| (attempt(&found.name), found.id))
 }
@@ -149,12 +149,12 @@ pub fn repository_id(api: &Api, repository: &Repository) -> Result<u64, Artifact
 }
 
 /// Returns the artifacts of a run.
-pub fn of_run(api: &Api, repository: &Repository, run: u64) -> Result<Vec<Found>, ArtifactError> {
+pub fn of_run(api: &Api, repository: &Repository, run: u64) -> Result<Vec<FoundArtifact>, ArtifactError> {
     collect(api.list::<List>(&repository.path(&format!("/actions/runs/{run}/artifacts")), &[]))
 }
 
 /// Returns the artifacts with this name, of all runs, the newest first.
-pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<Found>, ArtifactError> {
+pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<FoundArtifact>, ArtifactError> {
     let mut found = collect(api.list::<List>(&repository.path("/actions/artifacts"), &[("name", name)]))?;
     // A server that does not know the parameter gives everything.
     found.retain(|found| found.name == name);
@@ -169,9 +169,10 @@ pub fn newest(
     repository: &Repository,
     prefix: &str,
     own: Option<u64>,
-) -> Result<Option<Found>, ArtifactError> {
-    let wanted =
-        |found: &Found| found.name.starts_with(prefix) && !found.expired && origin(found, own) == Origin::Own;
+) -> Result<Option<FoundArtifact>, ArtifactError> {
+    let wanted = |found: &FoundArtifact| {
+        found.name.starts_with(prefix) && !found.expired && origin(found, own) == Origin::Own
+    };
     for found in api.list::<List>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
         if wanted(&found) {
@@ -185,7 +186,7 @@ pub fn newest(
 pub fn download(
     api: &Api,
     repository: &Repository,
-    found: &Found,
+    found: &FoundArtifact,
     into: &mut File,
     limit: u64,
 ) -> Result<Downloaded, ArtifactError> {
@@ -214,7 +215,9 @@ pub fn download(
     })
 }
 
-fn collect(found: impl Iterator<Item = Result<Found, ApiError>>) -> Result<Vec<Found>, ArtifactError> {
+fn collect(
+    found: impl Iterator<Item = Result<FoundArtifact, ApiError>>,
+) -> Result<Vec<FoundArtifact>, ArtifactError> {
     found.collect::<Result<_, _>>().map_err(needing)
 }
 
@@ -269,7 +272,7 @@ mod tests {
         server.mount(at("2").respond_with(page(&[row(101, "b", Some(1))])));
         let found = of_run(&api(&server.address(), &Pauses::none()), &repository(), 42).unwrap();
         assert_eq!(found.len(), 101);
-        let expected = Found {
+        let expected = FoundArtifact {
             id: 101,
             name: "b".into(),
             size: 284,
@@ -325,7 +328,7 @@ mod tests {
 
     #[track_caller]
     fn check_origin(of: Option<u64>, head: Option<u64>, own: Option<u64>, expect: Origin) {
-        let found = Found { repository_id: of, head_repository_id: head, ..Found::default() };
+        let found = FoundArtifact { repository_id: of, head_repository_id: head, ..FoundArtifact::default() };
         assert_eq!(origin(&found, own), expect);
     }
 
@@ -346,14 +349,14 @@ mod tests {
 
     #[track_caller]
     fn check_latest(names: &[&str], expect: Option<usize>) {
-        let found: Vec<Found> = names
+        let found: Vec<FoundArtifact> = names
             .iter()
             .zip(1..)
-            .map(|(name, id)| Found {
+            .map(|(name, id)| FoundArtifact {
                 id,
                 name: name.trim_start_matches('!').to_owned(),
                 expired: name.starts_with('!'),
-                ..Found::default()
+                ..FoundArtifact::default()
             })
             .collect();
         assert_eq!(latest(&found), expect.map(|at| &found[at]));
@@ -391,7 +394,7 @@ mod tests {
         service.store("state", b"zip", Value::Null);
         service.fault(on, times, fault);
         let pauses = Pauses::default();
-        let found = Found { id: 1001, name: "state".into(), ..Found::default() };
+        let found = FoundArtifact { id: 1001, name: "state".into(), ..FoundArtifact::default() };
         let mut into = tempfile::tempfile().unwrap();
         let api = api(&service.address(), &pauses);
         let result = download(&api, &repository(), &found, &mut into, 10);
@@ -444,7 +447,7 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_not_asked_for() {
-        let found = Found { name: "old".into(), expired: true, ..Found::default() };
+        let found = FoundArtifact { name: "old".into(), expired: true, ..FoundArtifact::default() };
         let mut into = tempfile::tempfile().unwrap();
         let api = api("http://127.0.0.1:9", &Pauses::none());
         let error = download(&api, &repository(), &found, &mut into, 10).unwrap_err();

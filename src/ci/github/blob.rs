@@ -1,5 +1,5 @@
 //! Blobs behind signed addresses: stored in blocks, fetched as a stream. A client of its own, because a storage
-//! refuses a request with two credentials, and because no token of ours is any business of it.
+//! refuses a request with two credentials, and must not see our token.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use ureq::{Agent, Body};
 
 use super::fault::ArtifactError;
 use super::http::{Again, Failed, Lost, Patience, Transport, is_trouble, lost, read, send, tries};
-use crate::base::text::{hex, one_line};
+use crate::base::text::{hex, one_line, percent_decoded};
 
 const STORE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 const FETCH: Patience = Patience { tries: 5, first: Duration::from_secs(5), growth: 1.0 };
@@ -188,7 +188,7 @@ pub(super) fn failed(what: &'static str, lost: Lost) -> Failed<ArtifactError> {
     Failed { error: ArtifactError::Unavailable { what, reason }, again }
 }
 
-/// Judges an answer that is no success. A storage that takes too many requests says 503 or 429.
+/// Judges an unsuccessful answer. A storage that takes too many requests says 503 or 429.
 fn refused(what: &'static str, status: u16, answer: &mut Response<Body>) -> Failed<ArtifactError> {
     if is_trouble(status) || matches!(status, 408 | 429) {
         let reason = format!("status {status}");
@@ -207,19 +207,6 @@ fn refused(what: &'static str, status: u16, answer: &mut Response<Body>) -> Fail
 fn code(xml: &str) -> String {
     let code = xml.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
     code.map_or_else(|| "the storage says nothing more".to_owned(), |(code, _)| code.to_owned())
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let (byte, skip) = byte.filter(|_| *first == b'%').map_or((*first, 0), |byte| (byte, 2));
-        bytes.push(byte);
-        rest = &tail[skip..];
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::api::ApiError;
 use super::cut::cut;
-use super::reporter::{Channel, Report};
-use super::target::Target;
+use super::reporter::{Channel, FinalReport};
+use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::report::Outcome;
 use crate::report::annotations::{Annotation, Level};
@@ -50,13 +50,13 @@ impl Channel for Check {
         "checks: write"
     }
 
-    fn begin(&mut self, target: &Target) -> Result<(), ApiError> {
+    fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError> {
         let made: Made = target.api().post(&target.path("/check-runs"), &created(target, "in_progress"))?;
         self.id = Some(made.id);
         Ok(())
     }
 
-    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
         let annotations: Vec<Value> =
             report.annotations.iter().filter_map(|annotation| annotated(annotation, target)).collect();
         let mut batches = annotations.chunks(BATCH);
@@ -83,7 +83,7 @@ impl Channel for Check {
     }
 }
 
-fn created(target: &Target, status: &str) -> Map<String, Value> {
+fn created(target: &ReportTarget, status: &str) -> Map<String, Value> {
     let fields = [
         ("name", target.context()),
         ("head_sha", target.sha()),
@@ -135,7 +135,7 @@ fn conclusion(digest: &Digest) -> &'static str {
 }
 
 /// Returns an annotation as GitHub takes it; nothing for one without a place, which it does not.
-fn annotated(annotation: &Annotation, target: &Target) -> Option<Value> {
+fn annotated(annotation: &Annotation, target: &ReportTarget) -> Option<Value> {
     let location = annotation.location.as_ref()?;
     let line = location.line.unwrap_or(1);
     let mut value = json!({
@@ -172,9 +172,9 @@ mod tests {
 
     const RUNS: &str = "/repos/octo/project/check-runs";
 
-    fn target(server: &Server) -> Target {
+    fn target(server: &Server) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     /// A server that makes the check run 5, and takes changes to it.
@@ -205,7 +205,7 @@ mod tests {
         let nowhere = Annotation { location: None, ..annotation(1, None) };
         let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
         let annotations = vec![annotation(3, Some(7)), nowhere, warning];
-        run.end(&target, &Report { digest: failing().digest(), annotations }).unwrap();
+        run.end(&target, &FinalReport { digest: failing().digest(), annotations }).unwrap();
         let received = server.received();
         assert_eq!(
             received[0],
@@ -252,7 +252,7 @@ mod tests {
         let mut run = Check::default();
         run.begin(&target(&server)).unwrap();
         let annotations = (1..=count).map(|line| annotation(line, None)).collect();
-        run.end(&target(&server), &Report { digest: failing().digest(), annotations }).unwrap();
+        run.end(&target(&server), &FinalReport { digest: failing().digest(), annotations }).unwrap();
         let changes = &server.received()[1..];
         let lines = |change: &(String, Value)| change.1["output"]["annotations"].as_array().unwrap().len();
         assert_eq!(changes.iter().map(lines).collect::<Vec<_>>(), expected);
@@ -276,7 +276,7 @@ mod tests {
         let server = github();
         let annotations = (1..=51).map(|line| annotation(line, None)).collect();
         Check::default()
-            .end(&target(&server), &Report { digest: succeeding().digest(), annotations })
+            .end(&target(&server), &FinalReport { digest: succeeding().digest(), annotations })
             .unwrap();
         let received = server.received();
         assert_eq!(received[0].0, format!("POST {RUNS}"));

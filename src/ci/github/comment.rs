@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::api::ApiError;
 use super::cut::cut;
-use super::reporter::{Channel, Report};
-use super::target::Target;
+use super::reporter::{Channel, FinalReport};
+use super::target::ReportTarget;
 use crate::report::formats::summary;
 
 /// GitHub refuses a comment of more than 65,536 characters.
@@ -44,11 +44,11 @@ impl Channel for Comment {
         "pull-requests: write"
     }
 
-    fn begin(&mut self, _target: &Target) -> Result<(), ApiError> {
+    fn begin(&mut self, _target: &ReportTarget) -> Result<(), ApiError> {
         Ok(())
     }
 
-    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
         let Some(number) = pull_request(target)? else { return Ok(()) };
         let marker = marker(target);
         let body = json!({"body": body(&marker, &summary::render(&report.digest), target.url())});
@@ -60,9 +60,9 @@ impl Channel for Comment {
     }
 }
 
-/// Returns the pull request of the event; a run that goes on in a later job finds it by the commit it was told.
-fn pull_request(target: &Target) -> Result<Option<u64>, ApiError> {
-    if target.pull_request().is_some() || !target.is_told_its_commit() {
+/// Returns the pull request of the event; a run that continues in a later job finds it by its commit (`--sha`).
+fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
+    if target.pull_request().is_some() || !target.names_its_commit() {
         return Ok(target.pull_request());
     }
     let pulls: Vec<Pull> =
@@ -71,7 +71,7 @@ fn pull_request(target: &Target) -> Result<Option<u64>, ApiError> {
 }
 
 /// Returns the line that a comment of ours begins with, and no reader sees.
-fn marker(target: &Target) -> String {
+fn marker(target: &ReportTarget) -> String {
     let clean = |name: &str| -> String {
         name.chars().map(|c| if c.is_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' }).collect()
     };
@@ -89,7 +89,7 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
 }
 
 /// Finds the comment that an earlier run wrote. Somebody else may have copied its marker, so its author counts, too.
-fn find(target: &Target, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
+fn find(target: &ReportTarget, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
     let us = author(target)?;
     let path = target.path(&format!("/issues/{number}/comments"));
     for comment in target.api().list::<Vec<Written>>(&path, &[]) {
@@ -104,7 +104,7 @@ fn find(target: &Target, number: u64, marker: &str) -> Result<Option<u64>, ApiEr
 }
 
 /// Returns the name under which the token writes. The token of a job may not ask that.
-fn author(target: &Target) -> Result<String, ApiError> {
+fn author(target: &ReportTarget) -> Result<String, ApiError> {
     match target.api().get::<User>("/user", &[]) {
         Ok(user) => Ok(user.login),
         Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(target.bot().to_owned()),
@@ -127,9 +127,9 @@ mod tests {
     const BOT: &str = "github-actions[bot]";
     const COMMENTS: &str = "/repos/octo/project/issues/7/comments";
 
-    fn target(server: &Server) -> Target {
+    fn target(server: &Server) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn comment(id: u64, author: &str, body: &str) -> Value {
@@ -163,8 +163,8 @@ mod tests {
         (403, json!({"message": "Resource not accessible by integration"}))
     }
 
-    fn end(target: &Target) -> Result<(), ApiError> {
-        Comment.end(target, &Report { digest: succeeding().digest(), annotations: vec![] })
+    fn end(target: &ReportTarget) -> Result<(), ApiError> {
+        Comment.end(target, &FinalReport { digest: succeeding().digest(), annotations: vec![] })
     }
 
     /// Which request writes the comment.

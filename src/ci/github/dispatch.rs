@@ -1,16 +1,16 @@
-//! A run that was handed off goes on in another run of the same workflow, which is told where to find its files. The
-//! chain of such runs has an end, for a loop that is never done would otherwise cost for ever.
+//! Continues a run that was handed off in another run of the same workflow. The length of such a chain is limited,
+//! because a loop that never ends would run up costs for ever.
 
 use serde_json::{Value, json};
 
 use super::api::ApiError;
 use super::status;
-use super::target::Target;
+use super::target::ReportTarget;
 use crate::base::text::{one_line, percent_encoded};
 
 /// Where in a chain of runs this one stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     /// How many runs came before it.
     pub depth: u32,
     /// How many may come after the first one.
@@ -19,57 +19,59 @@ pub struct Link {
 
 /// What becomes of a run that was handed off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Another run goes on with it.
-    Run {
+pub enum NextRun {
+    /// Another run continues it.
+    Started {
         /// Its number, where GitHub says it.
         number: Option<u64>,
         /// Its page, where GitHub says it.
         page: Option<String>,
     },
     /// The chain is as long as it may be.
-    End {
+    ChainEnded {
         /// How many runs may come after the first one.
         max: u32,
     },
-    /// Nothing goes on, and why.
-    Not(String),
+    /// No run was started, and why.
+    NotStarted(String),
 }
 
-impl Next {
+impl NextRun {
     /// Says it in a sentence without its end.
     pub fn sentence(&self) -> String {
         match self {
-            Self::Run { number: Some(number), .. } => format!("handed off: goes on in run {number}"),
-            Self::Run { number: None, .. } => "handed off: goes on in another run".to_owned(),
-            Self::End { max } => {
+            Self::Started { number: Some(number), .. } => format!("handed off: goes on in run {number}"),
+            Self::Started { number: None, .. } => "handed off: goes on in another run".to_owned(),
+            Self::ChainEnded { max } => {
                 format!(
                     "handed off, and nothing goes on: the chain had its {max} further runs (`--max-chain`)"
                 )
             }
-            Self::Not(why) => format!("handed off, and nothing goes on: {why}"),
+            Self::NotStarted(why) => format!("handed off, and nothing goes on: {why}"),
         }
     }
 
     fn state(&self) -> &'static str {
         match self {
-            Self::Run { .. } => "pending",
-            Self::End { .. } => "failure",
-            Self::Not(_) => "error",
+            Self::Started { .. } => "pending",
+            Self::ChainEnded { .. } => "failure",
+            Self::NotStarted(_) => "error",
         }
     }
 }
 
 /// Starts the next run of the chain.
-pub(super) fn go_on(target: &Target, link: Link) -> Next {
+pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
     if link.depth >= link.max {
-        return Next::End { max: link.max };
+        return NextRun::ChainEnded { max: link.max };
     }
     let Some(workflow) = target.workflow() else {
-        return Next::Not("`GITHUB_WORKFLOW_REF` names no workflow of this repository".to_owned());
+        return NextRun::NotStarted(
+            "`GITHUB_WORKFLOW_REF` does not name a workflow of this repository".to_owned(),
+        );
     };
     let Some(git_ref) = target.dispatch_ref() else {
-        return Next::Not("this job is on no branch or tag of the repository".to_owned());
+        return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());
     };
     let path = target.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(workflow)));
     let inputs = json!({
@@ -89,20 +91,22 @@ pub(super) fn go_on(target: &Target, link: Link) -> Next {
         Ok(answer) => {
             let number = answer.get("workflow_run_id").and_then(Value::as_u64);
             let page = answer.get("html_url").and_then(Value::as_str).map(str::to_owned);
-            Next::Run { number, page: page.or_else(|| Some(target.url_of(number?))) }
+            NextRun::Started { number, page: page.or_else(|| Some(target.url_of(number?))) }
         }
         Err(error) => {
             let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
-            Next::Not(one_line(&format!("{error}{help}"), 500))
+            NextRun::NotStarted(one_line(&format!("{error}{help}"), 500))
         }
     }
 }
 
 /// Sets the status of the commit to what became of the run.
-pub(super) fn tell(target: &Target, next: &Next) -> Result<(), ApiError> {
+pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError> {
     let page = match next {
-        Next::Run { page: Some(page), .. } => page,
-        Next::Run { page: None, .. } | Next::End { .. } | Next::Not(_) => target.url(),
+        NextRun::Started { page: Some(page), .. } => page,
+        NextRun::Started { page: None, .. } | NextRun::ChainEnded { .. } | NextRun::NotStarted(_) => {
+            target.url()
+        }
     };
     status::set(target, next.state(), &next.sentence(), page)
 }
@@ -118,11 +122,11 @@ mod tests {
     use super::*;
 
     const DISPATCHES: &str = "/repos/octo/project/actions/workflows/fix.yml/dispatches";
-    const FIRST: Link = Link { depth: 0, max: 10 };
+    const FIRST: ChainLink = ChainLink { depth: 0, max: 10 };
 
-    fn target(server: &Server) -> Target {
+    fn target(server: &Server) -> ReportTarget {
         let transport = Transport::default().pause(Pauses::none().pause());
-        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn github(answers: Vec<ResponseTemplate>) -> Server {
@@ -154,9 +158,9 @@ mod tests {
             "html_url": "https://github.com/octo/project/actions/runs/99",
         });
         let server = github(vec![ResponseTemplate::new(200).set_body_json(details)]);
-        let next = go_on(&target(&server), Link { depth: 3, max: 10 });
+        let next = go_on(&target(&server), ChainLink { depth: 3, max: 10 });
         let page = Some("https://github.com/octo/project/actions/runs/99".to_owned());
-        assert_eq!(next, Next::Run { number: Some(99), page });
+        assert_eq!(next, NextRun::Started { number: Some(99), page });
         assert_eq!(next.sentence(), "handed off: goes on in run 99");
         assert_eq!(server.received(), [(format!("POST {DISPATCHES}"), with_details(body("4")))]);
     }
@@ -168,7 +172,7 @@ mod tests {
             let refused = ResponseTemplate::new(status).set_body_json(refused);
             let server = github(vec![refused, ResponseTemplate::new(204)]);
             let next = go_on(&target(&server), FIRST);
-            assert_eq!(next, Next::Run { number: None, page: None });
+            assert_eq!(next, NextRun::Started { number: None, page: None });
             let bodies: Vec<Value> = server.received().into_iter().map(|(_, body)| body).collect();
             assert_eq!(bodies, [with_details(body("1")), body("1")]);
         }
@@ -199,14 +203,14 @@ mod tests {
     #[test]
     fn a_chain_has_an_end() {
         let server = github(vec![]);
-        let next = go_on(&target(&server), Link { depth: 10, max: 10 });
-        assert_eq!(next, Next::End { max: 10 });
-        assert_eq!(go_on(&target(&server), Link { depth: 0, max: 0 }), Next::End { max: 0 });
+        let next = go_on(&target(&server), ChainLink { depth: 10, max: 10 });
+        assert_eq!(next, NextRun::ChainEnded { max: 10 });
+        assert_eq!(go_on(&target(&server), ChainLink { depth: 0, max: 0 }), NextRun::ChainEnded { max: 0 });
         assert_eq!(server.requests(), 0);
     }
 
     #[track_caller]
-    fn check_status(next: &Next, state: &str, description: &str, page: &str) {
+    fn check_status(next: &NextRun, state: &str, description: &str, page: &str) {
         let server = Server::start();
         server.mount(Mock::given(method("POST")).respond_with(ResponseTemplate::new(201)));
         tell(&target(&server), next).unwrap();
@@ -219,13 +223,13 @@ mod tests {
     fn the_status_of_the_commit_follows_the_work() {
         let (ours, theirs) =
             ["77", "99"].map(|n| format!("https://github.com/octo/project/actions/runs/{n}")).into();
-        let next = Next::Run { number: Some(99), page: Some(theirs.clone()) };
+        let next = NextRun::Started { number: Some(99), page: Some(theirs.clone()) };
         check_status(&next, "pending", "handed off: goes on in run 99", &theirs);
-        let next = Next::Run { number: None, page: None };
+        let next = NextRun::Started { number: None, page: None };
         check_status(&next, "pending", "handed off: goes on in another run", &ours);
         let end = "handed off, and nothing goes on: the chain had its 10 further runs (`--max-chain`)";
-        check_status(&Next::End { max: 10 }, "failure", end, &ours);
+        check_status(&NextRun::ChainEnded { max: 10 }, "failure", end, &ours);
         let not = "handed off, and nothing goes on: no";
-        check_status(&Next::Not("no".to_owned()), "error", not, &ours);
+        check_status(&NextRun::NotStarted("no".to_owned()), "error", not, &ours);
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::Lookup;
+use crate::ci::job::Lookup;
 use crate::files::read;
 
-/// The largest payload that is read, in bytes: GitHub sends none that is larger.
+/// The largest payload that is read, in bytes. GitHub sends at most 25 MB ("Webhook events and payloads").
 const MAX_PAYLOAD: u64 = 32 * read::MIB;
 
 /// Events that people without write access can set off, and whose jobs have the secrets and the token of the
@@ -27,7 +27,7 @@ const OPEN_TO_OUTSIDERS: &[&str] = &[
 
 /// What a job knows about the event that set it off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct WorkflowEvent {
     /// Its name; empty outside of a job.
     pub name: String,
     /// The commit that a status belongs to.
@@ -54,7 +54,7 @@ struct Head {
     is_foreign: bool,
 }
 
-impl Event {
+impl WorkflowEvent {
     /// Reads the event of this job. What the payload does not tell is not guessed.
     pub fn read(env: Lookup<'_>) -> Self {
         let payload =
@@ -85,8 +85,8 @@ impl Event {
                     sha: head.as_ref().map(|head| head.sha.clone()),
                     base: seen.sha("/pull_request/base/sha"),
                     pull_request: seen.number("/pull_request/number"),
-                    // The ref of a pull request is none to dispatch on, but its branch is. With `_target` it is the
-                    // workflow of the base that runs, and that goes on there.
+                    // `refs/pull/N/merge` cannot be dispatched on, the branch can. With `pull_request_target`, the
+                    // workflow of the base branch runs, and continues there.
                     dispatch_ref: known.or_else(|| branch.filter(|_| is_own)),
                     head,
                     ..event
@@ -198,7 +198,7 @@ mod tests {
     const BASE: &str = "3333333333333333333333333333333333333333";
     const OTHER: &str = "4444444444444444444444444444444444444444";
 
-    fn event(name: &str, git_ref: &str, payload: Option<&str>) -> Event {
+    fn event(name: &str, git_ref: &str, payload: Option<&str>) -> WorkflowEvent {
         let env = |variable: &str| match variable {
             "GITHUB_EVENT_NAME" => Some(name.to_owned()),
             "GITHUB_SHA" => Some(CHOSEN.to_owned()),
@@ -206,7 +206,7 @@ mod tests {
             "GITHUB_REPOSITORY" => Some("Octo/Project".to_owned()),
             _ => None,
         };
-        Event::new(&env, payload)
+        WorkflowEvent::new(&env, payload)
     }
 
     /// What is said of an event: commit, base, pull request, where to dispatch.
@@ -215,7 +215,7 @@ mod tests {
         (name, git_ref): (&str, &str),
         payload: &Value,
         expected: (Option<&str>, Option<&str>, Option<u64>, Option<&str>),
-    ) -> Event {
+    ) -> WorkflowEvent {
         let event = event(name, git_ref, Some(&payload.to_string()));
         let found =
             (event.sha.as_deref(), event.base.as_deref(), event.pull_request, event.dispatch_ref.as_deref());
@@ -309,9 +309,9 @@ mod tests {
         }
         let hostile = json!({"pull_request": {"head": {"sha": "../../../user"}, "number": -1}}).to_string();
         assert_eq!(event("pull_request", "", Some(&hostile)).sha, None);
-        assert_eq!(Event::new(&|_| None, None), Event::default());
+        assert_eq!(WorkflowEvent::new(&|_| None, None), WorkflowEvent::default());
         let gone = |name: &str| (name == "GITHUB_EVENT_PATH").then(|| "/nowhere/event.json".to_owned());
-        assert_eq!(Event::read(&gone), Event::default());
+        assert_eq!(WorkflowEvent::read(&gone), WorkflowEvent::default());
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs_err::write(file.path(), workflow_run("octo/project").to_string()).unwrap();
         let path = file.path().to_string_lossy().into_owned();
-        let read = Event::read(&|name| match name {
+        let read = WorkflowEvent::read(&|name| match name {
             "GITHUB_EVENT_NAME" => Some("workflow_run".to_owned()),
             "GITHUB_EVENT_PATH" => Some(path.clone()),
             _ => None,

@@ -8,7 +8,7 @@ use super::api::ApiError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
     /// No service takes this name.
-    #[error("`{name}` is no name for an artifact: {reason}")]
+    #[error("`{name}` is not a valid artifact name: {reason}")]
     Name {
         /// The name.
         name: String,
@@ -36,10 +36,10 @@ pub enum ArtifactError {
         /// What the service says.
         message: String,
     },
-    /// There is a service, but none that speaks this protocol.
+    /// The service speaks another version of the protocol.
     #[error("the server has no artifact service of version 4")]
     Unsupported,
-    /// Any other status that is no success.
+    /// Any other unsuccessful status.
     #[error("{what} was refused with status {status}: {message}")]
     Refused {
         /// What was asked for.

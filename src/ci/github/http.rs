@@ -1,10 +1,9 @@
 //! What every request to GitHub needs: a client that follows nothing and waits for nothing forever, a judgement of what
 //! went wrong on the way, and tries with pauses between them.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use ureq::http::{Request, Response};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -12,7 +11,7 @@ use ureq::{Agent, Body, Proxy};
 use uuid::Uuid;
 
 use crate::base::time::parse_duration;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 pub(super) const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
 
@@ -184,7 +183,7 @@ pub(super) fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let made = |_| Lost::Impossible("the address is none, or a header holds what no header can".to_owned());
+    let made = |_| Lost::Impossible("invalid URL or header value".to_owned());
     let answer = match body {
         Some(body) => agent.run(request.body(body).map_err(made)?),
         None => agent.run(request.body(()).map_err(made)?),
@@ -201,7 +200,7 @@ pub(super) fn read(answer: &mut Response<Body>, limit: u64) -> Result<Vec<u8>, L
 pub(super) fn lost(error: ureq::Error) -> Lost {
     use ureq::{Error, Timeout};
     match error {
-        Error::BadUri(_) | Error::RequireHttpsOnly(_) => Lost::Impossible("the address is none".to_owned()),
+        Error::BadUri(_) | Error::RequireHttpsOnly(_) => Lost::Impossible("invalid URL".to_owned()),
         Error::Http(_) | Error::InvalidProxyUrl | Error::LargeResponseHeader(..) => {
             Lost::Impossible(error.to_string())
         }
@@ -209,7 +208,7 @@ pub(super) fn lost(error: ureq::Error) -> Lost {
         Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => {
             Lost::Unsent(error.to_string())
         }
-        Error::ConnectProxyFailed(_) => Lost::Unsent("the proxy makes no connection".to_owned()),
+        Error::ConnectProxyFailed(_) => Lost::Unsent("the proxy cannot connect".to_owned()),
         Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
             Lost::Unsent("no connection in time".to_owned())
         }
@@ -394,7 +393,7 @@ mod tests {
         let secret = "https://blob/x?sig=geheim";
         for error in [ureq::Error::BadUri(secret.into()), ureq::Error::RequireHttpsOnly(secret.into())] {
             let lost = lost(error);
-            assert!(matches!(&lost, Lost::Impossible(reason) if reason == "the address is none"), "{lost:?}");
+            assert!(matches!(&lost, Lost::Impossible(reason) if reason == "invalid URL"), "{lost:?}");
         }
         let agent = Transport::default().agent(None);
         let error = send(&agent, "GET", "https://blob/a b?sig=geheim", &[], None).unwrap_err();

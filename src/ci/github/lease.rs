@@ -1,4 +1,4 @@
-//! Of several jobs that would go on with one run, one does: the one that makes a git ref first.
+//! Lets one job at most continue a run: the first that creates a git ref for it.
 //!
 //! Machines share no lock, but a ref can be made only once. It points at a tag object whose message names the job that
 //! made it. A job that is over without having gone on gives way to the next number of the same ref.
@@ -29,7 +29,7 @@ pub struct Point<'p> {
 /// A job that takes a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The id of its workflow run; empty when it is no job.
+    /// The id of its workflow run; empty outside of a job.
     pub run: String,
     /// The attempt.
     pub attempt: u32,
@@ -123,7 +123,7 @@ pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError
 /// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
 fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
     if holder.run.is_empty() {
-        // Somebody at a desk: nobody knows when they are done.
+        // A person at a terminal: there is no job whose end could be seen.
         return Ok(false);
     }
     if holder.run == us.run {

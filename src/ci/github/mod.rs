@@ -29,23 +29,31 @@ use std::path::PathBuf;
 use check::Check;
 use commands::Commands;
 use comment::Comment;
-use dispatch::{Link, Next};
+use dispatch::{ChainLink, NextRun};
 use reporter::{Channel, Reporter};
 use status::Status;
-use target::{NoTarget, Target};
+use target::{Flavour, NoTarget, ReportTarget};
 
-use super::job::{Job, Variables};
-use super::{Lookup, Service, Telling, annotate};
-use crate::report::annotations::Tree;
+use super::job::{Job, Lookup, Variables};
+use super::reported::ReportRequest;
+use super::service::{ProviderRow, Service, annotate};
+use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, Places};
+use crate::report::digest::{Digest, ReportPaths};
 use crate::report::formats::{outputs, summary};
 
-pub(super) const NAMES: &[&str] = &["github", "gitea", "forgejo"];
+/// How this provider is found, and what of its environment actions do not see.
+pub(super) const PROVIDER: ProviderRow = ProviderRow {
+    names: &["github", "gitea", "forgejo"],
+    detect,
+    make: |name, env| Box::new(Github::new(name, env)),
+    withheld: WITHHELD,
+    tokens: TOKENS,
+};
 
 /// Credentials of the runner, and the files by which a step speaks to it. The files stay where they are, so that
 /// keeping their names prevents accidents and not a determined action of the same user.
-pub(super) const WITHHELD: &[&str] = &[
+const WITHHELD: &[&str] = &[
     "ACTIONS_RUNTIME_TOKEN",
     "ACTIONS_RUNTIME_URL",
     "ACTIONS_RESULTS_URL",
@@ -63,7 +71,7 @@ pub(super) const WITHHELD: &[&str] = &[
 ];
 
 /// The token of the job.
-pub(super) const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"];
+const TOKENS: &[&str] = &["GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"];
 
 const VARIABLES: Variables = Variables {
     workspace: "GITHUB_WORKSPACE",
@@ -73,22 +81,14 @@ const VARIABLES: Variables = Variables {
 };
 
 /// The ones that imitate GitHub set its variable as well as their own.
-pub(super) fn detect(env: Lookup<'_>) -> Option<&'static str> {
+fn detect(env: Lookup<'_>) -> Option<&'static str> {
     let known = [("FORGEJO_ACTIONS", "forgejo"), ("GITEA_ACTIONS", "gitea"), ("GITHUB_ACTIONS", "github")];
     known.iter().find(|(variable, _)| is_true(env, variable)).map(|(_, name)| *name)
 }
 
-/// Whose runner it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavour {
-    Github,
-    Gitea,
-    Forgejo,
-}
-
 /// A job of GitHub Actions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Github {
+#[derive(Debug)]
+struct Github {
     flavour: Flavour,
     job: Job,
     output: Option<PathBuf>,
@@ -97,7 +97,7 @@ pub struct Github {
 
 impl Github {
     /// Reads from the environment what the runner with this name says about the step.
-    pub(super) fn new(name: &str, env: Lookup<'_>) -> Self {
+    fn new(name: &str, env: Lookup<'_>) -> Self {
         let flavour = match name {
             "forgejo" => Flavour::Forgejo,
             "gitea" => Flavour::Gitea,
@@ -138,7 +138,7 @@ impl Service for Github {
     }
 
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
-    fn announce(&self, places: &Places) -> io::Result<()> {
+    fn announce(&self, places: &ReportPaths) -> io::Result<()> {
         let Some(path) = &self.output else { return Ok(()) };
         let early = [
             ("run-id", places.run_id.clone()),
@@ -148,7 +148,7 @@ impl Service for Github {
         files::append_outputs(path, &early)
     }
 
-    fn publish(&self, digest: &Digest, tree: &Tree<'_>, log: &mut dyn Write) -> Vec<io::Error> {
+    fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let annotated = annotate(&Commands::default(), digest, tree, log);
         let output =
             self.output.as_deref().map(|path| files::append_outputs(path, &outputs::outputs(digest)));
@@ -159,49 +159,49 @@ impl Service for Github {
 
     /// A status goes without saying where there is a token. Everything else has to be asked for, and is missed when it
     /// cannot be.
-    fn report(&self, telling: Telling<'_>) -> (Option<Reporter>, Vec<String>) {
-        let wanted = telling.wanted;
+    fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
+        let options = request.options;
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
-        if wanted.status.unwrap_or(true) {
+        if options.status.unwrap_or(true) {
             channels.push(Box::new(Status));
         }
-        if wanted.check && self.flavour == Flavour::Github {
+        if options.check && self.flavour == Flavour::Github {
             channels.push(Box::<Check>::default());
-        } else if wanted.check {
-            warnings.push(format!("there will be no check run: {} has none", self.name()));
+        } else if options.check {
+            warnings.push(format!("there will be no check run: {} does not support them", self.name()));
         }
-        if wanted.comment {
+        if options.comment {
             channels.push(Box::new(Comment));
         }
         if channels.is_empty() {
             return (None, warnings);
         }
-        let begun = match Target::new(self.flavour, telling) {
+        let begun = match ReportTarget::new(self.flavour, request) {
             Ok(target) => Reporter::begin(target, channels).map_err(|error| error.to_string()),
-            Err(NoTarget::Token) if !wanted.is_asked() => return (None, warnings),
+            Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(error) => Err(error.to_string()),
         };
         match begun {
             Ok(reporter) => (Some(reporter), warnings),
             Err(why) => {
-                warnings.push(format!("{} will not be told about the run: {why}", self.name()));
+                warnings.push(format!("{} gets no report of the run: {why}", self.name()));
                 (None, warnings)
             }
         }
     }
 
-    fn go_on(&self, telling: Telling<'_>, link: Option<Link>) -> (Next, Option<String>) {
-        let target = match Target::new(self.flavour, telling) {
+    fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {
+        let target = match ReportTarget::new(self.flavour, request) {
             Ok(target) => target,
-            Err(error) => return (Next::Not(error.to_string()), None),
+            Err(error) => return (NextRun::NotStarted(error.to_string()), None),
         };
         let next = match link {
             Some(link) => dispatch::go_on(&target, link),
-            None => Next::Not("its files were not uploaded".to_owned()),
+            None => NextRun::NotStarted("its files were not uploaded".to_owned()),
         };
         let told =
-            if telling.wanted.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
+            if request.options.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
         (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }
 }

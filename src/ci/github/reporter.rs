@@ -1,13 +1,12 @@
 //! Reports a run to GitHub from a thread of its own: the run does not wait for the network when it begins, and for a
-//! bounded time when it ends. What cannot be reported is said, and changes nothing about the run.
+//! bounded time when it ends. Reports that fail become warnings; the run does not change.
 
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use super::api::ApiError;
-use super::target::Target;
+use super::target::ReportTarget;
 use crate::base::time::human;
 use crate::report::annotations::Annotation;
 use crate::report::digest::Digest;
@@ -20,16 +19,16 @@ pub(super) trait Channel: Send {
     /// Returns the permission that the token needs.
     fn permission(&self) -> &'static str;
 
-    /// Says that the run has begun.
-    fn begin(&mut self, target: &Target) -> Result<(), ApiError>;
+    /// Reports the start of the run.
+    fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError>;
 
-    /// Says how it ended.
-    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError>;
+    /// Reports the end of the run.
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError>;
 }
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Report {
+pub struct FinalReport {
     /// The run.
     pub digest: Digest,
     /// All its annotations.
@@ -38,7 +37,7 @@ pub struct Report {
 
 /// What could not be reported.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Untold {
+pub struct Unreported {
     /// The token may not do it: one sentence about everything that it may not do.
     pub notice: Option<String>,
     /// What else went wrong.
@@ -48,40 +47,44 @@ pub struct Untold {
 /// Reports one run.
 #[derive(Debug)]
 pub struct Reporter {
-    report: Sender<Report>,
-    untold: Receiver<Untold>,
+    report: Sender<FinalReport>,
+    unreported: Receiver<Unreported>,
 }
 
 impl Reporter {
-    /// Says that the run has begun, while it goes on.
-    pub(super) fn begin(target: Target, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+    /// Reports the start of the run, in the background.
+    pub(super) fn begin(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
         let (report, next) = channel();
-        let (sender, untold) = channel();
+        let (sender, unreported) = channel();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
             if let Some(found) = work(&target, channels, &next) {
-                // Who waited may have given up.
-                let _nobody_waits = sender.send(found);
+                // The receiver may have given up waiting.
+                let _if_received = sender.send(found);
             }
         })?;
-        Ok(Self { report, untold })
+        Ok(Self { report, unreported })
     }
 
-    /// Says how the run ended, and returns what could not be said within this time.
-    pub fn end(self, report: Report, limit: Duration) -> Untold {
+    /// Reports how the run ended, and returns what could not be reported within this time.
+    pub fn end(self, report: FinalReport, limit: Duration) -> Unreported {
         let sent = self.report.send(report).is_ok();
-        let late = || Untold {
+        let late = || Unreported {
             warnings: vec![format!(
                 "GitHub does not know how the run ended: no answer within {}",
                 human(limit)
             )],
-            ..Untold::default()
+            ..Unreported::default()
         };
-        self.untold.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
+        self.unreported.recv_timeout(limit).ok().filter(|_| sent).unwrap_or_else(late)
     }
 }
 
-/// Reports the beginning, and the end when it comes. Without an end there is nobody to answer to.
-fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report>) -> Option<Untold> {
+/// Reports the beginning, and the end when it comes. Returns nothing when the run was dropped before its end.
+fn work(
+    target: &ReportTarget,
+    channels: Vec<Box<dyn Channel>>,
+    next: &Receiver<FinalReport>,
+) -> Option<Unreported> {
     let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
     for mut channel in channels {
         let came = channel.begin(target);
@@ -89,7 +92,7 @@ fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report
     }
     let report = next.recv().ok()?;
     let mut denied = Vec::new();
-    let mut untold = Untold::default();
+    let mut unreported = Unreported::default();
     for (mut channel, came) in begun {
         let came = match came {
             Err(error) if is_denied(&error) => Err(error),
@@ -100,16 +103,18 @@ fn work(target: &Target, channels: Vec<Box<dyn Channel>>, next: &Receiver<Report
             Err(error) if is_denied(&error) => {
                 denied.push(format!("the {} (`{}`)", channel.name(), channel.permission()));
             }
-            Err(error) => untold.warnings.push(format!("the {} is not up to date: {error}", channel.name())),
+            Err(error) => {
+                unreported.warnings.push(format!("the {} is not up to date: {error}", channel.name()));
+            }
         }
     }
-    untold.notice = (!denied.is_empty()).then(|| {
+    unreported.notice = (!denied.is_empty()).then(|| {
         format!(
             "not reported, because the token may not: {}. Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them",
             denied.join(", ")
         )
     });
-    Some(untold)
+    Some(unreported)
 }
 
 /// Without the permission, GitHub says that it is missing or that there is no such thing.
@@ -132,13 +137,14 @@ mod tests {
     use super::*;
     use crate::report::testing::succeeding;
 
-    fn reported(server: &Server) -> Untold {
+    fn reported(server: &Server) -> Unreported {
         let transport = Transport::default().pause(Pauses::default().pause());
-        let target = Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
+        let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
             vec![Box::new(Status), Box::<Check>::default(), Box::new(Comment)];
         let reporter = Reporter::begin(target, channels).unwrap();
-        reporter.end(Report { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
+        reporter
+            .end(FinalReport { digest: succeeding().digest(), annotations: vec![] }, Duration::from_secs(20))
     }
 
     fn denied() -> ResponseTemplate {
@@ -161,7 +167,7 @@ mod tests {
         );
         server.mount(Mock::given(method("GET")).respond_with(fine.clone().set_body_json(json!([]))));
         server.mount(Mock::given(path_regex(".*")).respond_with(fine.set_body_json(json!({"id": 5}))));
-        assert_eq!(reported(&server), Untold::default());
+        assert_eq!(reported(&server), Unreported::default());
         assert_eq!(
             requests(&server),
             [
@@ -185,12 +191,12 @@ mod tests {
         server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(denied()));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(Mock::given(path_regex(".*")).respond_with(denied()));
-        let untold = reported(&server);
+        let unreported = reported(&server);
         assert_eq!(
-            untold.notice.unwrap(),
+            unreported.notice.unwrap(),
             "not reported, because the token may not: the commit status (`statuses: write`), the check run (`checks: write`), the comment (`pull-requests: write`). Give the job these `permissions`, or do not ask for it; on a pull request from a fork nothing can give them"
         );
-        assert_eq!(untold.warnings, Vec::<String>::new());
+        assert_eq!(unreported.warnings, Vec::<String>::new());
         assert_eq!(requests(&server).iter().filter(|request| request.starts_with("POST")).count(), 2);
     }
 
@@ -203,10 +209,10 @@ mod tests {
         );
         let made = ResponseTemplate::new(201).set_body_json(json!({"id": 5}));
         server.mount(Mock::given(path_regex(".*")).respond_with(made));
-        let untold = reported(&server);
-        assert_eq!(untold.notice, None);
+        let unreported = reported(&server);
+        assert_eq!(unreported.notice, None);
         assert_eq!(
-            untold.warnings,
+            unreported.warnings,
             ["the comment is not up to date: there is no answer to GET /user: status 500"]
         );
         let made = requests(&server).iter().filter(|request| *request == "POST /check-runs").count();
@@ -218,10 +224,10 @@ mod tests {
         let server = Server::start();
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
-        let target = Target::in_test(Api::new(&server.address(), None, Transport::default()));
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
         let reporter = Reporter::begin(target, vec![Box::new(Status)]).unwrap();
-        let report = Report { digest: succeeding().digest(), annotations: vec![] };
-        let untold = reporter.end(report, Duration::from_millis(200));
-        assert_eq!(untold.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
+        let report = FinalReport { digest: succeeding().digest(), annotations: vec![] };
+        let unreported = reporter.end(report, Duration::from_millis(200));
+        assert_eq!(unreported.warnings, ["GitHub does not know how the run ended: no answer within 200ms"]);
     }
 }

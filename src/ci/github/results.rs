@@ -9,6 +9,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ use super::fault::ArtifactError;
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line};
 use crate::base::time::Timestamp;
-use crate::ci::Lookup;
+use crate::ci::job::Lookup;
 
 const SERVICE: &str = "twirp/github.actions.results.api.v1.ArtifactService";
 
@@ -95,7 +97,7 @@ pub struct Downloaded {
 
 /// An artifact of this run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Listed {
+pub struct ListedArtifact {
     #[serde(flatten)]
     ids: Ids,
     /// Its id.
@@ -132,7 +134,7 @@ struct Done {
 #[derive(Debug, Deserialize)]
 struct List {
     #[serde(default)]
-    artifacts: Vec<Listed>,
+    artifacts: Vec<ListedArtifact>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -156,13 +158,13 @@ impl Results {
     /// is for.
     pub fn new(address: &str, token: String, transport: Transport) -> Result<Self, ArtifactError> {
         let access = |reason: &str| ArtifactError::Access(reason.to_owned());
-        let uri: Uri = address.parse().map_err(|_| access("`ACTIONS_RESULTS_URL` is no address"))?;
+        let uri: Uri = address.parse().map_err(|_| access("`ACTIONS_RESULTS_URL` is not a URL"))?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(access("`ACTIONS_RESULTS_URL` is no address"));
+            return Err(access("`ACTIONS_RESULTS_URL` is not a URL"));
         };
         let origin = format!("{scheme}://{authority}");
-        let ids =
-            ids(&token).ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` names no run that has artifacts"))?;
+        let ids = ids(&token)
+            .ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts"))?;
         let (agent, blobs) = (transport.agent(Some(WHOLE)), Blobs::new(transport.clone()));
         Ok(Self { origin, token: Token::new(token), ids, agent, blobs, transport })
     }
@@ -222,7 +224,8 @@ impl Results {
         match result {
             Err(error) if !error.is_unavailable() => {
                 // Where the answer to the first try was lost, the next one is refused, and the artifact is there.
-                let ours = |listed: &Listed| listed.digest.as_deref() == Some(digest) && listed.size == size;
+                let ours =
+                    |listed: &ListedArtifact| listed.digest.as_deref() == Some(digest) && listed.size == size;
                 let found = self.list(Some(name)).ok().and_then(|all| all.into_iter().find(ours));
                 found.map(|listed| listed.id).ok_or(error)
             }
@@ -231,7 +234,7 @@ impl Results {
     }
 
     /// Returns the artifacts of this run, or those with this name. Of several with one name the newest counts.
-    pub fn list(&self, name: Option<&str>) -> Result<Vec<Listed>, ArtifactError> {
+    pub fn list(&self, name: Option<&str>) -> Result<Vec<ListedArtifact>, ArtifactError> {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
         let found: List = self.call(
             "ListArtifacts",
@@ -239,7 +242,7 @@ impl Results {
             name.unwrap_or_default(),
             &request(&self.ids, fields),
         )?;
-        let mut newest = BTreeMap::<String, Listed>::new();
+        let mut newest = BTreeMap::<String, ListedArtifact>::new();
         for listed in found.artifacts {
             let older = newest.get(&listed.name).is_none_or(|known| known.id < listed.id);
             if older && name.is_none_or(|name| name == listed.name) {
@@ -290,7 +293,7 @@ impl Results {
             let bytes = read(&mut answer, MAX_BODY).map_err(failed)?;
             match answer.status().as_u16() {
                 200..=299 => serde_json::from_slice(&bytes).map_err(|error| Failed {
-                    error: ArtifactError::Unavailable { what, reason: format!("no answer to read: {error}") },
+                    error: ArtifactError::Unavailable { what, reason: format!("unreadable answer: {error}") },
                     again: Again::Soon,
                 }),
                 status => Err(refused(method, what, name, status, answer.headers(), &bytes)),
@@ -332,13 +335,13 @@ pub fn expiry(days: u32, env: Lookup<'_>, now: Timestamp) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_add(i64::from(days.min(most)).saturating_mul(DAY)))
 }
 
-/// Checks a name as the service does.
+/// Checks a name as the service does (`path-and-artifact-name-validation.ts` of actions/toolkit).
 pub fn check_name(name: &str) -> Result<(), ArtifactError> {
     let wrong = |reason| Err(ArtifactError::Name { name: one_line(name, 60), reason });
     match name {
         "" => wrong("it is empty"),
         _ if name.contains(['"', ':', '<', '>', '|', '*', '?', '\r', '\n', '\\', '/']) => {
-            wrong("it holds a character that no file system has in names")
+            wrong("it holds a character that some file systems refuse in names")
         }
         _ if name.chars().count() > MAX_NAME => wrong("it is too long"),
         _ => Ok(()),
@@ -361,25 +364,8 @@ fn ids(token: &str) -> Option<Ids> {
 
 /// Decodes Base64, in either alphabet, with or without padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut count) = (0_u32, 0);
-    for c in text.trim_end_matches('=').bytes() {
-        let value = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from(bits >> count & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
+    let text = text.trim_end_matches('=').replace('+', "-").replace('/', "_");
+    URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 /// Reads a number that may be written as text, as 64 bits are in this JSON.
@@ -397,11 +383,11 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 }
 
 fn accepted(ok: bool, what: &'static str) -> Result<(), ArtifactError> {
-    let message = "the service says that it is not done".to_owned();
+    let message = "the service reports that it failed".to_owned();
     if ok { Ok(()) } else { Err(ArtifactError::Refused { what, status: 200, message }) }
 }
 
-/// Judges an answer that is no success.
+/// Judges an unsuccessful answer.
 fn refused(
     method: &str,
     what: &'static str,

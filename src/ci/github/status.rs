@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::api::ApiError;
-use super::reporter::{Channel, Report};
-use super::target::Target;
+use super::reporter::{Channel, FinalReport};
+use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::report::Outcome;
 use crate::report::digest::{Digest, EndKind};
 
-/// GitHub refuses longer descriptions.
+/// GitHub answers 422 to a longer description.
 const MAX_DESCRIPTION: usize = 140;
 
 /// Reports a run as a status of its commit.
@@ -24,17 +24,17 @@ impl Channel for Status {
         "statuses: write"
     }
 
-    fn begin(&mut self, target: &Target) -> Result<(), ApiError> {
+    fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError> {
         set(target, "pending", "running", target.url())
     }
 
-    fn end(&mut self, target: &Target, report: &Report) -> Result<(), ApiError> {
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
         set(target, state(&report.digest), &description(&report.digest), target.url())
     }
 }
 
 /// Sets the status of the commit of a job.
-pub(super) fn set(target: &Target, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
+pub(super) fn set(target: &ReportTarget, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
     let body = json!({
         "state": state,
         "context": target.context(),
@@ -82,17 +82,17 @@ mod tests {
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
 
-    fn target(server: &Server, pauses: &Pauses) -> Target {
+    fn target(server: &Server, pauses: &Pauses) -> ReportTarget {
         let transport = Transport::default().pause(pauses.pause());
-        Target::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
+        ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport))
     }
 
     fn answer(status: u16) -> Mock {
         Mock::given(method("POST")).and(path(PATH)).respond_with(ResponseTemplate::new(status))
     }
 
-    fn report(digest: Digest) -> Report {
-        Report { digest, annotations: vec![] }
+    fn report(digest: Digest) -> FinalReport {
+        FinalReport { digest, annotations: vec![] }
     }
 
     /// A run that ends like this after a check that passed or not.

@@ -1,30 +1,37 @@
 //! What the reports of a run on GitHub have in common: which repository, which commit, under which name, for whom.
 
-use super::Flavour;
 use super::api::{Api, ApiError};
-use super::event::Event;
+use super::event::WorkflowEvent;
 use super::repository::Repository;
 use crate::base::text::one_line;
-use crate::ci::{Subject, Telling};
+use crate::ci::reported::{ReportRequest, ReportedRun};
 
-/// GitHub takes longer names, and nobody reads them.
+/// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
+
+/// Whose runner it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flavour {
+    Github,
+    Gitea,
+    Forgejo,
+}
 
 /// Where a run is reported, and as what.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ReportTarget {
     api: Api,
     flavour: Flavour,
     repository: Repository,
     sha: String,
-    is_told_its_commit: bool,
+    names_its_commit: bool,
     pull_request: Option<u64>,
     run: String,
     url: String,
     workflow: Option<String>,
     dispatch_ref: Option<String>,
     name: String,
-    subject: Subject,
+    subject: ReportedRun,
     context: String,
 }
 
@@ -34,28 +41,28 @@ pub enum NoTarget {
     /// There is no token.
     #[error("there is no token: give it in `LL_TOKEN` or `GITHUB_TOKEN` (input `token`)")]
     Token,
-    /// The environment names no repository.
-    #[error("`GITHUB_REPOSITORY` names no repository")]
+    /// The environment does not name a repository.
+    #[error("`GITHUB_REPOSITORY` does not name a repository")]
     Repository,
     /// The commit is not known.
-    #[error("the event `{0}` does not tell which commit it is about: name the commit with `--sha`")]
+    #[error("the event `{0}` does not name a commit: name the commit with `--sha`")]
     Commit(String),
     /// The environment says something about the network that cannot be.
     #[error("{0}")]
     Network(ApiError),
 }
 
-impl Target {
+impl ReportTarget {
     /// Reads from the environment what is needed to report a run.
     pub(super) fn new(
         flavour: Flavour,
-        Telling { env, token, wanted, subject }: Telling<'_>,
+        ReportRequest { env, token, options, subject }: ReportRequest<'_>,
     ) -> Result<Self, NoTarget> {
         let token = token.ok_or(NoTarget::Token)?;
         let repository = env("GITHUB_REPOSITORY").and_then(|name| Repository::parse(&name));
         let repository = repository.ok_or(NoTarget::Repository)?;
-        let event = Event::read(env);
-        let sha = wanted.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
+        let event = WorkflowEvent::read(env);
+        let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
         let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
         // Gitea and Forgejo count the runs of a repository in the addresses of their pages.
         let run = match flavour {
@@ -72,10 +79,10 @@ impl Target {
             dispatch_ref: event.dispatch_ref,
             repository,
             sha,
-            is_told_its_commit: wanted.sha.is_some(),
+            names_its_commit: options.sha.is_some(),
             pull_request: event.pull_request,
             name: env("GITHUB_JOB").unwrap_or_else(|| "job".to_owned()),
-            context: match &wanted.context {
+            context: match &options.context {
                 Some(context) => one_line(context, MAX_CONTEXT),
                 None => one_line(&format!("ll-loop/{}", subject.loop_name), MAX_CONTEXT),
             },
@@ -97,8 +104,8 @@ impl Target {
     }
 
     /// Tells whether the commit was given on the command line, as an earlier run hands it on.
-    pub(super) fn is_told_its_commit(&self) -> bool {
-        self.is_told_its_commit
+    pub(super) fn names_its_commit(&self) -> bool {
+        self.names_its_commit
     }
 
     pub(super) fn pull_request(&self) -> Option<u64> {
@@ -179,7 +186,7 @@ fn workflow(name: &str, repository: &Repository) -> Option<String> {
 }
 
 #[cfg(test)]
-impl Target {
+impl ReportTarget {
     /// Makes the job in which `fix-types` runs on the pull request 7.
     pub(super) fn in_test(api: Api) -> Self {
         Self {
@@ -187,14 +194,14 @@ impl Target {
             flavour: Flavour::Github,
             repository: Repository::parse("octo/project").expect("it is a name"),
             sha: "2".repeat(40),
-            is_told_its_commit: false,
+            names_its_commit: false,
             pull_request: Some(7),
             run: "77".to_owned(),
             url: "https://github.com/octo/project/actions/runs/77".to_owned(),
             workflow: Some("fix.yml".to_owned()),
             dispatch_ref: Some("refs/heads/fix".to_owned()),
             name: "check".to_owned(),
-            subject: Subject {
+            subject: ReportedRun {
                 loop_name: "fix-types".to_owned(),
                 instance: "fix-types-20251120T234847-1f2e".to_owned(),
                 directory: String::new(),
@@ -209,7 +216,7 @@ impl Target {
     }
 
     pub(super) fn going_on(self) -> Self {
-        Self { pull_request: None, is_told_its_commit: true, ..self }
+        Self { pull_request: None, names_its_commit: true, ..self }
     }
 
     pub(super) fn without_pull_request(self) -> Self {
@@ -224,11 +231,15 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ci::Wanted;
+    use crate::ci::reported::ReportOptions;
 
     const SHA: &str = "1111111111111111111111111111111111111111";
 
-    fn target(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted) -> Result<Target, NoTarget> {
+    fn target(
+        flavour: Flavour,
+        more: &[(&str, &str)],
+        options: &ReportOptions,
+    ) -> Result<ReportTarget, NoTarget> {
         let usual = [
             ("GITHUB_REPOSITORY", "octo/project"),
             ("GITHUB_EVENT_NAME", "push"),
@@ -242,13 +253,16 @@ mod tests {
             let mut all = more.iter().chain(&usual);
             all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
-        let subject = Subject { loop_name: "main".to_owned(), ..Subject::default() };
-        Target::new(flavour, Telling { env: &env, token: Some("ghs_x"), wanted, subject: &subject })
+        let subject = ReportedRun { loop_name: "main".to_owned(), ..ReportedRun::default() };
+        ReportTarget::new(
+            flavour,
+            ReportRequest { env: &env, token: Some("ghs_x"), options, subject: &subject },
+        )
     }
 
     #[track_caller]
-    fn check(flavour: Flavour, more: &[(&str, &str)], wanted: &Wanted, expected: (&str, &str, &str)) {
-        let target = target(flavour, more, wanted).unwrap();
+    fn check(flavour: Flavour, more: &[(&str, &str)], options: &ReportOptions, expected: (&str, &str, &str)) {
+        let target = target(flavour, more, options).unwrap();
         assert_eq!((target.sha(), target.context(), target.url()), expected);
         assert_eq!(target.url_of(99), "https://github.com/octo/project/actions/runs/99");
     }
@@ -257,15 +271,15 @@ mod tests {
     fn the_environment_says_what_is_reported_and_the_command_line_before_it() {
         let page = "https://github.com/octo/project/actions/runs/4711";
         let counted = "https://github.com/octo/project/actions/runs/12";
-        check(Flavour::Github, &[], &Wanted::default(), (SHA, "ll-loop/main", page));
-        check(Flavour::Gitea, &[], &Wanted::default(), (SHA, "ll-loop/main", counted));
+        check(Flavour::Github, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
+        check(Flavour::Gitea, &[], &ReportOptions::default(), (SHA, "ll-loop/main", counted));
         let other = "a".repeat(40);
-        let wanted = Wanted {
+        let options = ReportOptions {
             sha: Some(other.clone()),
             context: Some("quality/\u{1b}[1mtypes\nx".to_owned()),
-            ..Wanted::default()
+            ..ReportOptions::default()
         };
-        check(Flavour::Github, &[], &wanted, (&other, "quality/types…", page));
+        check(Flavour::Github, &[], &options, (&other, "quality/types…", page));
     }
 
     #[test]
@@ -279,8 +293,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let wanted = Wanted::default();
-        let failed = |more: &[(&str, &str)]| target(Flavour::Github, more, &wanted).unwrap_err();
+        let options = ReportOptions::default();
+        let failed = |more: &[(&str, &str)]| target(Flavour::Github, more, &options).unwrap_err();
         assert_eq!(
             failed(&[("GITHUB_EVENT_NAME", "pull_request")]),
             NoTarget::Commit("pull_request".to_owned())
@@ -289,9 +303,9 @@ mod tests {
             assert_eq!(failed(&[("GITHUB_REPOSITORY", name)]), NoTarget::Repository, "{name}");
         }
         assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoTarget::Network(_)));
-        let subject = Subject::default();
-        let nobody = Telling { env: &|_| None, token: None, wanted: &wanted, subject: &subject };
-        let without = Target::new(Flavour::Github, nobody);
+        let subject = ReportedRun::default();
+        let nobody = ReportRequest { env: &|_| None, token: None, options: &options, subject: &subject };
+        let without = ReportTarget::new(Flavour::Github, nobody);
         assert_eq!(without.unwrap_err(), NoTarget::Token);
     }
 }

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::base::text::plural;
-use crate::ci::archive::{ArchiveError, Limits, pack, unpack};
+use crate::ci::archive::{ArchiveError, pack, unpack};
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::github::results::{Results, absent, check_name, expiry};
 use crate::cli::output::Output;
+use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::fetch::{Asked, fault, mask};
 
-const LIMITS: Limits = Limits { entries: 100_000, bytes: 16 << 30 };
+const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
 /// What is done with artifacts.
 #[derive(Debug, Subcommand)]
@@ -114,10 +115,14 @@ fn archive(what: String, error: &ArchiveError) -> Error {
     let help = match error {
         ArchiveError::Empty(_) => "hidden files count, links and empty directories do not",
         ArchiveError::Name { .. } => "rename it, or pack it yourself",
-        ArchiveError::NoZip => "it was stored with `archive: false`: use actions/download-artifact",
-        ArchiveError::Entry { .. } => "do not use it: no honest tool packs this",
+        ArchiveError::Unzip(UnzipError::NotZip) => {
+            "it was stored with `archive: false`: use actions/download-artifact"
+        }
+        ArchiveError::Unzip(UnzipError::Entry { .. } | UnzipError::Duplicate) => {
+            "do not use it: no honest tool packs this"
+        }
         ArchiveError::Exists(_) => "unpack into an empty directory",
-        ArchiveError::TooMuch(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {
+        ArchiveError::Unzip(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {
             return Error::failed(what, error);
         }
     };

@@ -5,7 +5,7 @@
 use clap::Args;
 
 use crate::ci::Provider;
-use crate::ci::github::dispatch::Next;
+use crate::ci::github::dispatch::NextRun;
 use crate::cli::exit;
 use crate::cli::flags::{self, ChainFlags, CommitFlags};
 use crate::engine::outcome::Outcome;
@@ -41,9 +41,9 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
     let wanted = wanted(&flags::commit(&args.commit), session);
     let subject = subject(&run.name, run.files.instance());
     Ok(match dispatch(&provider, &wanted, &subject, link, session) {
-        Next::Run { .. } => 0,
-        Next::End { .. } => exit::NOT_CONTINUED,
-        Next::Not(_) => exit::ERROR,
+        NextRun::Started { .. } => 0,
+        NextRun::ChainEnded { .. } => exit::NOT_CONTINUED,
+        NextRun::NotStarted(_) => exit::ERROR,
     })
 }
 

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::ci::Provider;
 use crate::cli::output::Output;
-use crate::report::annotations::{Tree, annotations};
+use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
 use crate::session::context::Session;
@@ -45,6 +45,6 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
 fn commands(digest: &Digest) -> String {
     let Some(github) = Provider::by_name(GITHUB, &|_| None) else { return String::new() };
     let dialect = github.dialect();
-    let tree = Tree { root: "", exists: &|path: &str| Path::new(path).is_file() };
+    let tree = Checkout { root: "", exists: &|path: &str| Path::new(path).is_file() };
     annotations(digest, &tree).iter().map(|annotation| dialect.annotation(annotation) + "\n").collect()
 }

@@ -12,7 +12,8 @@ use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
 use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
-use crate::report::step::{Standing, Step};
+use crate::report::shown;
+use crate::report::step::{Step, StepStanding};
 use crate::report::work::Work;
 
 /// Bytes of XML per case.
@@ -86,13 +87,22 @@ fn cases(digest: &Digest) -> Vec<(TestCase, usize)> {
         let case = |task: &Task| task_case(digest, work, task, unreachable.get(&task.id).copied(), most);
         return leaves.into_iter().map(case).collect();
     }
-    // What nobody counts, because it did not come to its end: of terminals, only that.
+    // A step without an end has no count; the closing action of a terminal is shown only if it was cut off.
     let cut = || digest.steps().last().filter(|step| step.cut.is_some());
     let only_begun = digest.unfinished().or_else(cut).map(|step| &step.state);
     let only_begun = only_begun.filter(|state| !digest.states().contains_key(*state));
     let never = StateCount::default();
     let states = digest.states().iter().chain(only_begun.map(|state| (state, &never)));
-    states.map(|(state, count)| state_case(digest, state, count)).collect()
+    states
+        .filter(|(state, _)| is_shown(digest, state))
+        .map(|(state, count)| state_case(digest, state, count))
+        .collect()
+}
+
+/// Tells whether a state has a case: one that has only kept a task board was not there to be tested.
+fn is_shown(digest: &Digest, state: &StateName) -> bool {
+    let mut visits = digest.steps().filter(|step| step.state == *state).peekable();
+    visits.peek().is_none() || visits.any(|step| !shown::is_bookkeeping(digest, step))
 }
 
 /// Returns the case of a task and an upper bound of its size.
@@ -157,7 +167,7 @@ fn skipped(message: &str, budget: &mut Budget) -> TestCaseStatus {
 fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCase, usize) {
     let visits: Vec<&Step> = digest.steps().filter(|step| step.state == *state).collect();
     let failed: Vec<&Step> =
-        visits.iter().copied().filter(|step| step.standing() == Standing::Failing).collect();
+        visits.iter().copied().filter(|step| step.standing() == StepStanding::Failing).collect();
     let mut budget = Budget { left: MAX_CASE - 8 * MARKUP };
     let name = if state.as_str() == OUTCOME { format!("{OUTCOME} (state)") } else { clean(state.as_str()) };
     let unfinished = digest.unfinished().filter(|step| step.state == *state);
@@ -165,15 +175,17 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     let is_cut_off = visits.last().is_some_and(|step| step.cut.is_some());
     let (status, reruns) = match (last, failed.split_last()) {
         _ if is_cut_off => (cut_off(digest, &mut budget), &failed[..]),
-        (Some(Standing::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
-        (Some(Standing::Failing), _) if digest.is_success() => {
+        (Some(StepStanding::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
+        (Some(StepStanding::Failing), _) if digest.is_success() => {
             (passed_over(visits.last().copied()), &failed[..0])
         }
-        (Some(Standing::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
-        (Some(Standing::Failing), None) => {
+        (Some(StepStanding::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
+        (Some(StepStanding::Failing), None) => {
             (TestCaseStatus::non_success(NonSuccessKind::Failure), &failed[..])
         }
-        (Some(Standing::Passing | Standing::Open) | None, _) => (TestCaseStatus::success(), &failed[..]),
+        (Some(StepStanding::Passing | StepStanding::Open) | None, _) => {
+            (TestCaseStatus::success(), &failed[..])
+        }
     };
     let mut case = TestCase::new(name, status);
     place(&mut case, digest, Some(state));

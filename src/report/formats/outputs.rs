@@ -12,7 +12,7 @@ use crate::report::digest::Digest;
 pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
     let end = digest.end();
     let of_end = |value: Option<String>| value.unwrap_or_default();
-    // Where nothing was run there is no end, and yet a success that nothing verified.
+    // A run that was skipped has no end, and counts as a success that nothing verified.
     let of_run = |value: Option<String>, otherwise: &str| match digest.not_run() {
         Some(_) => otherwise.to_owned(),
         None => of_end(value),

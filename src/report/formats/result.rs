@@ -80,7 +80,7 @@ fn on_the_board(digest: &Digest, work: &Work) -> Map<String, Value> {
     ])
 }
 
-/// Writes what this night came to, and what it has in common with those before; nothing where the run is no night.
+/// Writes what this night came to, and what it has in common with those before; null for a run that is not a nightly one.
 fn over_the_nights(digest: &Digest) -> Value {
     let Some(history) = nights::of(digest) else { return Value::Null };
     json!({
@@ -106,7 +106,7 @@ fn states(digest: &Digest) -> Value {
 }
 
 fn edges(digest: &Digest) -> Value {
-    let edge = |((from, to), edge): (&(_, _), &crate::report::digest::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
+    let edge = |((from, to), edge): (&(_, _), &crate::report::way::EdgeCount)| json!({"from": from, "to": to, "count": edge.count, "verdicts": edge.verdicts});
     digest.edges().iter().map(edge).collect()
 }
 

@@ -12,10 +12,11 @@ use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::evaluate::model::Usage;
 use crate::report::closing::advice;
-use crate::report::digest::{Digest, EdgeCount, Part};
+use crate::report::digest::{Digest, SentencePart};
 use crate::report::nights::{self, History};
+use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
-use crate::report::step::Step;
+use crate::report::way::EdgeCount;
 use crate::report::work::Work;
 
 const FIRST_ROWS: usize = 20;
@@ -31,7 +32,7 @@ const MAX_NAMED: usize = 8;
 const MAX_TASKS: usize = 100;
 const MAX_ROLES: usize = 20;
 
-/// A larger graph is no picture any more.
+/// A larger graph is not readable as a picture.
 const MAX_STATES: usize = 60;
 const MAX_EDGES: usize = 200;
 
@@ -62,8 +63,8 @@ pub fn render(digest: &Digest) -> String {
 fn headline(digest: &Digest, out: &mut String) {
     let sentence = digest.sentence_parts().iter().fold(String::new(), |mut text, part| {
         match part {
-            Part::Words(part) => text.push_str(&words(part)),
-            Part::Name(name) => text.push_str(&code(name, 120)),
+            SentencePart::Words(part) => text.push_str(&words(part)),
+            SentencePart::Name(name) => text.push_str(&code(name, 120)),
         }
         text
     });
@@ -199,12 +200,12 @@ fn roles(work: &Work, out: &mut String) {
 }
 
 fn path(digest: &Digest, out: &mut String) {
-    if digest.edges().is_empty() {
+    if digest.shown_edges().is_empty() {
         return;
     }
     let nodes = nodes(digest);
     out.push_str("### The way it took\n\n");
-    if nodes.len() <= MAX_STATES && digest.edges().len() <= MAX_EDGES {
+    if nodes.len() <= MAX_STATES && digest.shown_edges().len() <= MAX_EDGES {
         flowchart(digest, &nodes, out);
     } else {
         edge_list(digest, out);
@@ -215,7 +216,7 @@ fn path(digest: &Digest, out: &mut String) {
 /// Returns every state on the way, in the order in which it was met.
 fn nodes(digest: &Digest) -> Vec<&str> {
     let mut nodes: Vec<&str> = Vec::new();
-    let ends = digest.edges().keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
+    let ends = digest.shown_edges().keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
     for name in ends {
         if nodes.len() <= MAX_STATES && !nodes.contains(&name) {
             nodes.push(name);
@@ -236,7 +237,7 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
             writeln!(out, "  s{index}[\"{label}\"]")
         };
     }
-    for ((from, to), edge) in digest.edges() {
+    for ((from, to), edge) in digest.shown_edges() {
         let (from, to) = (id(from.as_str()), id(to.as_str()));
         let _ = writeln!(out, "  s{from} -->|\"{}\"| s{to}", edge_label(edge, |word| label(word, 30)));
     }
@@ -248,11 +249,11 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
 }
 
 fn edge_list(digest: &Digest, out: &mut String) {
-    for ((from, to), edge) in digest.edges().iter().take(MAX_EDGES) {
+    for ((from, to), edge) in digest.shown_edges().iter().take(MAX_EDGES) {
         let label = edge_label(edge, |word| code(word, 30));
         let _ = writeln!(out, "- {} → {}: {label}", code(from.as_str(), 120), code(to.as_str(), 120));
     }
-    let more = digest.edges().len().saturating_sub(MAX_EDGES) as u64;
+    let more = digest.shown_edges().len().saturating_sub(MAX_EDGES) as u64;
     if more > 0 {
         let _ = writeln!(out, "- and {}", plural(more, "more edge"));
     }
@@ -283,7 +284,7 @@ fn label(text: &str, limit: usize) -> String {
 }
 
 fn steps(digest: &Digest, out: &mut String) {
-    let all: Vec<&Step> = digest.steps().collect();
+    let (all, bookkeeping) = shown::steps(digest);
     if all.is_empty() {
         return;
     }
@@ -303,10 +304,13 @@ fn steps(digest: &Digest, out: &mut String) {
     for step in last {
         row(step, out);
     }
+    if let Some(sentence) = shown::left_out(bookkeeping) {
+        let _ = writeln!(out, "\n{sentence}.");
+    }
     out.push('\n');
 }
 
-fn row(step: &Step, out: &mut String) {
+fn row(ShownStep { step, next }: &ShownStep<'_>, out: &mut String) {
     let action = step.action_line(60).map(|action| code(&action, 60)).unwrap_or_default();
     let verdict = match step.verdict() {
         Some(verdict) => code(verdict.as_str(), 60),
@@ -314,7 +318,7 @@ fn row(step: &Step, out: &mut String) {
     };
     let exit = step.result.as_ref().map(|result| result.exit_code.to_string()).unwrap_or_default();
     let duration = step.result.as_ref().map(|result| human(result.duration)).unwrap_or_default();
-    let next = step.route.as_ref().map(|route| code(route.to.as_str(), 120)).unwrap_or_default();
+    let next = next.map(|next| code(next.as_str(), 120)).unwrap_or_default();
     let _ = writeln!(
         out,
         "| {} | {} | {action} | {} {verdict} | {exit} | {duration} | {next} |",

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use crate::base::text::{one_line, plural};
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
+use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
-use crate::report::step::Step;
+use crate::report::wording;
 use crate::report::work::Work;
 
 const SHOWN_STEPS: usize = 50;
@@ -49,7 +50,7 @@ fn tasks(work: &Work, out: &mut String) {
 }
 
 fn steps(digest: &Digest, out: &mut String) {
-    let all: Vec<&Step> = digest.steps().collect();
+    let (all, bookkeeping) = shown::steps(digest);
     let shown = &all[all.len().saturating_sub(SHOWN_STEPS)..];
     let left_out = digest.omitted() + (all.len() - shown.len()) as u64;
     if !shown.is_empty() {
@@ -58,22 +59,22 @@ fn steps(digest: &Digest, out: &mut String) {
     if left_out > 0 {
         let _ = writeln!(out, "  … {} before these", plural(left_out, "step"));
     }
-    for step in shown {
+    for ShownStep { step, next } in shown {
         let action = step.action_line(60).map(|action| format!(" → {action}")).unwrap_or_default();
-        let to = step
-            .route
-            .as_ref()
-            .map(|route| format!(" → {}", one_line(route.to.as_str(), 120)))
-            .unwrap_or_default();
+        let to = next.map(|next| format!(" → {}", one_line(next.as_str(), 120))).unwrap_or_default();
         let (number, state) = (step.number, one_line(step.state.as_str(), 120));
         let _ = writeln!(out, "  {number:>3} {state}{action}: {} {}{to}", step.mark(), step.verdict_line());
+    }
+    if let Some(sentence) = shown::left_out(bookkeeping) {
+        let _ = writeln!(out, "  {sentence}");
     }
 }
 
 fn warnings(digest: &Digest, out: &mut String) {
     for warning in digest.warnings() {
-        let place = warning.state.as_ref().map(|state| format!("{state}: ")).unwrap_or_default();
-        let _ = writeln!(out, "  ! {place}{}", one_line(&warning.message, 300));
+        let line = wording::warning(warning.state.as_ref(), &warning.message);
+        let (sign, text) = (line.sign, line.alone());
+        let _ = writeln!(out, "  {sign} {text}");
     }
     if digest.more_warnings() > 0 {
         let _ = writeln!(out, "  ! and {}", plural(digest.more_warnings(), "more warning"));

@@ -145,7 +145,7 @@ fn trouble_that_stays_is_told() {
     check(FETCH, 9, &busy, Err(("fetching the artifact failed: status 503", STATUS)));
     check(CREATE, 9, &Fault::Drop, Err(("creating the artifact failed: Peer disconnected", STATUS)));
     check(FETCH, 9, &Fault::Cut, Err(("fetching the artifact failed: Peer disconnected", STATUS)));
-    let html = "no answer to read: expected value at line 1 column 1";
+    let html = "unreadable answer: expected value at line 1 column 1";
     let message = format!("creating the artifact failed: {html}");
     check(CREATE, 9, &Fault::Answer(200, "<html>"), Err((&message, STATUS)));
 }
@@ -203,10 +203,7 @@ fn a_refusal_is_final_and_says_what_to_do() {
         CREATE,
         1,
         &Fault::Answer(200, "{}"),
-        Err((
-            "creating the artifact was refused with status 200: the service says that it is not done",
-            None,
-        )),
+        Err(("creating the artifact was refused with status 200: the service reports that it failed", None)),
     );
     check(
         FINALIZE,
@@ -355,9 +352,9 @@ fn the_runner_says_where_the_service_is() {
     check_env(&[address, token], Ok(Some(("https://results.example:8443", "RUN", "JOB"))));
     let cannot =
         |reason: &str| format!("the runner's access to the artifact service cannot be used: {reason}");
-    let address_error = cannot("`ACTIONS_RESULTS_URL` is no address");
+    let address_error = cannot("`ACTIONS_RESULTS_URL` is not a URL");
     check_env(&[("ACTIONS_RESULTS_URL", "results"), token], Err(&address_error));
-    let token_error = cannot("`ACTIONS_RUNTIME_TOKEN` names no run that has artifacts");
+    let token_error = cannot("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts");
     for wrong in ["x", "e30.e30.x", "e30.eyJzY3AiOiJBY3Rpb25zLlJlc3VsdHM6UlVOIn0.x", "a.!.c"] {
         check_env(&[address, ("ACTIONS_RUNTIME_TOKEN", wrong)], Err(&token_error));
     }

@@ -1,0 +1,49 @@
+//! What is reported about a run beside its log: which run, where, and with whose token.
+
+use super::job::Lookup;
+
+/// Where a run is to be reported beside its log and its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportOptions {
+    /// As a status of the commit; nothing asks for it wherever it is possible.
+    pub status: Option<bool>,
+    /// The name of the status and of the check run, in place of the loop's own.
+    pub context: Option<String>,
+    /// As a check run.
+    pub check: bool,
+    /// As a comment on the pull request.
+    pub comment: bool,
+    /// The commit, in place of that of the event.
+    pub sha: Option<String>,
+}
+
+impl ReportOptions {
+    /// Tells whether anything was asked for explicitly.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.status == Some(true) || self.check || self.comment
+    }
+}
+
+/// The run that is reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportedRun {
+    /// The loop.
+    pub loop_name: String,
+    /// The run.
+    pub instance: String,
+    /// The directory of the loop, as seen from the root of the repository; empty for the root itself.
+    pub directory: String,
+}
+
+/// Asks for a run to be reported beside its log.
+#[derive(Clone, Copy)]
+pub struct ReportRequest<'t> {
+    /// The environment.
+    pub env: Lookup<'t>,
+    /// The token that reports it.
+    pub token: Option<&'t str>,
+    /// Where it is reported.
+    pub options: &'t ReportOptions,
+    /// Which run it is.
+    pub subject: &'t ReportedRun,
+}

@@ -1,0 +1,62 @@
+//! The way that a run took, as edges between states: all of them, and those between the steps that people see.
+
+use indexmap::IndexMap;
+
+use super::step::Step;
+use crate::base::name::StateName;
+
+/// A state or an edge counts so many different verdicts; the rest is counted together.
+const MAX_VERDICTS: usize = 16;
+
+/// How often a state followed another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCount {
+    /// In all.
+    pub count: u64,
+    /// By the verdict that chose it.
+    pub verdicts: IndexMap<String, u64>,
+}
+
+impl EdgeCount {
+    /// Counts it once more.
+    pub(super) fn add(&mut self, word: &str) {
+        self.count += 1;
+        count(&mut self.verdicts, word);
+    }
+}
+
+/// The edges between the steps that people see, in a loop that names roles: what keeps the board between two of them is
+/// part of the edge.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    left: Option<(StateName, String)>,
+    edges: IndexMap<(StateName, StateName), EdgeCount>,
+}
+
+impl Way {
+    /// Takes a route: the step that it leaves, and the word by which it was chosen.
+    pub(super) fn route(&mut self, from: &StateName, word: &str, step: Option<&Step>) {
+        if step.is_some_and(|step| step.state == *from && step.keeps_the_board()) {
+            return;
+        }
+        self.reach(from);
+        self.left = Some((from.clone(), word.to_owned()));
+    }
+
+    /// Takes the end of the run.
+    pub(super) fn reach(&mut self, state: &StateName) {
+        if let Some((from, word)) = self.left.take() {
+            self.edges.entry((from, state.clone())).or_default().add(&word);
+        }
+    }
+
+    pub(super) fn edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
+        &self.edges
+    }
+}
+
+/// Counts a word once more.
+pub(super) fn count(counts: &mut IndexMap<String, u64>, word: &str) {
+    let word = if counts.len() < MAX_VERDICTS || counts.contains_key(word) { word } else { "others" };
+    *counts.entry(word.to_owned()).or_default() += 1;
+}
