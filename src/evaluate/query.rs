@@ -26,5 +26,9 @@ pub struct Queried {
 /// The longest value that an expression may yield, in bytes of JSON: it stands in an event of the run.
 pub const LONGEST_VALUE: usize = 256 * 1024;
 
-/// The longest expression, in bytes.
-pub(super) const LONGEST_FILTER: usize = 4 * 1024;
+/// Says that a value cannot be judged because of its length.
+pub(super) fn too_long(path: &str, length: usize) -> String {
+    format!(
+        "the value at `{path}` has {length} bytes, and at most {LONGEST_VALUE} are compared; ask for less of it"
+    )
+}

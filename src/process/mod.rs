@@ -6,6 +6,7 @@ pub mod git;
 pub mod init;
 pub mod owner;
 pub mod private;
+#[cfg(feature = "mcp")]
 pub mod service;
 pub mod signal;
 pub mod spawn;

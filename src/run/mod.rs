@@ -9,11 +9,14 @@ mod drive;
 mod git;
 mod helper;
 mod lines;
+#[cfg(feature = "mcp")]
+mod mcp;
 pub mod projection;
 mod query;
 mod recorded;
 pub mod recording;
 pub mod replay;
+#[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
 mod sub_loop;

@@ -15,6 +15,7 @@ mod bad_input;
 mod board;
 mod bounds;
 mod bundle;
+#[cfg(feature = "github")]
 mod chain;
 mod changes;
 mod ci_mode;
@@ -32,12 +33,14 @@ mod hosts;
 mod known_runs;
 mod limits;
 mod locks;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod mutations;
 mod nightly;
 mod processes;
 mod providers;
 mod redaction;
+#[cfg(feature = "github")]
 mod reported;
 mod reports;
 mod resume;

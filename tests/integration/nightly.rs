@@ -316,6 +316,7 @@ fn only_a_maintain_loop_in_ci_has_nights() {
     assert!(!at_home.exists(HISTORY));
 }
 
+#[cfg(feature = "github")]
 #[test]
 fn the_nights_before_are_fetched_from_github() {
     use wiremock::matchers::{method, path};

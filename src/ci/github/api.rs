@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use chrono::DateTime;
+use http::HeaderMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::Agent;
-use ureq::http::HeaderMap;
 
-use super::http::{Again, Failed, Lost, Patience, Token, Transport, is_trouble, read, send, tries};
+use super::client::{Client, Lost};
+use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
 use crate::ci::job::Lookup;
@@ -42,7 +42,7 @@ const MAX_PAGES: u32 = 100;
 pub struct Api {
     base: String,
     token: Option<Token>,
-    agent: Agent,
+    client: Client,
     transport: Transport,
 }
 
@@ -223,8 +223,8 @@ pub(super) struct Answer {
 impl Api {
     /// Makes a client of the API at this address. The token goes with every request, and nowhere else.
     pub fn new(base: &str, token: Option<String>, transport: Transport) -> Self {
-        let agent = transport.agent(Some(WHOLE));
-        Self { base: base.trim_end_matches('/').to_owned(), token: token.map(Token::new), agent, transport }
+        let client = transport.client(Some(WHOLE));
+        Self { base: base.trim_end_matches('/').to_owned(), token: token.map(Token::new), client, transport }
     }
 
     /// Makes a client of the API that the environment names, GitHub's own by default.
@@ -334,7 +334,8 @@ impl Api {
         headers.extend(authorization.as_deref().map(|value| ("Authorization", value)));
         tries(PATIENCE, &self.transport, |_| {
             let lost = |lost| failed(lost, call);
-            let mut response = send(&self.agent, call.method, &address, &headers, call.body).map_err(lost)?;
+            let mut response =
+                send(&self.client, call.method, &address, &headers, call.body).map_err(lost)?;
             let body = read(&mut response, MAX_BODY).map_err(lost)?;
             let answer = Answer { headers: response.headers().clone(), body };
             match response.status().as_u16() {
@@ -468,6 +469,7 @@ impl<P: Page> Iterator for Pages<'_, P> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use serde::Deserialize;
     use serde_json::{Value, json};
@@ -494,7 +496,7 @@ mod tests {
             .and(header("authorization", "Bearer ghs_geheim"))
             .and(header("accept", "application/vnd.github+json"))
             .and(header("x-github-api-version", "2022-11-28"))
-            .and(header("user-agent", super::super::http::USER_AGENT));
+            .and(header("user-agent", concat!("ll-loop/", env!("CARGO_PKG_VERSION"))));
         server.mount(all.respond_with(json(200, &json!({"id": 7}))));
         let answer: Value = api(&server, &Pauses::none()).get("/repos/o/r", &[("name", "a b&c=d")]).unwrap();
         assert_eq!(answer, json!({"id": 7}));

@@ -226,6 +226,7 @@ fn needing(error: ApiError) -> ArtifactError {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use std::io::{Read as _, Seek as _};
 

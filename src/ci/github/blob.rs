@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
+use http::Response;
 use sha2::{Digest as _, Sha256};
-use ureq::http::Response;
-use ureq::{Agent, Body};
 
+use super::client::{Body, Client, Lost};
 use super::fault::ArtifactError;
-use super::http::{Again, Failed, Lost, Patience, Transport, is_trouble, lost, read, send, tries};
+use super::http::{Again, Failed, Patience, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line, percent_decoded};
 
 const STORE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
@@ -68,13 +68,13 @@ pub(super) struct Fetched {
 /// A client of blobs.
 #[derive(Clone, Debug)]
 pub(super) struct Blobs {
-    agent: Agent,
+    client: Client,
     transport: Transport,
 }
 
 impl Blobs {
     pub(super) fn new(transport: Transport) -> Self {
-        Self { agent: transport.agent(None), transport }
+        Self { client: transport.client(None), transport }
     }
 
     /// Stores one block. All ids of a blob have the same length.
@@ -97,8 +97,8 @@ impl Blobs {
         let mut headers = headers.to_vec();
         headers.push(("x-ms-version", VERSION));
         tries(STORE, &self.transport, |_| {
-            let mut answer =
-                send(&self.agent, "PUT", address, &headers, Some(body)).map_err(|lost| failed(WHAT, lost))?;
+            let mut answer = send(&self.client, "PUT", address, &headers, Some(body))
+                .map_err(|lost| failed(WHAT, lost))?;
             match answer.status().as_u16() {
                 200..=299 => Ok(()),
                 status => Err(refused(WHAT, status, &mut answer)),
@@ -119,7 +119,7 @@ impl Blobs {
         let fetched = tries(FETCH, &self.transport, |_| {
             let from = address().map_err(Failed::for_good)?;
             let mut answer =
-                send(&self.agent, "GET", &from.0, &[], None).map_err(|lost| failed(WHAT, lost))?;
+                send(&self.client, "GET", &from.0, &[], None).map_err(|lost| failed(WHAT, lost))?;
             match answer.status().as_u16() {
                 200 => stream(answer, into, limit).map_err(|broken| match broken {
                     Broken::Lost(lost) => failed(WHAT, lost),
@@ -155,7 +155,7 @@ impl<E: Into<ArtifactError>> From<E> for Broken {
 
 fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched, Broken> {
     let body = answer.into_body();
-    if body.content_length().is_some_and(|length| length > limit) {
+    if body.length().is_some_and(|length| length > limit) {
         return Err(ArtifactError::TooLarge { limit }.into());
     }
     into.set_len(0)?;
@@ -165,7 +165,7 @@ fn stream(answer: Response<Body>, into: &mut File, limit: u64) -> Result<Fetched
     let mut hash = Sha256::new();
     let mut size = 0;
     loop {
-        let count = reader.read(&mut buffer).map_err(|error| Broken::Lost(lost(error.into())))?;
+        let count = reader.read(&mut buffer).map_err(|error| Broken::Lost(Body::lost(error)))?;
         if count == 0 {
             into.flush()?;
             return Ok(Fetched { size, digest: format!("sha256:{}", hex(&hash.finalize())) });

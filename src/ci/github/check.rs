@@ -158,6 +158,7 @@ fn annotated(annotation: &Annotation, target: &ReportTarget) -> Option<Value> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};

@@ -113,6 +113,7 @@ fn author(target: &ReportTarget) -> Result<String, ApiError> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};

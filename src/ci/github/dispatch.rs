@@ -112,6 +112,7 @@ pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};

@@ -1,22 +1,17 @@
 //! What every request to GitHub needs: a client that follows nothing and waits for nothing forever, a judgement of what
 //! went wrong on the way, and tries with pauses between them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
-use ureq::http::{Request, Response};
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Body, Proxy};
+use http::{Request, Response};
 use uuid::Uuid;
 
 use crate::base::time::parse_duration;
 use crate::ci::job::Lookup;
 
-pub(super) const USER_AGENT: &str = concat!("ll-loop/", env!("CARGO_PKG_VERSION"));
-
-/// How long a name, a connection and its TLS may take.
-const CONNECT: Duration = Duration::from_secs(20);
+use super::client::{Body, Client, Lost, Proxy};
 
 /// How long nothing may come or go before a request is given up.
 const IDLE: Duration = Duration::from_mins(1);
@@ -54,7 +49,8 @@ impl Transport {
         };
         let except = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
         // The address may hold a password, so it is not shown.
-        let proxy = proxy(&address, &except).map_err(|_| format!("`{name}` holds no address of a proxy"))?;
+        let proxy =
+            Proxy::parse(&address, &except).ok_or_else(|| format!("`{name}` holds no address of a proxy"))?;
         Ok(Self { proxy: Some(proxy), ..plain })
     }
 
@@ -76,39 +72,9 @@ impl Transport {
 
     /// Makes the client. A request ends with the answer to it, whatever that is; `whole` is how long it may take
     /// altogether.
-    pub(super) fn agent(&self, whole: Option<Duration>) -> Agent {
-        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-        Agent::config_builder()
-            .proxy(self.proxy.clone())
-            .tls_config(tls)
-            .user_agent(USER_AGENT)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_resolve(Some(CONNECT))
-            .timeout_connect(Some(CONNECT))
-            .timeout_per_read(Some(self.idle))
-            .timeout_per_write(Some(self.idle))
-            .timeout_per_call(whole)
-            .build()
-            .into()
+    pub(super) fn client(&self, whole: Option<Duration>) -> Client {
+        Client::new(self.proxy.as_ref(), self.idle, whole)
     }
-}
-
-fn proxy(address: &str, except: &str) -> Result<Proxy, ureq::Error> {
-    let plain = Proxy::new(address)?;
-    let mut builder = Proxy::builder(plain.protocol()).host(plain.host()).port(plain.port());
-    if let Some(name) = plain.username() {
-        builder = builder.username(name);
-    }
-    if let Some(password) = plain.password() {
-        builder = builder.password(password);
-    }
-    // As for curl, git and the runner, a name stands for the names below it too, with and without a dot before it.
-    let names = except.split(',').map(|name| name.trim().trim_start_matches('.'));
-    names
-        .filter(|name| !name.is_empty())
-        .fold(builder, |builder, name| builder.no_proxy(name).no_proxy(&format!(".{name}")))
-        .build()
 }
 
 /// How a client waits between tries.
@@ -160,20 +126,9 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why there is no answer. The texts hold no address, because an address may be signed.
-#[derive(Debug)]
-pub(super) enum Lost {
-    /// The request never left, so any request may be made again.
-    Unsent(String),
-    /// It may have arrived.
-    Unanswered(String),
-    /// Another try would fail in the same way.
-    Impossible(String),
-}
-
 /// Sends one request, and returns the answer with its body still to be read.
 pub(super) fn send(
-    agent: &Agent,
+    client: &Client,
     method: &str,
     address: &str,
     headers: &[(&str, &str)],
@@ -183,45 +138,13 @@ pub(super) fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let made = |_| Lost::Impossible("invalid URL or header value".to_owned());
-    let answer = match body {
-        Some(body) => agent.run(request.body(body).map_err(made)?),
-        None => agent.run(request.body(()).map_err(made)?),
-    };
-    answer.map_err(lost)
+    let request = request.body(body);
+    client.send(request.map_err(|_| Lost::Impossible("invalid URL or header value".to_owned()))?)
 }
 
 /// Reads the body of an answer, up to so many bytes.
 pub(super) fn read(answer: &mut Response<Body>, limit: u64) -> Result<Vec<u8>, Lost> {
-    answer.body_mut().with_config().limit(limit).read_to_vec().map_err(lost)
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "it is not our enum, and may grow")]
-pub(super) fn lost(error: ureq::Error) -> Lost {
-    use ureq::{Error, Timeout};
-    match error {
-        Error::BadUri(_) | Error::RequireHttpsOnly(_) => Lost::Impossible("invalid URL".to_owned()),
-        Error::Http(_) | Error::InvalidProxyUrl | Error::LargeResponseHeader(..) => {
-            Lost::Impossible(error.to_string())
-        }
-        Error::BodyExceedsLimit(limit) => Lost::Impossible(format!("the answer has more than {limit} bytes")),
-        Error::HostNotFound | Error::ConnectionFailed | Error::Tls(_) | Error::Rustls(_) => {
-            Lost::Unsent(error.to_string())
-        }
-        Error::ConnectProxyFailed(_) => Lost::Unsent("the proxy cannot connect".to_owned()),
-        Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-            Lost::Unsent("no connection in time".to_owned())
-        }
-        Error::Timeout(_) => Lost::Unanswered("no answer in time".to_owned()),
-        Error::Io(error) if is_before_sending(&error) => Lost::Unsent(error.to_string()),
-        Error::Io(error) => Lost::Unanswered(error.to_string()),
-        other => Lost::Unanswered(other.to_string()),
-    }
-}
-
-fn is_before_sending(error: &io::Error) -> bool {
-    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+    answer.body_mut().read_up_to(limit)
 }
 
 /// How often something is tried, and how long the pauses are.
@@ -289,6 +212,7 @@ pub(super) fn is_trouble(status: u16) -> bool {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use super::*;
 
@@ -297,9 +221,9 @@ mod tests {
         let env =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         let address = address.parse().unwrap();
-        let found = Transport::from_env(&env).map(|transport| match transport.proxy {
-            Some(proxy) if !proxy.is_no_proxy(&address) => format!("{}:{}", proxy.host(), proxy.port()),
-            _ => "none".to_owned(),
+        let found = Transport::from_env(&env).map(|transport| {
+            let proxy = transport.proxy.and_then(|proxy| proxy.on_the_way_to(&address));
+            proxy.unwrap_or_else(|| "none".to_owned())
         });
         assert_eq!(found.as_deref().map_err(String::as_str), expect);
     }
@@ -334,9 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn a_password_of_a_proxy_arrives_as_it_was_written() {
-        let proxy = proxy("http://me:p%40ss%25@proxy:1", "").unwrap();
-        assert_eq!((proxy.username(), proxy.password()), (Some("me"), Some("p@ss%")));
+    fn no_message_shows_the_address_of_a_request() {
+        let client = Transport::default().client(None);
+        let error = send(&client, "GET", "https://blob/a b?sig=geheim", &[], None).unwrap_err();
+        assert!(!format!("{error:?}").contains("geheim"), "{error:?}");
     }
 
     #[test]
@@ -386,17 +311,5 @@ mod tests {
             Err(Failed::for_good("no"))
         });
         assert_eq!((result, count), (Err("no"), 1));
-    }
-
-    #[test]
-    fn no_message_shows_an_address() {
-        let secret = "https://blob/x?sig=geheim";
-        for error in [ureq::Error::BadUri(secret.into()), ureq::Error::RequireHttpsOnly(secret.into())] {
-            let lost = lost(error);
-            assert!(matches!(&lost, Lost::Impossible(reason) if reason == "invalid URL"), "{lost:?}");
-        }
-        let agent = Transport::default().agent(None);
-        let error = send(&agent, "GET", "https://blob/a b?sig=geheim", &[], None).unwrap_err();
-        assert!(!format!("{error:?}").contains("geheim"), "{error:?}");
     }
 }

@@ -136,6 +136,7 @@ fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> 
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex};

@@ -4,12 +4,14 @@ pub mod api;
 pub mod artifacts;
 mod blob;
 mod check;
+mod client;
 pub mod commands;
 mod comment;
 mod cut;
 pub mod dispatch;
 pub mod event;
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod fake;
 pub mod fault;
 pub mod files;
@@ -21,6 +23,7 @@ pub mod results;
 mod status;
 pub mod target;
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod testing;
 
 use std::io::{self, Write};

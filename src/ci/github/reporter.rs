@@ -123,6 +123,7 @@ fn is_denied(error: &ApiError) -> bool {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use serde_json::json;
     use wiremock::matchers::{method, path, path_regex};

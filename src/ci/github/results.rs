@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, Uri};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use ureq::Agent;
-use ureq::http::{HeaderMap, Uri};
 use uuid::Uuid;
 
 use super::blob::{Blobs, Signed, failed, is_sha256};
+use super::client::Client;
 use super::fault::ArtifactError;
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line};
@@ -53,7 +53,7 @@ pub struct Results {
     origin: String,
     token: Token,
     ids: Ids,
-    agent: Agent,
+    client: Client,
     blobs: Blobs,
     transport: Transport,
 }
@@ -165,8 +165,8 @@ impl Results {
         let origin = format!("{scheme}://{authority}");
         let ids = ids(&token)
             .ok_or_else(|| access("`ACTIONS_RUNTIME_TOKEN` does not name a run with artifacts"))?;
-        let (agent, blobs) = (transport.agent(Some(WHOLE)), Blobs::new(transport.clone()));
-        Ok(Self { origin, token: Token::new(token), ids, agent, blobs, transport })
+        let (client, blobs) = (transport.client(Some(WHOLE)), Blobs::new(transport.clone()));
+        Ok(Self { origin, token: Token::new(token), ids, client, blobs, transport })
     }
 
     /// Stores a zip file as the artifact with this name.
@@ -289,7 +289,7 @@ impl Results {
         tries(PATIENCE, &self.transport, |_| {
             let failed = |lost| failed(what, lost);
             let mut answer =
-                send(&self.agent, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;
+                send(&self.client, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;
             let bytes = read(&mut answer, MAX_BODY).map_err(failed)?;
             match answer.status().as_u16() {
                 200..=299 => serde_json::from_slice(&bytes).map_err(|error| Failed {
@@ -426,4 +426,5 @@ fn refused(
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests;

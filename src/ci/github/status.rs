@@ -67,6 +67,7 @@ fn description(digest: &Digest) -> String {
 }
 
 #[cfg(test)]
+#[cfg(feature = "github")]
 mod tests {
     use std::time::Duration;
 

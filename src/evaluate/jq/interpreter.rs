@@ -1,12 +1,15 @@
-//! jq expressions: read when a loop is loaded, executed where it does no harm.
+//! jq expressions: read when a loop is loaded, executed where they do no harm.
 
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
-use super::query::{LONGEST_FILTER, LONGEST_VALUE};
-use super::subject::excerpt;
+use super::super::query::{LONGEST_VALUE, too_long};
+use super::super::subject::excerpt;
+
+/// The longest expression, in bytes.
+const LONGEST_FILTER: usize = 4 * 1024;
 
 type Filter = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
 
@@ -19,7 +22,7 @@ pub fn run(filter: &str, text: &str) -> Result<Value, String> {
 }
 
 /// Reads an expression and executes nothing.
-pub(super) fn check(filter: &str) -> Result<(), String> {
+pub fn check(filter: &str) -> Result<(), String> {
     on_large_stack(|| compile(filter).map(drop))
 }
 
@@ -53,13 +56,6 @@ fn execute(filter: &str, text: &str) -> Result<Value, String> {
     }
     serde_json::from_str(&written)
         .map_err(|error| format!("`{shown}` failed: the result is not JSON: {error}"))
-}
-
-/// Says that a value cannot be judged because of its length.
-pub(super) fn too_long(path: &str, length: usize) -> String {
-    format!(
-        "the value at `{path}` has {length} bytes, and at most {LONGEST_VALUE} are compared; ask for less of it"
-    )
 }
 
 fn compile(filter: &str) -> Result<Filter, String> {

@@ -1,0 +1,221 @@
+//! Calls MCP tools: the server is started for the call, asked once, and ended with everything that it started.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use rmcp::ServiceExt as _;
+use rmcp::model::{CallToolRequestParams, ErrorCode, Implementation};
+use rmcp::service::ServiceError;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until};
+
+use crate::base::redact::Redactor;
+use crate::base::text::{one_line, tail};
+use crate::engine::request::ToolRequest;
+use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::process::service::Service;
+use crate::process::signal::Request;
+use crate::process::spawn::Program;
+use crate::report::Sinks;
+
+use super::clock::Clock;
+use super::lines::Lines;
+use super::servers::{self, Unknown};
+use super::ticking::{show, tick};
+use super::world::World;
+
+/// A server that prints more than this in one call is broken.
+const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
+
+/// How much of what a server complains about is kept.
+const COMPLAINTS: usize = 64 * 1024;
+
+/// What a call came to.
+enum ToolEnd {
+    /// The tool answered; true when it says that it failed.
+    Answer(Value, bool),
+    /// There is no such tool.
+    NoTool(String),
+    /// The server broke the call off, or broke down.
+    Broken(String),
+    /// The time was over.
+    Late(Stop),
+    /// Somebody wants the run to end.
+    Cancelled,
+}
+
+/// Calls a tool and returns the envelope of its answer as the output of an action.
+pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observation {
+    let cancelled = || Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
+    if world.cancel.signal().is_some() {
+        return cancelled();
+    }
+    let clock = Clock::start();
+    let program = match program(request, world) {
+        Ok(program) => program,
+        Err(Unknown::Absent(why)) => return Observation::exited(NOT_FOUND_CODE, failed(&why)),
+        Err(Unknown::Unusable(why)) => return Observation::not_started(why),
+    };
+    let mut service = match Service::start(&program) {
+        Ok(service) => service,
+        Err(why) => return Observation::not_started(format!("the server `{}`: {why}", request.server)),
+    };
+    let mut complaints = Complaints::new();
+    let called = attended(request, &mut service, &mut complaints, world).await;
+    let called = match called {
+        // How it ended says more than that the line is dead.
+        ToolEnd::Broken(why) => ToolEnd::Broken(explained(why, &mut service).await),
+        ToolEnd::Answer(..) | ToolEnd::NoTool(_) | ToolEnd::Late(_) | ToolEnd::Cancelled => called,
+    };
+    service.end(&mut world.cancel).await;
+    let seen = match called {
+        ToolEnd::Answer(envelope, is_error) => {
+            Observation::exited(i32::from(is_error), format!("{envelope}\n"))
+        }
+        ToolEnd::NoTool(why) => Observation::exited(NOT_FOUND_CODE, failed(&why)),
+        ToolEnd::Broken(why) => Observation::exited(1, failed(&why)),
+        ToolEnd::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
+        ToolEnd::Cancelled => cancelled(),
+    };
+    Observation { stderr: Text::whole(complaints.kept), duration: clock.elapsed(), ..seen }
+}
+
+/// Adds how a server ended that broke a call off, if it did.
+async fn explained(why: String, service: &mut Service) -> String {
+    match tokio::time::timeout(Duration::from_millis(500), service.ended()).await {
+        Ok(Some(status)) => format!("{why}; the server ended ({status})"),
+        Ok(None) | Err(_) => why,
+    }
+}
+
+/// The envelope of a call that came to nothing.
+fn failed(why: &str) -> String {
+    format!("{}\n", json!({"isError": true, "content": [{"type": "text", "text": why}]}))
+}
+
+fn program(request: &ToolRequest, world: &World) -> Result<Program, Unknown> {
+    let mut env = world.env_of(&request.setting);
+    let server = servers::find(&world.root, &request.server, &env)?;
+    env.extend(server.env);
+    world.program(server.argv, env, &request.setting).map_err(Unknown::Unusable)
+}
+
+/// Talks to the server until there is an answer or a reason not to wait for one.
+async fn attended(
+    request: &ToolRequest,
+    service: &mut Service,
+    complaints: &mut Complaints,
+    world: &mut World,
+) -> ToolEnd {
+    let (Some(stdin), Some(stdout), Some(mut stderr)) =
+        (service.stdin.take(), service.stdout.take(), service.stderr.take())
+    else {
+        return ToolEnd::Broken("its pipes are not there".to_owned());
+    };
+    let started = Instant::now();
+    let end = request.setting.end.map(|(limit, stop)| (started + limit, stop));
+    let sinks = RefCell::new(&mut world.sinks);
+    let talk = talk(request, stdin, stdout);
+    tokio::pin!(talk);
+    let mut is_silent = false;
+    loop {
+        let idle = request.setting.idle.map(|limit| (complaints.last + limit, Stop::IdleTimeout));
+        let wake = end.into_iter().chain(idle).min_by_key(|(at, _)| *at);
+        tokio::select! {
+            called = &mut talk => {
+                complaints.finish(&world.redactor, &sinks);
+                return called;
+            }
+            is_open = complaints.read(&mut stderr, &world.redactor, &sinks), if !is_silent => is_silent = !is_open,
+            () = sleep_until(wake.map_or(started, |(at, _)| at)), if wake.is_some() => {
+                return ToolEnd::Late(wake.map_or(Stop::Timeout, |(_, stop)| stop));
+            }
+            _ = world.cancel.differs_from(Request::None) => return ToolEnd::Cancelled,
+            never = tick(&sinks) => match never {},
+        }
+    }
+}
+
+/// The conversation: introduction, the list of tools, the call.
+async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> ToolEnd {
+    let us = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let client = rmcp::model::ClientConfig::new(rmcp::model::ClientCapabilities::default(), us);
+    let client = match client.serve((BufReader::new(stdout.take(MOST_OUTPUT)), stdin)).await {
+        Ok(client) => client,
+        Err(error) => {
+            return ToolEnd::Broken(format!(
+                "no conversation with the server: {}",
+                one_line(&error.to_string(), 300)
+            ));
+        }
+    };
+    if let Ok(tools) = client.list_all_tools().await
+        && !tools.iter().any(|tool| tool.name == request.tool)
+    {
+        let near =
+            crate::base::diagnostic::nearest(&request.tool, tools.iter().map(|tool| tool.name.as_ref()));
+        let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return ToolEnd::NoTool(format!(
+            "the server `{}` has no tool `{}`{help}",
+            request.server, request.tool
+        ));
+    }
+    let params = CallToolRequestParams::new(request.tool.clone()).with_arguments(request.params.clone());
+    let answer = client.call_tool(params).await;
+    // The transport goes with the client; a server that takes its time to end is the business of who started it.
+    drop(client);
+    match answer {
+        Ok(result) => {
+            let is_error = result.is_error.unwrap_or(false);
+            match serde_json::to_value(&result) {
+                Ok(mut envelope) => {
+                    envelope["isError"] = is_error.into();
+                    ToolEnd::Answer(envelope, is_error)
+                }
+                Err(error) => ToolEnd::Broken(error.to_string()),
+            }
+        }
+        Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+            ToolEnd::NoTool(error.message.into_owned())
+        }
+        Err(error) => ToolEnd::Broken(one_line(&error.to_string(), 1000)),
+    }
+}
+
+/// What a server complains about, shown as it comes.
+struct Complaints {
+    lines: Lines,
+    kept: String,
+    last: Instant,
+}
+
+impl Complaints {
+    fn new() -> Self {
+        Self { lines: Lines::new(), kept: String::new(), last: Instant::now() }
+    }
+
+    /// Reads what there is; tells whether there can be more.
+    async fn read(
+        &mut self,
+        stderr: &mut ChildStderr,
+        redactor: &Redactor,
+        sinks: &RefCell<&mut Sinks>,
+    ) -> bool {
+        let mut buffer = [0; 4096];
+        let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
+        self.last = Instant::now();
+        self.kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if self.kept.len() > 2 * COMPLAINTS {
+            let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
+            self.kept.drain(..cut);
+        }
+        self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
+        true
+    }
+
+    fn finish(&mut self, redactor: &Redactor, sinks: &RefCell<&mut Sinks>) {
+        self.lines.finish(redactor, &mut |text| show(sinks, Stream::Stderr, text));
+    }
+}
