@@ -28,7 +28,7 @@ pub struct Situation {
 pub struct Arrow {
     /// The node that it comes from.
     pub from: usize,
-    /// The word for which it is taken; none for `next`.
+    /// The verdict for which it is taken; absent for `next`.
     pub word: Option<String>,
     /// The key of the way, for a way of the state's own or the loop's.
     pub key: Option<Key>,
@@ -169,7 +169,7 @@ impl Walk {
         self.cap(machine, here, to, node.verified);
     }
 
-    /// Any cap may be met before a state is entered; before an end none is.
+    /// A run checks its caps before it enters a step, but not before an end.
     fn cap(&mut self, machine: &Machine, here: usize, to: Target, verified: bool) {
         let Target::Step(_) = to else { return };
         let limits = machine.limits;
