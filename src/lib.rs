@@ -75,10 +75,11 @@
 //!
 //! # The house
 //!
-//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no process, file, clock
-//! or network; a test in `tests/integration/architecture` keeps it so.
+//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no
+//! process, file, clock or network; a test in `tests/integration/architecture` keeps it so.
 
-// Without `internals`, most of what is `pub` in a layer is for other layers alone; the compiler then finds what none uses.
+// Without `internals`, most of what is `pub` in a layer is for other layers alone; the compiler then finds what
+// none uses.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub, reason = "see above"))]
 
 mod base;
@@ -126,7 +127,7 @@ pub use session::interrupts::{StopBy, StopHandle, Stopped};
 pub use session::options::{BeginOptions, LlmOptions, ResumeOptions, RunOptions, Upload, Which};
 pub use session::prepared::Prepared;
 pub use session::ready::{Ended, Ready};
-pub use session::resume::GoesOn;
+pub use session::resume::Resumption;
 pub use session::talk::{Findings, Silence, Talk, Watched};
 
 /// Runs the program: arguments without the program's name first.

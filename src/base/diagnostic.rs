@@ -93,7 +93,7 @@ impl Diagnostic {
     }
 }
 
-/// So many findings of one severity are kept; of the others it is known how many they are.
+/// The most findings of one severity that are kept; further ones are only counted.
 pub const MAX_KEPT: usize = 1_000;
 
 /// All findings about a file, in the order in which they were made.
@@ -178,17 +178,17 @@ impl Diagnostics {
     }
 }
 
-/// A longer name is no slip of anybody's.
+/// Longer names get no suggestion: they are not typing mistakes.
 const MAX_NAME: usize = 100;
 
-/// Among more candidates than this nobody looks for the one that is meant.
+/// The most candidates that are compared.
 const MAX_CANDIDATES: usize = 200;
 
 /// The likeness of Jaro and Winkler from which on a name may be meant by another one.
 const NEAR: f64 = 0.8;
 
-/// How often each ASCII letter is in a name. Names with few letters in common are not near each other, which is seen in a
-/// fraction of the time that their likeness takes.
+/// How often each ASCII letter is in a name. Names with few letters in common are not near each other, which is
+/// seen in a fraction of the time that their likeness takes.
 struct Letters {
     counts: [u8; 128],
     /// How many letters it has, ASCII or not.
@@ -204,8 +204,9 @@ impl Letters {
         Self { counts, length: lower.chars().count() }
     }
 
-    /// Tells whether the likeness of a name may reach [`NEAR`]. That of Jaro is at most a third of the parts of both that
-    /// are in common, and one more third; a beginning in common takes away up to four tenths of what it lacks.
+    /// Tells whether the likeness of a name may reach [`NEAR`]. That of Jaro is at most a third of the parts of
+    /// both that are in common, and one more third; a beginning in common takes away up to four tenths of what it
+    /// lacks.
     fn may_be_near(&self, candidate: &str) -> bool {
         if self.length == 0 || candidate.is_empty() {
             return self.length == candidate.len();

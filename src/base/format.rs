@@ -1,5 +1,5 @@
-//! The version that a file of ours carries in `schema`. It is looked at before anything else: a later version may have
-//! other fields.
+//! Checks the version in the `schema` field of ll-loop's files, before anything else is read: a later version may
+//! have other fields.
 
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
-//! Ids of git objects, parsed once: what came from a file of somebody else is one, or nothing.
+//! Ids of git objects, parsed once, so that a text from outside can never be an option or a path for git.
 
 use super::parsed::parsed;
 use super::text::is_hex;
 
-/// Why a text is no id.
+/// The error for a text that is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not the id of a git object")]
 pub struct IdError;

@@ -1,4 +1,4 @@
-//! Texts that were checked once: a type for each kind, which its parser alone can make, also when it is read by serde.
+//! Types for texts that were checked once. Only the parser of a type makes its values, even for serde.
 
 /// Declares such a type: what it is called, why a text is none, and the check.
 macro_rules! parsed {

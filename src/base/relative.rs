@@ -3,7 +3,7 @@
 use super::parsed::parsed;
 use super::text::{is_direction, is_line_end, one_line};
 
-/// Why a text is no such path.
+/// Why a text is not such a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It is empty, or one of its components is, or is `.`.
@@ -80,7 +80,7 @@ fn is_ignored(c: char) -> bool {
     matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Why a text is no line.
+/// Why a text is not such a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not one line of at most {MAX_LINE} characters without control characters")]
 pub struct LineError;

@@ -1,4 +1,4 @@
-//! The digest of a file, as it stands in other files: SHA-256, in hexadecimal digits.
+//! The digest of a file, as other files record it: SHA-256 in hexadecimal digits.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::text::hex;
 
-/// Why a text is no digest.
+/// The error for a text that is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a SHA-256 digest of 64 lower-case hexadecimal digits")]
 pub struct SumError;

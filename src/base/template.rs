@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::diagnostic::nearest;
 use super::path::Segment;
 
-/// The most that a template may become, in bytes: as much as is kept of an output.
+/// The longest rendered template, in bytes: as much as is kept of an output.
 pub const LONGEST: usize = 8 * MIB;
 
 const MIB: usize = 1024 * 1024;
@@ -145,7 +145,7 @@ impl fmt::Display for Expression {
     }
 }
 
-/// Why a text is no template.
+/// An error in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// Where, as a byte range of the text.
@@ -287,8 +287,8 @@ impl Template {
         self.render_within(&mut Room::new(), scope)
     }
 
-    /// Inserts values from `scope` into one of several texts that have their room together. It ends where a value does
-    /// not fit any more, before it is inserted.
+    /// Inserts values from `scope` into one of several texts that have their room together. It ends where a value
+    /// does not fit any more, before it is inserted.
     pub fn render_within(&self, room: &mut Room, scope: &dyn Scope) -> Result<String, RenderError> {
         let mut out = String::with_capacity(self.source.len());
         // What is written out takes its room first, so that what does not fit is always a value.
@@ -382,7 +382,7 @@ pub struct Missing {
     pub why: Option<String>,
 }
 
-/// A template cannot become a text.
+/// Why a template cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// It needs a value that is not there.

@@ -1,4 +1,4 @@
-//! Output of programs as text for people: escape sequences stripped, long texts cut at the right place.
+//! Makes output of programs readable for people: strips escape sequences, and cuts long texts at the right place.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ fn is_printable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t' | '\r')
 }
 
-/// Makes a text fit for a terminal, whoever wrote it: no escape sequences, no control characters but tabs and line ends,
-/// and nothing that turns the direction of reading. A line that a carriage return would write over stays.
+/// Makes a text fit for a terminal, whoever wrote it: no escape sequences, no control characters but tabs and line
+/// ends, and nothing that turns the direction of reading. A line that a carriage return would write over stays.
 pub fn screen(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_shown) {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! Points in time and spans as people write and read them. There is no clock here: time is a value that comes in.
+//! Points in time and durations as people write and read them. Callers pass the time in, so that the pure layers
+//! need no clock.
 
 use std::fmt;
 use std::time::Duration;

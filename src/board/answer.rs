@@ -1,4 +1,4 @@
-//! What planners answer, as far as it makes tasks.
+//! Parses the answers of planners into plans and tasks.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub struct Plan {
     /// What may go wrong.
     #[serde(default, deserialize_with = "or_nothing")]
     pub risks: Vec<String>,
-    /// What is taken for granted.
+    /// Its assumptions.
     #[serde(default, deserialize_with = "or_nothing")]
     pub assumptions: Vec<String>,
 }
@@ -26,12 +26,12 @@ pub struct Parts {
     /// The parts, in order.
     #[serde(alias = "tasks")]
     pub subtasks: Vec<Planned>,
-    /// By what they are judged besides.
+    /// Further criteria for all of them.
     #[serde(default, deserialize_with = "or_nothing")]
     pub verification_criteria: Vec<String>,
 }
 
-/// A task that somebody wants to have done.
+/// A task of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
@@ -40,15 +40,15 @@ pub struct Planned {
     /// How hard it is.
     #[serde(default, deserialize_with = "or_nothing")]
     pub complexity: Complexity,
-    /// Which others come before it, from 0.
+    /// The indices, from 0, of tasks that come before it.
     #[serde(default, deserialize_with = "or_nothing")]
     pub dependencies: Vec<Value>,
-    /// By what it is judged.
+    /// Its criteria.
     #[serde(default, deserialize_with = "or_nothing")]
     pub verification_criteria: Vec<String>,
 }
 
-/// Reads a value for which nothing may stand.
+/// Reads a value that may be `null`.
 fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -1,4 +1,4 @@
-//! What each operation does.
+//! Applies operations to a board.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
 use super::task::{Board, Count, Planning, Status, Task, TaskId};
 
-/// How much of what was said about an attempt is kept.
+/// The most bytes of feedback about an attempt that are kept.
 const KEPT: usize = 4000;
 
-/// How much of what a test found is kept, for one attempt.
+/// The most bytes of test findings that are kept for one attempt.
 const FAILURES: usize = 16 * 1024;
 
 /// How long the description of a task may be: children get it as a variable, which the system bounds.
@@ -23,10 +23,10 @@ const DESCRIBED: usize = 8 * 1024;
 /// How many attempts a task remembers.
 const REMEMBERED: usize = 20;
 
-/// The level of the supervisor at which nothing goes on.
+/// The level of the supervisor that ends the work.
 const ABORT: &str = "abort";
 
-/// Makes a board of a board and an operation, with the word for what comes next. An operation that the board has no
+/// Applies an operation, and returns the new board with the verdict. An operation that the board has no
 /// place for changes nothing and answers `error`, with the reason as a note.
 pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board, &'static str, Vec<Note>) {
     let mut notes = Vec::new();
@@ -52,7 +52,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
     (board, verdict, notes)
 }
 
-/// What an operation answers, or why the board has no place for it.
+/// The verdict of an operation, or why the board refuses it.
 type Done = Result<&'static str, &'static str>;
 
 const NO_TASK: &str = "no task is worked on";
@@ -83,7 +83,7 @@ fn check(planned: &[Planned]) -> Result<(), &'static str> {
     if planned.iter().any(is_blank) { Err("a task of the plan says nothing") } else { Ok(()) }
 }
 
-/// Makes tasks of what was planned. A dependency on what there is not is dropped, and so is one that closes a circle.
+/// Makes tasks from a plan. Drops dependencies on unknown tasks, and those that close a cycle.
 fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Task> {
     let mut edges: Vec<Vec<usize>> = vec![Vec::new(); planned.len()];
     for (index, task) in planned.iter().enumerate() {
@@ -109,7 +109,7 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
     let made = planned.into_iter().zip(edges).zip(ids);
     made.map(|((planned, edges), id)| Task {
         id: id.clone(),
-        // A variable cannot hold a NUL.
+        // An environment variable cannot hold a NUL.
         description: head(&planned.description, DESCRIBED).replace('\0', ""),
         complexity: planned.complexity,
         dependencies: edges.into_iter().map(|on| ids[on].clone()).collect(),
@@ -156,7 +156,7 @@ fn approve(board: &mut Board, because: String) -> Done {
     Ok("approved")
 }
 
-/// Begins the first task in the order of the plan that waits for nothing, or goes on with the one that is begun.
+/// Begins the first task of the plan that waits for no other, or continues the current one.
 fn next(board: &mut Board) -> &'static str {
     if board.current().is_some() {
         return "task";
@@ -175,7 +175,7 @@ fn next(board: &mut Board) -> &'static str {
     "stuck"
 }
 
-/// Says which tasks nobody can begin any more.
+/// Notes the tasks that can never begin.
 fn unreachable(board: &Board) -> Vec<Note> {
     let unreachable = board.unreachable();
     let awaited = board.leaves().filter_map(|task| Some((&task.id, *unreachable.get(&task.id)?)));
@@ -186,7 +186,7 @@ fn unreachable(board: &Board) -> Vec<Note> {
     awaited.map(note).collect()
 }
 
-/// Forgets what belongs to one attempt.
+/// Clears the facts about one attempt.
 fn begin(task: &mut Task) {
     task.rounds = 0;
     task.failures.clear();
@@ -261,7 +261,7 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     task.history.drain(..too_many);
     task.idle = task.idle.saturating_add(1);
     let (attempts, tries) = (task.attempts, task.idle);
-    // This task comes to its end now, and so does a pass.
+    // This task ends here, and counts as a pass.
     let passes = board.planning.idle.saturating_add(1);
     let is_last = attempts >= limits.attempts;
     let (status, verdict) = if report.level.as_deref() == Some(ABORT) {
@@ -323,7 +323,7 @@ fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     Ok("given_up")
 }
 
-/// Lets everything begin anew that is not completed. A plan and its approval stay, and so do the parts of a task.
+/// Resets all tasks that are not completed. The plan, its approval and the parts of tasks stay.
 fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
     let leaves: HashSet<_> = board.leaves().map(|task| task.id.clone()).collect();
     (board.planning.idle, board.planning.is_aborted) = (0, false);
@@ -364,7 +364,7 @@ fn escalate(about: &str, task: Option<&TaskId>, report: &Report, notes: &mut Vec
     }
 }
 
-/// Puts together what was said about work that was not good enough.
+/// Combines the feedback about rejected work.
 fn said(report: &Report) -> String {
     let of = |key: &str| listed(report, key);
     if !report.error.is_empty() {
@@ -396,8 +396,8 @@ fn failures(report: &Report) -> String {
     )
 }
 
-/// Returns a value of an answer as text, unless it is empty. What a command printed may be JSON, too, and have a count
-/// where an answer has a list.
+/// Returns a value of an answer as text, unless it is empty. What a command printed may be JSON, too, and have a
+/// count where an answer has a list.
 fn listed(report: &Report, key: &str) -> Option<String> {
     let value = report.answer.as_ref()?.get(key)?;
     let value = Some(value).filter(|value| key != "failures" || value.is_array())?;

@@ -1,4 +1,4 @@
-//! How many calls of agents the work on a board can take at most, before anything of it is known.
+//! Computes the most calls of agents that the work on a board can take, before a plan exists.
 
 use super::limits::Limits;
 
@@ -8,7 +8,7 @@ pub const MOST_TASKS: u64 = 15;
 /// A task is split into at most this many.
 pub const MOST_PARTS: u64 = 5;
 
-/// Which calls an agent is asked for, and how often each is made again.
+/// The calls that agents are used for, and how often each is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// Whether plans are reviewed.
@@ -21,7 +21,7 @@ pub struct Calls {
     pub retries: u32,
 }
 
-/// The most calls of each kind, without those that are made again.
+/// The most calls of each kind, without repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Plans and their reviews.
@@ -39,7 +39,7 @@ pub struct Bound {
 impl Bound {
     /// Works it out from the limits.
     pub fn of(limits: &Limits, calls: Calls) -> Self {
-        // Deeper than this there are more tasks than a number can hold.
+        // At a greater depth, the number of tasks overflows.
         const DEEPEST: u32 = 64;
         let level = |depth: u32| MOST_TASKS.saturating_mul(MOST_PARTS.saturating_pow(depth));
         let sum =
@@ -56,7 +56,7 @@ impl Bound {
         }
     }
 
-    /// Says it: the sum, and what it is made of.
+    /// Writes the bound: the sum, and its parts.
     pub fn sentence(&self) -> String {
         let Self { planning, attempts, per_attempt, splits, tries } = self;
         let again = if *tries > 1 { format!("; each of them up to {tries} times") } else { String::new() };

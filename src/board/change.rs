@@ -1,4 +1,5 @@
-//! What an operation changed, as a journal keeps it: a board of many tasks is not written anew at every step.
+//! Describes what an operation changed, for the journal: writing a whole board of many tasks at every step would
+//! cost too much.
 
 use std::collections::HashMap;
 
@@ -6,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::task::{Board, Planning, Task};
 
-/// From one board to the next.
+/// The difference between two boards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// How the planning stands now, where that changed.
+    /// The new state of the planning, if it changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub planning: Option<Planning>,
-    /// Whether nothing remains of the tasks there were.
+    /// Whether all earlier tasks were removed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub replaces: bool,
     /// The tasks that changed or are new, as they are now.

@@ -1,8 +1,8 @@
-//! What the work on a board may take at most.
+//! The limits of the work on a board.
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of a board. Counts of zero are allowed where they say that something is not done at all.
+/// The limits of a board. A count of zero, where it is allowed, turns something off.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Reviews of the plan, at least one.

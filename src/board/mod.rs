@@ -1,7 +1,7 @@
-//! The task board of a run that plans its own work: which tasks there are, how they stand, and which comes next.
+//! The task board of a run that plans its own work: its tasks, their status, and which comes next.
 //!
 //! States work on it through operations, each of which is decided here: [`apply`] takes a board and an operation, and
-//! says how the board stands then, in one word which state comes next, and what people should hear of. It knows no
+//! returns the new board, the verdict that chooses the next state, and notes for people. It knows no
 //! process, file, clock or chance; the same operations make the same board, everywhere and always.
 
 mod answer;

@@ -29,7 +29,7 @@ pub enum Kind {
     Split,
     /// The task failed for good.
     GiveUp,
-    /// A run goes on that was left.
+    /// An unfinished run is resumed.
     Recover,
 }
 
@@ -148,7 +148,7 @@ pub enum Operation {
     Split(Parts),
     /// The task failed for good.
     GiveUp,
-    /// A run goes on that was left.
+    /// An unfinished run is resumed.
     Recover,
 }
 
@@ -169,7 +169,7 @@ pub struct Report {
     pub fix: String,
 }
 
-/// Something that people should hear of, beside what the board shows.
+/// A note for people, beside the board itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// What it is, for programs.
@@ -198,18 +198,18 @@ impl Note {
 pub enum NoteKind {
     /// A dependency on an unknown task.
     DroppedEdge,
-    /// A dependency that closed a circle.
+    /// A dependency that closed a cycle.
     BrokenCycle,
-    /// The supervisor raised its voice.
+    /// The supervisor raised the level of its feedback.
     Escalation,
-    /// A task that nobody can begin any more.
+    /// A task that can never begin.
     Unreachable,
     /// An attempt that failed.
     Failed,
-    /// A task that begins anew because the run was left.
+    /// A task that begins anew because the run was interrupted.
     Reset,
     /// A limit that ends the work.
     Limit,
-    /// What could not be done.
+    /// An operation that the board refused.
     Refused,
 }

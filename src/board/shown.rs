@@ -1,18 +1,18 @@
-//! What the board tells those who work on it: the texts that prompts are made of.
+//! The texts about the board that prompts use.
 
 use std::fmt::Write as _;
 
 use super::limits::Limits;
 use super::task::{Board, Count, Status, Task};
 
-/// What `${board.…}` knows. Where there is nothing to say, it says nothing.
+/// The values of `${board.…}`. A text without content is empty.
 pub const FIELDS: &[&str] = &[
     "id", "task", "brief", "criteria", "attempt", "attempts", "round", "rounds", "finished", "history",
     "failures", "fix_plan", "fixes", "plan", "revision", "progress",
 ];
 
 impl Board {
-    /// Returns a text about the board, or about the task that is worked on. None: there is no such text.
+    /// Returns a text about the board or about the current task, or `None` for an unknown name.
     pub fn text(&self, limits: &Limits, field: &str) -> Option<String> {
         let current = self.current();
         let of = |text: &dyn Fn(&Task) -> String| current.map(text).unwrap_or_default();
@@ -26,7 +26,7 @@ impl Board {
             "round" => of(&|task| task.rounds.to_string()),
             "rounds" => limits.fix_cycles.to_string(),
             "finished" => self.finished(),
-            // Without numbers: the first ones are forgotten, and a resume counts anew.
+            // Without numbers, because the oldest entries are dropped and a resume restarts the count.
             "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
             "failures" => of(&|task| task.failures.clone()),
             "fix_plan" => of(&|task| task.fix_plan.clone()),
@@ -44,7 +44,7 @@ impl Board {
         format!("{completed} of {all} tasks completed")
     }
 
-    /// What is to be done, and what it is a part of.
+    /// The task, and the tasks that it is a part of.
     fn brief(&self, task: &Task) -> String {
         let mut brief = format!("Task {} ({}): {}", task.id, task.complexity.word(), task.description);
         let mut around = task.id.parent();
@@ -55,7 +55,7 @@ impl Board {
         brief
     }
 
-    /// By what a task is judged: a part by what the whole is judged by, and by its own.
+    /// The criteria of a task: its own, and those of the tasks that it is a part of.
     fn criteria(&self, task: &Task) -> String {
         let whole = task.id.parent().and_then(|parent| self.task(&parent)).map(|parent| &parent.criteria);
         let all: Vec<_> = whole.into_iter().flatten().chain(&task.criteria).map(String::as_str).collect();
@@ -100,7 +100,7 @@ impl Board {
         plan.trim_end().to_owned()
     }
 
-    /// What a planner is told whose plan was not approved.
+    /// The feedback for a planner whose plan was not approved.
     fn revision(&self) -> String {
         let planning = &self.planning;
         if planning.approval.is_some() || planning.feedback.is_empty() {

@@ -1,4 +1,4 @@
-//! The board itself: tasks in the order of the plan, each in front of what it was split into.
+//! The data of the board: tasks in the order of the plan, each before its parts.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,7 +26,7 @@ impl TaskId {
         self.0.rsplit_once('.').map(|(parent, _)| Self(parent.to_owned()))
     }
 
-    /// Returns how often the work was split to come here, 0 for a task of the plan.
+    /// Returns the depth of the task: 0 for a task of the plan.
     pub fn depth(&self) -> u32 {
         u32::try_from(self.0.matches('.').count()).unwrap_or(u32::MAX)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// How hard a task is, by whoever planned it.
+/// The planner's estimate of how hard a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Complexity {
@@ -72,7 +72,7 @@ impl Complexity {
     }
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -81,11 +81,11 @@ pub enum Status {
     Pending,
     /// It is worked on.
     InProgress,
-    /// It is done, and was verified as far as the loop wants that.
+    /// It is done, and was verified if the loop asks for that.
     Completed,
     /// It failed for good.
     Failed,
-    /// Its parts are worked on in its place.
+    /// It was split, and its parts are worked on instead.
     Blocked,
 }
 
@@ -114,10 +114,10 @@ pub struct Task {
     /// The tasks that have to be completed before it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dependencies: Vec<TaskId>,
-    /// By what it is judged.
+    /// Its criteria.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub criteria: Vec<String>,
-    /// How it stands.
+    /// Its status.
     pub status: Status,
     /// How often it was tried since the run began or was resumed.
     pub attempts: u32,
@@ -130,7 +130,7 @@ pub struct Task {
     /// What the last test found.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub failures: String,
-    /// What the tester wants to have done about it.
+    /// The fixes that the tester asks for.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub fix_plan: String,
     /// What the fixes of this attempt did, the first one first.
@@ -152,12 +152,12 @@ fn is_zero(count: &u32) -> bool {
 /// How the planning stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planning {
-    /// Why the plan may be worked on; none while it may not.
+    /// Why the plan was approved; absent until it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approval: Option<String>,
-    /// How often a plan was looked at and not approved.
+    /// How often a plan was reviewed and not approved.
     pub reviews: u32,
-    /// Whether the plan that is there is to be replaced.
+    /// Whether the next plan replaces the present one.
     pub is_revised: bool,
     /// What was said about the last plan.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -185,7 +185,7 @@ pub struct Board {
     pub tasks: Vec<Task>,
 }
 
-/// How many tasks stand how; only those count that are done by themselves.
+/// The number of tasks in each status. Tasks that were split do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// All of them.
@@ -216,15 +216,15 @@ impl Board {
         self.tasks.iter().filter(|task| task.id.parent().as_ref() == Some(id))
     }
 
-    /// Returns the tasks that are done by themselves, in order.
+    /// Returns the tasks that were not split, in order.
     pub fn leaves(&self) -> impl Iterator<Item = &Task> {
-        // A part stands behind what it is a part of.
+        // Parts come after the task that they are a part of.
         let next = self.tasks.iter().skip(1).map(Some).chain(std::iter::once(None));
         let is_leaf = |task: &Task, next: Option<&Task>| next.is_none_or(|next| !next.id.is_within(&task.id));
         self.tasks.iter().zip(next).filter(move |(task, next)| is_leaf(task, *next)).map(|(task, _)| task)
     }
 
-    /// Counts how the tasks stand.
+    /// Counts the tasks by status.
     pub fn count(&self) -> Count {
         self.leaves().fold(Count::default(), |count, task| Count {
             all: count.all + 1,
@@ -241,7 +241,7 @@ impl Board {
     }
 
     /// Returns the tasks that cannot begin because a task failed that they wait for, each with the one it waits for.
-    /// What waits for work that can still be done is not among them.
+    /// Tasks that wait for work that can still be done are not among them.
     pub fn unreachable(&self) -> HashMap<&TaskId, &TaskId> {
         let tasks: HashMap<&TaskId, &Task> = self.tasks.iter().map(|task| (&task.id, task)).collect();
         let mut lost: HashSet<TaskId> = HashSet::new();

@@ -1,4 +1,4 @@
-//! The command line as types: what every command takes, and the commands.
+//! The command line as types: global options and the commands.
 
 use clap::{Parser, Subcommand};
 
@@ -22,8 +22,8 @@ use super::commands::stop::StopArgs;
 use super::commands::validate::ValidateArgs;
 use super::flags::Global;
 
-/// Runs loops: YAML finite-state machines that check, fix and verify until it is clean, a limit is met, or a person
-/// is needed.
+/// Runs loops: YAML finite-state machines that check, fix and verify until the work is clean, a limit is reached,
+/// or a person is needed.
 #[derive(Debug, Parser)]
 #[command(name = "ll-loop", version, disable_version_flag = false, propagate_version = true, after_help = EXIT_CODES)]
 pub(super) struct Args {
@@ -43,14 +43,14 @@ Exit codes:
   5  a person is needed        143  interrupted (SIGTERM)
   6  a budget was met          129, 131, 153  interrupted (SIGHUP, SIGQUIT, SIGXFSZ)";
 
-/// What is done.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run a loop
     Run(Box<RunArgs>),
     /// Continue a run that was interrupted, handed off or killed
     Resume(Box<ResumeArgs>),
-    /// Put a run into one file, for another machine to go on with
+    /// Write a run into one file, from which another machine can resume it
     Bundle(BundleArgs),
     /// Check loop files without running anything
     Validate(ValidateArgs),
@@ -58,21 +58,21 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show a loop as a graph
     Show(ShowArgs),
-    /// Print a loop as a plain state machine, with everything worked in that it takes from elsewhere
+    /// Print a loop as a plain state machine, with all imports, fragments and paradigms expanded
     Compile(CompileArgs),
     /// List the loops of this repository, or its runs
     List(ListArgs),
-    /// Show how runs stand
+    /// Show the status of runs
     Status(StatusArgs),
-    /// End a run, and everything it started
+    /// Stop a run, and everything that it started
     Stop(StopArgs),
-    /// Show the runs there were
+    /// Show past runs
     History(HistoryArgs),
     /// Show what the actions of a run printed
     Logs(LogsArgs),
-    /// Show what a run looked like, as one of its reports
+    /// Show a run in one of the report formats
     Report(ReportArgs),
-    /// Store files with a run of GitHub Actions, or fetch what a run stored
+    /// Upload files to a run of GitHub Actions, or download what a run uploaded
     #[command(subcommand)]
     Artifact(ArtifactArgs),
     /// Keep the criteria of a piece of work in `.loop/state.json`
@@ -84,13 +84,13 @@ pub(super) enum Command {
     Schema,
     /// Print the version
     Version,
-    /// Start the run of the workflow that goes on with a run that was handed off
+    /// Start another run of the workflow, which resumes a run that was handed off
     #[command(hide = true)]
     Continue(ContinueArgs),
     /// Run the loop that the inputs of the GitHub Action name
     #[command(hide = true)]
     Action(ActionArgs),
-    /// Answer a query about JSON, for a run that asks for it
+    /// Answer a query about JSON on behalf of a run
     #[command(hide = true)]
     AnswerQuery,
 }

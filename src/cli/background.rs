@@ -1,5 +1,5 @@
-//! `run --background`: the program starts itself once more, in a session of its own, and stays until that process
-//! says that its run has begun. Everything that can go wrong before goes wrong in front of the caller.
+//! `run --background`: starts the program again in a session of its own, and waits until that process
+//! reports that its run has begun, so that the caller sees every error that comes before.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ use crate::session::error::{Error, Kind};
 use crate::session::interrupts::Interrupts;
 use crate::session::talk::Watched;
 
-/// What the process in the background says when its first event is written.
+/// The message of the process in the background when its first event is written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
     begun: String,
@@ -62,7 +62,7 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
     }
 }
 
-/// The same command line again; what is said before the run begins goes where the caller sees it.
+/// Starts the same command line again. Until the run begins, its messages go to the caller's standard error.
 fn spawn() -> io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
@@ -80,7 +80,7 @@ fn say(begun: &Begun, output: &Output) {
     ));
 }
 
-/// A run that has not begun, because it waits for its turn, is ended as if it were in the foreground.
+/// Passes on signals to a run that waits for its turn, as if it were in the foreground.
 fn pass_on(child: &Child, request: Request) {
     let signal = match request {
         Request::None => return,
@@ -103,9 +103,9 @@ fn code(status: std::process::ExitStatus) -> u8 {
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(exit::ERROR)
 }
 
-/// Leaves the session of the caller, and with it the terminal: nothing that happens there reaches this process.
+/// Leaves the session of the caller, and with it the terminal, so that a hang-up there does not reach this process.
 pub(in crate::cli) fn leave_session() {
-    // Fails for the leader of a group, which is where it has left already.
+    // `setsid` fails for the leader of a process group, which has left the session already.
     let _left = rustix::process::setsid();
 }
 
@@ -114,7 +114,7 @@ pub(in crate::cli) fn is_here(env: &Environment) -> bool {
     env.get(DETACHED).is_some()
 }
 
-/// Tells the caller, with the first event, that the run has begun, and from then on writes to the log what would have
+/// Tells the caller with the first event that the run has begun. From then on, writes to the log what would have
 /// gone to the terminal.
 pub(in crate::cli) struct Announcement {
     line: Option<String>,
@@ -136,7 +136,7 @@ impl Sink for Announcement {
     fn event(&mut self, _event: &Stamped) -> io::Result<()> {
         let Some(line) = self.line.take() else { return Ok(()) };
         let mut stdout = io::stdout().lock();
-        // The caller may be gone; the run has begun all the same.
+        // The caller may have exited; that does not stop the run.
         let _gone = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
         redirect(&self.log)
     }

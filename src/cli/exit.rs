@@ -1,34 +1,34 @@
-//! Exit codes of the program itself; those of a run are with its outcome.
+//! Exit codes of the program itself; those of runs are defined with the outcomes.
 
 use std::process::ExitCode;
 
 use crate::session::error::{Error, Kind};
 
-/// Usage, an unreadable or invalid loop file, a refusal: nothing was run.
+/// Nothing was run: wrong usage, an invalid loop file, or a refusal.
 pub(super) const INVALID: u8 = 2;
 
-/// A service is down or not there, also after several tries.
+/// A service did not answer, even after several tries (`EX_UNAVAILABLE` of sysexits.h).
 pub(super) const UNAVAILABLE: u8 = 69;
 
-/// Another process has what this one needs.
+/// Another process holds what this one needs.
 pub(super) const LOCKED: u8 = 73;
 
-/// Something went wrong that no loop is to blame for.
+/// Something failed outside of the loop, such as writing a file.
 pub(super) const ERROR: u8 = 4;
 
-/// A chain of runs is at its end, and the work is not done.
+/// A chain of runs reached its limit before the work was done.
 pub(super) const NOT_CONTINUED: u8 = 1;
 
 /// A criterion is not met.
 pub(super) const UNMET: u8 = 1;
 
-/// Nothing moves any more.
+/// The work is stuck.
 pub(super) const LIMIT: u8 = 3;
 
-/// What was asked about is not there.
+/// The named thing does not exist.
 pub(super) const ABSENT: u8 = 1;
 
-/// Prints what the command line parser has to say, and returns its code: 0 for help, 2 for a mistake.
+/// Prints the message of the command line parser, and returns its code: 0 for help, 2 for a mistake.
 pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
     let _closed = message.print();
     match message.exit_code() {

@@ -21,15 +21,15 @@ use crate::session::options::{LlmOptions, RunOptions, Upload};
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// Where it can be seen
+    /// On terminals that support it
     Auto,
-    /// Everywhere
+    /// Always
     Always,
-    /// Nowhere
+    /// Never
     Never,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 pub(super) struct Global {
     /// When to use colour
@@ -37,15 +37,15 @@ pub(super) struct Global {
     pub(super) color: Color,
 }
 
-/// Where the files of a loop may lie.
+/// Where the files of a loop may be.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ReachFlags {
-    /// Read loop files, and what they take over, also outside of the repository
+    /// Allow loop files and their imports outside of the repository
     #[arg(long)]
     pub(super) allow_outside: bool,
 }
 
-/// How a run behaves and shows itself, whether it begins or goes on.
+/// How a run behaves and is shown, whether it begins or is resumed.
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct RunFlags {
@@ -61,19 +61,19 @@ pub(super) struct RunFlags {
     /// Accept a success that was not verified, with a warning
     #[arg(long)]
     pub(super) no_strict: bool,
-    /// Save and hand off (exit 75) when the run would last longer. On GitLab, the time of the job when absent
+    /// Save the run and hand it off (exit 75) after this time. On GitLab, the default is the job's timeout
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) deadline: Option<Duration>,
-    /// Write the bundle this often, for the case that the machine is lost
+    /// Write the bundle this often, in case the machine is lost
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) checkpoint_every: Option<Duration>,
-    /// Wait for the runs that have the scope, in the order of arrival, instead of failing
+    /// Wait for other runs with an overlapping scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
-    /// Write the reports here
+    /// Write the reports to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,
-    /// Run a loop although the event of the job lets strangers choose what is checked out
+    /// Run a loop even if the event of the job lets strangers choose what is checked out
     #[arg(long)]
     pub(super) allow_untrusted: bool,
     #[command(flatten)]
@@ -84,29 +84,29 @@ pub(super) struct RunFlags {
     /// Show what actions print
     #[arg(long, short, conflicts_with = "quiet")]
     pub(super) verbose: bool,
-    /// Show the last words only
+    /// Show only how the run ended
     #[arg(long, short)]
     pub(super) quiet: bool,
-    // Last, because their headings hold for everything that follows.
+    // Last, because clap applies `next_help_heading` to all arguments that follow.
     #[command(flatten)]
     pub(super) llm: LlmFlags,
     #[command(flatten)]
     pub(super) report: ReportFlags,
 }
 
-/// Where a run is reported beside its log and its files, and what becomes of it.
+/// Where a run is reported beside its log and its files, and how it continues.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "On GitHub")]
 pub(super) struct ReportFlags {
     #[command(flatten)]
     pub(super) commit: CommitFlags,
-    /// Make a check run, with the summary and annotations
+    /// Create a check run, with the summary and annotations
     #[arg(long)]
     pub(super) check: bool,
     /// Keep a comment on the pull request up to date
     #[arg(long)]
     pub(super) comment: bool,
-    /// What to do after a hand-off, when the files of the run are where the next one finds them
+    /// What to do after a hand-off, once the files of the run are uploaded
     #[arg(long = "continue", value_name = "HOW", value_enum, default_value_t = GoOn::None)]
     pub(super) go_on: GoOn,
     #[command(flatten)]
@@ -115,13 +115,13 @@ pub(super) struct ReportFlags {
     pub(super) uploading: UploadFlags,
 }
 
-/// Whether and for how long the files of a run are stored with the run of the workflow.
+/// Whether and for how long the files of a run are uploaded as artifacts of the workflow's run.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct UploadFlags {
-    /// Do not upload the files of the run, even where the runner lets us
+    /// Do not upload the files of the run, even where the runner allows it
     #[arg(long)]
     pub(super) no_upload: bool,
-    /// Keep what is uploaded so long; the setting of the repository when absent
+    /// How long to keep uploads. The default is the setting of the repository
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) retention_days: Option<u32>,
 }
@@ -129,21 +129,21 @@ pub(super) struct UploadFlags {
 /// How a run is shown at its commit.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct CommitFlags {
-    /// Set the status of the commit. On by default in CI on GitHub where there is a token
+    /// Set the status of the commit. On by default on GitHub if a token is set
     #[arg(long, overrides_with = "no_status")]
     pub(super) status: bool,
-    /// Set no status
+    /// Do not set the status
     #[arg(long, overrides_with = "status")]
     pub(super) no_status: bool,
-    /// The name of the status and the check run; `ll-loop/LOOP` when absent
+    /// The name of the status and the check run. The default is `ll-loop/LOOP`
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) status_context: Option<String>,
-    /// The commit that is reported on, in place of that of the event
+    /// Report on this commit instead of that of the event
     #[arg(long, value_name = "SHA", value_parser = sha)]
     pub(super) sha: Option<String>,
 }
 
-/// Where in a chain of runs that continue each other this one stands.
+/// The position of this run in a chain of runs that continue each other.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ChainFlags {
     /// How many runs this one continues
@@ -155,14 +155,14 @@ pub(super) struct ChainFlags {
 }
 
 impl ChainFlags {
-    /// How many runs may continue the first one, where nothing is said.
+    /// The default of `--max-resumes`.
     pub(super) const MAX: u32 = 10;
 }
 
 /// What is done after a hand-off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum GoOn {
-    /// Start another run of the workflow, which goes on
+    /// Start another run of the workflow, which resumes the run
     Dispatch,
     /// Nothing
     #[default]
@@ -173,34 +173,34 @@ pub(super) enum GoOn {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Agents and models")]
 pub(super) struct LlmFlags {
-    /// Let states ask agents and models. On by default, but not in CI
+    /// Let states ask agents and models. On by default except in CI
     #[arg(long, overrides_with = "no_llm")]
     pub(super) llm: bool,
-    /// Ask no agent and no model, whatever the file says. On by default in CI
+    /// Do not ask agents or models, whatever the file says. On by default in CI
     #[arg(long)]
     pub(super) no_llm: bool,
-    /// The CLI of the agent; `LL_HOST_CLI`, or the first one on PATH, when absent
+    /// The CLI of the agent. The default is `LL_HOST_CLI`, or else the first one on PATH
     #[arg(long, value_name = "NAME")]
     pub(super) host: Option<String>,
     /// Agree that agents run without asking for permission
     #[arg(long, short = 'y')]
     pub(super) yes: bool,
-    /// Spend no more US dollars on models, over all resumes
+    /// Spend at most so many US dollars on models, over all resumes
     #[arg(long, value_name = "USD", value_parser = positive)]
     pub(super) max_cost: Option<f64>,
-    /// Use no more tokens
+    /// Use at most so many tokens, over all resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_tokens: Option<u64>,
-    /// Make no more calls
+    /// Make at most so many calls of models, over all resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_llm_calls: Option<u32>,
-    /// Keep every answer of an agent or a model here, with what an agent changed
+    /// Record every answer of an agent or model in this directory, with the changes that an agent made
     #[arg(long, value_name = "DIR", conflicts_with_all = ["no_llm", "replay"])]
     pub(super) record: Option<PathBuf>,
-    /// Give the answers that were kept here, and ask nobody
+    /// Replay recorded answers from this directory instead of asking agents or models
     #[arg(long, value_name = "DIR", conflicts_with = "llm")]
     pub(super) replay: Option<PathBuf>,
-    /// Who continues after a hand-off signal, whatever the file says
+    /// How the run continues after a hand-off signal, whatever the file says
     #[arg(long, value_name = "WHO", value_parser = clap::builder::PossibleValuesParser::new(OnHandoff::WORDS))]
     pub(super) on_handoff: Option<String>,
 }
@@ -247,7 +247,7 @@ pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Err
     })
 }
 
-/// Reads two switches, of which the parser lets the last one win.
+/// Combines two opposite switches, of which the parser keeps only the last one.
 fn either(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
@@ -298,13 +298,13 @@ pub(super) fn commit(args: &CommitFlags) -> ReportOptions {
     }
 }
 
-/// Where in a chain of runs this one stands.
+/// Returns the position of this run in its chain.
 pub(super) fn link(args: &ChainFlags) -> ChainLink {
     ChainLink { depth: args.chain_depth, max: args.max_chain }
 }
 
 impl RunFlags {
-    /// Tells how much is shown.
+    /// Returns how much is shown.
     pub(super) fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,

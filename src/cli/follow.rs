@@ -1,4 +1,4 @@
-//! The log of a run, copied to standard output while it grows.
+//! Copies the log of a run to standard output while it grows.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -10,20 +10,20 @@ use crate::journal::known::KnownRun;
 
 use super::output::Output;
 
-/// The most that is shown: a run writes a little more than half of it.
+/// The most bytes that are shown. Logs of runs are about half as long at most.
 const MAX_LOG: u64 = 128 * read::MIB;
 
-/// A longer line is shown in parts.
+/// The longest line in bytes; longer ones are shown in parts.
 const MAX_LINE: usize = 1024 * 1024;
 
-/// How often `--follow` looks for more.
+/// How often `--follow` looks for new lines.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Copies the log, and what comes until the run is gone. The file stays open, so it can move to the history meanwhile.
+/// Copies the log until the run has ended. The file stays open, so it may move to the history meanwhile.
 pub(super) fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<()> {
     let (mut log, mut part) = (None, Vec::new());
     loop {
-        // Looked at before the log is read, so that what is written last is shown, too.
+        // Checked before the log is read, so that the last lines are not missed.
         let is_live = follow && claim::find(run.files.directory(), run.files.instance())?.is_some();
         if log.is_none() {
             log = opened(run)?;
@@ -44,7 +44,7 @@ pub(super) fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<
 }
 
 fn opened(run: &KnownRun) -> io::Result<Option<File>> {
-    // The run may have ended, and its files moved, since it was found.
+    // The run may have ended and moved its files since it was found.
     for path in [run.files.log(), run.files.archived().log()] {
         match read::open(&path) {
             Ok(file) => return Ok(Some(file)),
@@ -55,7 +55,7 @@ fn opened(run: &KnownRun) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Leaves out the beginning of a log that no run of ours wrote.
+/// Skips the beginning of a log that is longer than runs write, for something else wrote it.
 fn skip(log: &mut File, output: &Output) -> io::Result<()> {
     let length = log.metadata()?.len();
     if length > MAX_LOG {
@@ -66,7 +66,7 @@ fn skip(log: &mut File, output: &Output) -> io::Result<()> {
     Ok(())
 }
 
-/// Shows what there is more of the log. Lines are shown when they are whole, or too long to wait for.
+/// Shows new lines of the log once they are complete, or too long to wait for.
 fn copy(log: &mut File, part: &mut Vec<u8>, output: &Output) -> io::Result<()> {
     let mut bytes = vec![0; 64 * 1024];
     loop {
@@ -74,7 +74,7 @@ fn copy(log: &mut File, part: &mut Vec<u8>, output: &Output) -> io::Result<()> {
         if length == 0 {
             return Ok(());
         }
-        // A hole in a file is read as so many zeros.
+        // A sparse file reads as zeros where it has holes.
         part.extend(bytes[..length].iter().filter(|byte| **byte != 0));
         let end = part.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
         if let Some(end) = end.or((part.len() > MAX_LINE).then_some(part.len())) {

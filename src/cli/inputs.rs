@@ -1,4 +1,4 @@
-//! The inputs of the GitHub Action, which the runner passes as variables.
+//! Reads the inputs of the GitHub Action, which the runner passes as variables.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::session::error::Error;
 
 use super::flags::{self, ChainFlags, CommitFlags, GoOn, RunFlags};
 
-/// How much of the action a step is.
+/// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The run: later steps upload its files and go on elsewhere.
+    /// Only the run: later steps upload its files and start the next run of the workflow.
     Loop,
     /// Everything.
     All,
 }
 
-/// The command line that `loop`, `input`, `resume-from` and `args` stand for. Everything but `args` is one word, whatever
-/// is in it.
+/// Builds the command line from `loop`, `input`, `resume-from` and `args`. Each but `args` stays one word, whatever
+/// it contains.
 pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>, Error> {
     let command = if from.is_some() { "resume" } else { "run" };
     let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
@@ -42,7 +42,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
     Ok(words)
 }
 
-/// The inputs that are not words of the command line.
+/// Applies the inputs that are not words of the command line.
 pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Result<(), Error> {
     let wanted = |name: &str| input(env, name).map(|value| boolean(name, &value)).transpose();
     if let Some(strict) = wanted("strict")? {
@@ -57,7 +57,7 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     commit(env, &mut run.report.commit)?;
     run.report.check = wanted("check")?.unwrap_or(run.report.check);
     run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
-    // A later step of the action may obey these; they are read before anything is run for nothing.
+    // Only a later step may use these, but a mistake in them is reported before the run and not after it.
     let (chain, go_on) = (chain(env)?, on_handoff(env)?);
     let uploading = &mut run.report.uploading;
     match part {
@@ -99,7 +99,7 @@ pub(super) fn days(env: &Environment) -> Result<Option<u32>, Error> {
     }
 }
 
-/// The inputs about the status of the commit.
+/// Applies the inputs about the status of the commit.
 pub(super) fn commit(env: &Environment, args: &mut CommitFlags) -> Result<(), Error> {
     if let Some(status) = input(env, "status") {
         let status = boolean("status", &status)?;
@@ -114,7 +114,7 @@ pub(super) fn commit(env: &Environment, args: &mut CommitFlags) -> Result<(), Er
     Ok(())
 }
 
-/// The inputs about the chain of runs.
+/// Applies the inputs about the chain of runs.
 pub(super) fn chain(env: &Environment) -> Result<ChainFlags, Error> {
     let number = |name: &str, otherwise: u32| {
         let Some(value) = input(env, name) else { return Ok(otherwise) };
@@ -128,7 +128,7 @@ pub(super) fn chain(env: &Environment) -> Result<ChainFlags, Error> {
     })
 }
 
-/// Finds an input. Shells cannot export the hyphens of the runner's names, so an underscore does as well.
+/// Finds an input. Shells cannot export names with hyphens, as the runner sets them, so underscores work as well.
 pub(super) fn input(env: &Environment, name: &str) -> Option<String> {
     let name = format!("INPUT_{}", name.to_uppercase());
     let value = env.get(&name).or_else(|| env.get(&name.replace('-', "_")))?;

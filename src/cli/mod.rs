@@ -28,7 +28,7 @@ use crate::session::interrupts::StopBy;
 /// Runs the program: arguments without the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let env = environment();
-    // Where the system refuses, the process is as open as any other.
+    // If the system refuses, the process stays readable for the user's other processes, as processes usually are.
     let _open = crate::process::private::keep();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if env.is_container_init() {
@@ -57,7 +57,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Reads the environment of the process; what is not UTF-8 is replaced.
+/// Reads the environment of the process, and replaces what is not UTF-8.
 #[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
 fn environment() -> Environment {
     let text = |os: OsString| os.to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! stdout is data, stderr is talk. Colour is decided here, once; a closed pipe is no reason to fail. What is written may
-//! quote files, so secrets are hidden here, and nothing that a terminal would obey goes through.
+//! Writes data to stdout and messages to stderr. Decides once about colour, and treats a closed pipe as success.
+//! Output may quote files, so this module redacts secrets and escapes terminal control sequences.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -19,14 +19,14 @@ use crate::session::talk::{Findings, Talk, Watched};
 
 use super::flags::Color;
 
-/// The terminal, or what stands in its place.
+/// Standard output and standard error, and what they can show.
 #[derive(Debug)]
 pub(super) struct Output {
     /// Whether standard output may use colour.
     pub(super) color: bool,
     /// Whether standard error may use colour.
     color_errors: bool,
-    /// Whether a person looks at standard output.
+    /// Whether standard output is a terminal.
     pub(super) is_terminal: bool,
     /// The columns of the window.
     pub(super) width: usize,
@@ -34,11 +34,11 @@ pub(super) struct Output {
     pub(super) redactor: Redactor,
 }
 
-/// The width of a log that is no window.
+/// The width of output that goes to a file or pipe.
 const LOG_WIDTH: usize = 120;
 
 impl Output {
-    /// Looks at the terminal and at what the environment says about colour.
+    /// Inspects the terminal and the variables about colour.
     pub(super) fn new(choice: Color, env: &Environment) -> Self {
         let dumb = env.get("TERM") == Some("dumb");
         let allowed = |is_terminal: bool| match choice {
@@ -64,12 +64,12 @@ impl Output {
         let _closed = self.copy(text);
     }
 
-    /// Writes data to standard output, and says when nobody reads it any more.
+    /// Writes data to standard output, and fails if nobody reads it any more.
     pub(super) fn copy(&self, text: &str) -> io::Result<()> {
         write(&screen(&self.redactor.text(text)))
     }
 
-    /// Writes what we have drawn to standard output, with its colours.
+    /// Writes text with colour codes of our own to standard output.
     pub(super) fn drawn(&self, text: &str) {
         let _closed = write(&screen_drawn(&self.redactor.text(text)));
     }
@@ -79,12 +79,12 @@ impl Output {
         let _closed = write(&format!("{}\n", screen_json(&self.clean(value).to_string())));
     }
 
-    /// Writes JSON of many lines to standard output.
+    /// Writes indented JSON to standard output.
     pub(super) fn pretty_json(&self, value: Value) {
         self.json_text(&format!("{:#}", self.clean(value)));
     }
 
-    /// Writes what is JSON already to standard output.
+    /// Writes serialized JSON to standard output.
     pub(super) fn json_text(&self, text: &str) {
         let _closed = write(&format!("{}\n", screen_json(&self.redactor.text(text))));
     }
@@ -94,18 +94,18 @@ impl Output {
         value
     }
 
-    /// Writes talk to standard error, without secrets: a message quotes what it is about.
+    /// Writes a message to standard error, without secrets, for messages quote files and values.
     pub(super) fn talk(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _closed = stderr.write_all(screen_drawn(&self.redactor.text(text)).as_bytes());
     }
 
-    /// Says what went wrong.
+    /// Writes an error.
     pub(super) fn error(&self, message: &str) {
         self.labelled("error", console::Style::new().red().bold(), message);
     }
 
-    /// Says what went wrong and what to do.
+    /// Writes an error and its help.
     pub(super) fn failure(&self, error: &Error) {
         self.error(error.message());
         if let Some(hint) = error.hint() {
@@ -113,12 +113,12 @@ impl Output {
         }
     }
 
-    /// Says what is odd.
+    /// Writes a warning.
     pub(super) fn warning(&self, message: &str) {
         self.labelled("warning", console::Style::new().yellow().bold(), message);
     }
 
-    /// Says what to do.
+    /// Writes a line of help.
     pub(super) fn help(&self, message: &str) {
         self.labelled("help", console::Style::new().cyan().bold(), message);
     }
@@ -153,7 +153,7 @@ impl Talk for Output {
 }
 
 impl Output {
-    /// Returns what shows a run on standard output.
+    /// Returns the sink that shows a run on standard output.
     pub(super) fn shown(&self, audience: &Audience, verbosity: Verbosity) -> Box<dyn Sink> {
         let stdout = Box::new(io::stdout());
         match audience {

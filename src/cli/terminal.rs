@@ -1,4 +1,4 @@
-//! What a command says and shows of a run, on the terminal or in a CI log.
+//! Shows the messages and events of a session on the terminal or in a CI log.
 
 use crate::report::Sink;
 use crate::report::console::Verbosity;
@@ -33,7 +33,7 @@ impl Talk for Terminal<'_> {
 
     fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
         if self.in_background {
-            // Nobody looks; the log has what the actions print.
+            // A run in the background shows nothing; its log keeps the output of actions.
             return Some(Box::new(background::Announcement::new(run)));
         }
         Some(self.output.shown(run.audience, self.verbosity))

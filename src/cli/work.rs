@@ -1,4 +1,4 @@
-//! A piece of work and its criteria, as people read them.
+//! Formats a piece of work and its criteria for people.
 
 use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
@@ -7,13 +7,13 @@ use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::{Progress, State, decide};
 use crate::evaluate::observation::Observation;
 
-/// How much of a line is shown.
+/// The most characters of a line that are shown.
 pub(super) const LINE: usize = 100;
 
 /// How many of the last lines of a failing command are shown.
 const LAST_LINES: usize = 10;
 
-/// The end of an output in which these lines are looked for.
+/// The last bytes of an output, from which these lines are taken.
 const LAST_BYTES: usize = 16 * 1024;
 
 pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
@@ -21,7 +21,7 @@ pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
-/// Returns what is shown of a check: its result, and the last words of one that failed.
+/// Formats the result of a check, and the last lines of one that failed.
 pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> String {
     let name = one_line(name, LINE);
     if seen.succeeded() {
@@ -29,7 +29,7 @@ pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> Str
     }
     let why = match &seen.failure {
         Some(why) => why.clone(),
-        None if seen.timed_out() => format!("no answer after {}", human(seen.duration)),
+        None if seen.timed_out() => format!("timed out after {}", human(seen.duration)),
         None => format!("exit {}", seen.exit_code),
     };
     let mut text = format!("✗ {name} ({why})\n");

@@ -1,4 +1,4 @@
-//! What the state is after a round of checks.
+//! Computes the state after a round of checks.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +6,8 @@ use super::state::State;
 
 /// Returns the state with what the checks of a round found.
 ///
-/// A round that ends at the same first unmet criterion as the one before brings the breaker one step nearer; any other
-/// round begins to count anew. While something is unmet, another round begins.
+/// A round that ends at the same first unmet criterion as the one before brings the breaker one step nearer; any
+/// other round begins to count anew. While something is unmet, another round begins.
 #[must_use]
 pub fn advance(state: State, results: &[(String, bool)]) -> State {
     let State(mut map) = state;

@@ -2,8 +2,8 @@
 
 use super::state::State;
 
-/// After this many rounds in a row at the same criterion the work counts as stuck (spec page 06: the circuit breaker of
-/// the state file).
+/// After this many rounds in a row at the same criterion the work counts as stuck (spec page 06: the circuit
+/// breaker of the state file).
 pub const STUCK_AFTER: u32 = 5;
 
 /// How far the work is.
@@ -19,14 +19,14 @@ pub enum Progress {
     Continue,
 }
 
-/// What is decided.
+/// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the agent may stop.
     pub stop: bool,
     /// How far the work is.
     pub progress: Progress,
-    /// Why, where that is not plain.
+    /// Why, if `progress` does not say it.
     pub reason: Option<String>,
     /// The criteria that are not met, in the order of the file.
     pub unmet: Vec<String>,
@@ -37,7 +37,7 @@ impl Decision {
         Self { stop: progress != Progress::Continue, progress, reason, unmet: Vec::new() }
     }
 
-    /// Decides about the content of a file, or about none.
+    /// Decides by the content of a file, or without a file.
     pub fn about(file: Option<&[u8]>) -> Self {
         match file.map(State::read) {
             None => Self::new(Progress::Inactive, None),
@@ -52,7 +52,7 @@ impl Decision {
     }
 }
 
-/// Decides, with the breaker at so many rounds. The first rule that fits holds.
+/// Decides, with the breaker at so many rounds. The first rule that matches decides.
 pub fn decide(state: &State, stuck_after: u32) -> Decision {
     let unmet: Vec<String> = state.unmet().map(str::to_owned).collect();
     let has_criteria = state.criteria().next().is_some();

@@ -1,4 +1,4 @@
-//! What people and agents do to the state without writing JSON: begin, say that something holds, and end.
+//! Edits the state for people and agents, who would otherwise write JSON: begins work, sets criteria, ends work.
 
 use serde_json::{Map, Value, json};
 

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::Decision;
 
-/// In whose words a hook is answered.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
     /// `{"ok": …}`
     Seed,
-    /// Those of Claude Code.
+    /// The format of Claude Code.
     Claude,
 }
 

@@ -1,9 +1,9 @@
-//! When a piece of work is done, goes on, or is stuck: one file, and the same answer for an evaluator, a hook and a
-//! command.
+//! Decides whether a piece of work is done, in progress or stuck: from one file, with the same answer for an
+//! evaluator, a hook and a command.
 //!
 //! `.loop/state.json` names the criteria of the work and says which are met. Agents, hooks, people and loops read it,
-//! and [`decide`] is the one place that says what it means. What it means after another round of checks, [`advance`]
-//! says. Both take the file as it is: a key that nobody here knows stays where it was.
+//! and [`decide`] alone interprets it. [`advance`] computes it after another round of
+//! checks. Both keep unknown keys where they were.
 
 pub mod advance;
 pub mod decision;

@@ -1,4 +1,4 @@
-//! The state file, as lenient as a file has to be read that models and people write by hand.
+//! Reads the state file leniently, because models and people write it by hand.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::base::text::plural;
 
-/// A file that is larger is not read: nobody wrote so many criteria.
+/// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// The mark that some editors put in front of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What the file says. Whatever has another type than it should counts as not there.
+/// The content of the file. Values of a wrong type count as missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State(pub(super) Map<String, Value>);
 
@@ -22,10 +22,10 @@ pub enum Invalid {
     /// It is too large to be one.
     #[error("it is larger than {}", plural(MAX_BYTES as u64, "byte"))]
     Large,
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("it is not JSON: {0}")]
     Syntax(String),
-    /// It is JSON, but no object.
+    /// It is JSON, but not an object.
     #[error("it is not a JSON object")]
     Type,
 }
@@ -45,7 +45,7 @@ impl State {
         }
     }
 
-    /// Makes a state of what it says.
+    /// Makes a state of an object.
     pub fn of(map: Map<String, Value>) -> Self {
         Self(map)
     }

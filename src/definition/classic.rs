@@ -1,4 +1,4 @@
-//! What the classic dialect says in its own way about a state, said as the current one does.
+//! Translates keys of the classic dialect into those of the current one.
 
 use std::collections::HashSet;
 

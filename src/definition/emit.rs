@@ -56,7 +56,7 @@ fn line(key: &str, value: &Node, indent: usize, out: &mut String) {
     below(value, indent, out);
 }
 
-/// Writes what stands behind a `:` or a `-`.
+/// Writes the value behind a `:` or a `-`.
 fn below(value: &Node, indent: usize, out: &mut String) {
     match &value.value {
         NodeValue::Scalar(scalar) => {

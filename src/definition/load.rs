@@ -48,8 +48,8 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns where the files of a loop may lie that was found by the name of a file: in the repository of that, or in
-    /// the one where its actions run. Where there is no repository, the directories themselves count.
+    /// Returns where the files of a loop may lie that was found by the name of a file: in the repository of that,
+    /// or in the one where its actions run. Where there is no repository, the directories themselves count.
     fn of(path: &Path, root: &Path) -> Self {
         let runs_in = place::repository(root).unwrap_or(root);
         let mut homes = vec![place::resolved(runs_in)];
@@ -109,7 +109,7 @@ pub struct Rejected {
     pub findings: Diagnostics,
     /// The texts, to draw findings.
     pub sources: Sources,
-    /// The tree, unless the file is no YAML.
+    /// The tree, unless the file is not YAML.
     pub tree: Option<Node>,
     /// What could be read, without the parts that could not: enough to look for more problems, never to run.
     pub remains: Option<Loop>,
@@ -125,12 +125,12 @@ pub enum LoadError {
         name: String,
         /// The name that is probably meant.
         nearest: Option<String>,
-        /// Every name there is.
+        /// The names of all loops.
         known: Vec<String>,
         /// The directories that were searched.
         searched: Vec<PathBuf>,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no file `{}`", path.display())]
     NoFile {
         /// The file.
@@ -296,8 +296,8 @@ fn relative(path: &Path, cwd: &Path) -> PathBuf {
     cwd.ancestors().enumerate().take(4).find_map(shared).unwrap_or_else(|| plain.clone())
 }
 
-/// Returns the working directory and its parents up to the root of the repository it lies in: the places that may have
-/// loops.
+/// Returns the working directory and its parents up to the root of the repository it lies in: the places that may
+/// have loops.
 pub fn ancestors(cwd: &Path) -> Vec<PathBuf> {
     match cwd.ancestors().position(|directory| directory.join(".git").exists()) {
         Some(root) => cwd.ancestors().take(root + 1).map(Path::to_owned).collect(),

@@ -9,7 +9,7 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;
 
-/// More findings than this help nobody; the rest is counted.
+/// The most findings that are shown; the rest is counted.
 const MAX_SHOWN: usize = 100;
 
 /// More findings than this do not even help a program.

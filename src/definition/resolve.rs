@@ -31,7 +31,7 @@ const MAX_BYTES: usize = 2 * MAX_SIZE;
 /// What is copied into a loop has at most this many values.
 const MAX_COPIED: usize = 2 * yaml::MAX_NODES;
 
-/// A loop has at most this many states, with those that a short form stands for.
+/// The most states of a loop, including those that short forms expand to.
 pub const MAX_STATES: usize = 2_000;
 
 /// The lists of which each item becomes states.
@@ -411,7 +411,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Writes out what a paradigm stands for.
+    /// Expands a paradigm.
     fn paradigm(&mut self, mut tree: Node) -> Node {
         let form = tree.get("paradigm").and_then(Node::as_scalar).map(|scalar| scalar.text.clone());
         if let Some(key) = form.and_then(|form| paradigm::files(&form)) {

@@ -1,4 +1,4 @@
-//! The texts of a definition, and where in them something stands: places become lines and columns here.
+//! Keeps the texts of a definition, and turns places in them into lines and columns.
 
 use std::ops::Range;
 
@@ -100,7 +100,7 @@ fn value(path: &DocPath, tree: &Node) -> Option<Span> {
     }
 }
 
-/// Finds the key at a path; an item of a list has none and is found itself.
+/// Finds the key at a path, or the item itself for an item of a list.
 fn key(path: &DocPath, tree: &Node) -> Option<Span> {
     if path.segments().is_empty() {
         return None;

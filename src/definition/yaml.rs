@@ -124,7 +124,7 @@ enum Content {
 #[derive(Default)]
 struct OpenMap {
     entries: Vec<Entry>,
-    /// Where in `entries` a key stands.
+    /// The index of each key in `entries`.
     seen: HashMap<String, usize>,
     key: Option<Key>,
     /// What is merged in, and before which entry it stands.
@@ -401,7 +401,7 @@ impl YamlReader<'_, '_> {
         Span { file: self.file, range }
     }
 
-    /// Returns the place itself, or the nearest character before it when there is none to see.
+    /// Returns the place itself, or the nearest visible character before it.
     fn visible(&self, range: Range<usize>) -> Range<usize> {
         let written = self.text[range.clone()].trim();
         if let Some(first) = written.lines().next().filter(|line| !line.is_empty()) {

@@ -106,7 +106,8 @@ impl Evaluator for Criteria {
         let bytes = match judging.file {
             Some(Ok(Some(bytes))) => bytes,
             Some(Ok(None)) => {
-                let details = json!({ "unmet": [], "next_step": null, "reason": "there is no state file" });
+                let details =
+                    json!({ "unmet": [], "next_step": null, "reason": "cannot find the state file" });
                 return Ok(Judged::new(Verdict::new("inactive"), details));
             }
             Some(Err(why)) => return Ok(Judged::error(format!("the state file cannot be read: {why}"))),

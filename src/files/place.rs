@@ -1,9 +1,9 @@
-//! Where files lie with all links followed, for the name of a file says little about that.
+//! Resolves paths with all symbolic links, for a name alone does not say where a file is.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns a path with all links followed; of what is not there, as far as there is something.
+/// Returns a path with all links followed; of a missing file, follows the links of the part that exists.
 pub fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let there = path.ancestors().find_map(|above| Some((above, fs_err::canonicalize(above).ok()?)));

@@ -1,5 +1,5 @@
-//! Reads files that strangers may supply. Only a regular file is opened, for a pipe waits for a writer and a device may do
-//! anything; and no more is read than the caller allows.
+//! Reads files that strangers may supply. Only a regular file is opened, for a pipe waits for a writer and a device
+//! may do anything; and no more is read than the caller allows.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
@@ -18,7 +18,7 @@ pub enum Unread {
     /// There is nothing.
     #[error("there is no such file")]
     Absent,
-    /// Something else stands there.
+    /// It is not a regular file.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
     /// The file is larger than the caller allows.
@@ -27,7 +27,7 @@ pub enum Unread {
         /// What the caller allows, in bytes.
         limit: u64,
     },
-    /// The file is no text.
+    /// The file is not UTF-8 text.
     #[error("it is not UTF-8: line {line}, byte {column} is wrong")]
     NotUtf8 {
         /// The line of the first wrong byte.
@@ -135,7 +135,7 @@ mod tests {
     fn nothing_but_a_regular_file_is_opened() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        // With a pipe that nobody writes to, and a terminal, this would wait.
+        // Opening a pipe without a writer, or a terminal, could block.
         mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         let _listener = UnixListener::bind(at("socket")).unwrap();
         symlink("/dev/zero", at("zero")).unwrap();

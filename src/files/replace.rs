@@ -6,12 +6,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Puts a file with this content in the place of whatever stands there.
+/// Replaces whatever has this name by a file with this content.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(content.as_ref()))
 }
 
-/// The same for a content that is written piece by piece. What stands there stays until all of it is written.
+/// The same for a content that is written piece by piece. The old file stays until all of it is written.
 pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let named = |error: io::Error| {
         io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display()))
@@ -31,7 +31,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
     Ok(())
 }
 
-/// Makes a file, unless there is something already: also a link that leads nowhere.
+/// Makes a file, unless the name exists already, even as a dangling link.
 pub fn create(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(content.as_ref()),

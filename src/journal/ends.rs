@@ -1,5 +1,5 @@
-//! The two ends of a journal: how a run began and where it stands now, without reading what lies between, so that it
-//! costs the same after a hundred thousand steps.
+//! Reads only the two ends of a journal, the beginning and the present state of a run, so that listing runs
+//! costs the same after a hundred thousand steps as after one.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -13,13 +13,13 @@ use crate::files::read;
 
 use super::reader::{MAX_LINE, whole_line};
 
-/// The first look at the end of a journal; a longer one follows where that is not enough.
+/// The bytes at the end of a journal that are read first; more are read if the state is not in them.
 const FIRST_LOOK: u64 = 64 * 1024;
 
-/// The longest look: where more lies between a run's last two states, the state of the run is not shown.
+/// The most bytes that are read: if the last state began before them, the state of the run is not shown.
 const LAST_LOOK: u64 = MAX_LINE;
 
-/// What the ends of a journal say. Everything but the length is missing from the journal of a run that was killed
+/// The facts at the ends of a journal. All but the length are missing if the run was killed
 /// before its first event.
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
@@ -27,13 +27,13 @@ pub struct Ends {
     pub start: Option<(Timestamp, LoopStart)>,
     /// The time and the number of the last event.
     pub last: Option<(Timestamp, u64)>,
-    /// Where the run stands.
+    /// The present state of the run.
     pub place: Option<Place>,
-    /// How it ended, if that is the last thing it says.
+    /// How the run ended, if its end is the last event.
     pub complete: Option<LoopComplete>,
 }
 
-/// Where a run stands.
+/// The place of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The state.
@@ -44,7 +44,7 @@ pub struct Place {
     pub step: u32,
 }
 
-/// What every event has.
+/// The fields that every event has.
 #[derive(Deserialize)]
 struct Header {
     event: String,
@@ -54,7 +54,7 @@ struct Header {
     depth: u32,
 }
 
-/// Reads the ends of a journal. Lines that cannot be read are passed over: a resume looks at every line, this does not.
+/// Reads the ends of a journal. Skips lines that cannot be parsed, which a resume reports.
 pub fn ends(path: &Path) -> io::Result<Ends> {
     let mut file = read::open(path)?;
     let length = file.metadata()?.len();
@@ -80,12 +80,12 @@ pub fn ends(path: &Path) -> io::Result<Ends> {
 fn read_from(file: &mut File, from: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from))?;
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(LAST_LOOK).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Looks at lines from the last one back to the one that says where the run stands.
+/// Reads lines from the last one back to the one with the present state.
 fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
     let mut ends = Ends::default();
     let lines: Vec<&[u8]> = tail.split(|byte| *byte == b'\n').collect();

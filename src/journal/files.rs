@@ -1,4 +1,4 @@
-//! Where the files of a run are, from its first moment to its place in the history.
+//! Names the files of a run, while it runs and in the history, and moves them there.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct RunFiles {
     instance: String,
 }
 
-/// The file that keeps `git status` quiet about our own files.
+/// The content of the `.gitignore` for ll-loop's own files.
 const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n.worktrees/\n";
 
 impl RunFiles {
@@ -73,7 +73,7 @@ impl RunFiles {
         &self.directory
     }
 
-    /// Makes the directory of all runs, and the file that keeps git quiet on first use.
+    /// Makes the directory of all runs, and on first use the `.gitignore`.
     pub fn make_directory(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.directory)?;
         if let Some(loops) = self.directory.parent() {
@@ -83,7 +83,7 @@ impl RunFiles {
         Ok(())
     }
 
-    /// Makes the directory that is the run's own.
+    /// Makes the run's own directory.
     pub fn make_scratch(&self) -> io::Result<()> {
         fs_err::create_dir_all(self.scratch())
     }
@@ -93,12 +93,12 @@ impl RunFiles {
         self.with("events.jsonl")
     }
 
-    /// The snapshot for people and other tools.
+    /// `state.json`, for people and other tools.
     pub fn state(&self) -> PathBuf {
         self.with("state.json")
     }
 
-    /// The snapshot before that one, written over by the next.
+    /// The previous `state.json`, which the next one overwrites.
     pub fn spare_state(&self) -> PathBuf {
         self.with("state.json.new")
     }
@@ -108,12 +108,12 @@ impl RunFiles {
         self.with("log")
     }
 
-    /// What is there until everything is done that follows from the end of the run, and says what that is.
+    /// The list of what is still to do after the end of the run; removed when all of it is done.
     pub fn unreported(&self) -> PathBuf {
         self.with("unreported")
     }
 
-    /// Room on the disk that is kept for the last words of the run, while it runs.
+    /// Disk space that is reserved for the end of the run.
     pub fn reserve(&self) -> PathBuf {
         self.with("reserve")
     }
@@ -123,7 +123,7 @@ impl RunFiles {
         self.with("pid")
     }
 
-    /// What the session printed that was started to continue the run.
+    /// The output of the agent's session that continues the run.
     pub fn session(&self) -> PathBuf {
         self.with("session.log")
     }
@@ -133,7 +133,7 @@ impl RunFiles {
         self.with("report")
     }
 
-    /// The nights of the loop, which is no file of one run: it stays when runs are forgotten.
+    /// The nights of the loop. The file belongs to all of its runs, and stays when runs are deleted.
     pub fn nights(&self) -> PathBuf {
         self.history.join("nights.json")
     }
@@ -143,7 +143,7 @@ impl RunFiles {
         self.with("streams")
     }
 
-    /// Files that the loop itself makes.
+    /// The directory for files of the loop's actions.
     pub fn scratch(&self) -> PathBuf {
         self.with("dir")
     }
@@ -163,15 +163,15 @@ impl RunFiles {
         self.directory == self.history
     }
 
-    /// Removes what only a running run needs: the room for its last words, the process id, the spare snapshot, an empty
-    /// scratch directory.
+    /// Removes the files that only a running run needs: the reserved space, the process id, the previous snapshot,
+    /// an empty scratch directory.
     pub fn release(&self) {
         reserve::release(&self.reserve());
         for file in [self.pid(), self.spare_state()] {
             fault::point();
             let _absent = fs_err::remove_file(file);
         }
-        // Fails when the loop put something there, which is then kept.
+        // Fails if the loop wrote files there, which are then kept.
         let _in_use = std::fs::remove_dir(self.scratch());
     }
 
@@ -181,13 +181,13 @@ impl RunFiles {
         Self { directory: self.history.clone(), ..self.clone() }
     }
 
-    /// Moves the files of a run with nothing left to resume to the history. Returns the files where they are now. When
-    /// one cannot be moved, none is; what a kill left half done is done by the next one.
+    /// Moves the files of a run that cannot be resumed to the history. Returns the files at their new place. If
+    /// one cannot be moved, none is; if this process is killed meanwhile, the next command moves the rest.
     pub fn archive(&self) -> io::Result<Self> {
         fault::write(1)?;
         fs_err::create_dir_all(&self.history)?;
         let archived = self.archived();
-        // The journal goes last: as long as it is here, the run is here.
+        // The journal goes last, because the listing finds runs by their journals.
         let moves = [
             (self.log(), archived.log()),
             (self.session(), archived.session()),

@@ -1,5 +1,5 @@
-//! The runs that a `.loops` directory knows, and how each of them stands: what its journal says at its end, and
-//! whether somebody holds its lock. `state.json` is a copy for others and decides nothing here.
+//! Lists the runs of a `.loops` directory with their status, which follows from the end of the journal and
+//! from the lock of the claim. `state.json` is a copy for others and plays no part.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,23 +21,23 @@ use super::snapshot;
 /// The largest `state.json` that is read, in bytes.
 const MAX_STATE: u64 = 64 * read::MIB;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It waits for its turn.
     Queued,
     /// It runs.
     Running,
-    /// Its process is gone, and it never said how it ended.
+    /// Its process ended without recording an outcome.
     Crashed,
     /// It ended.
     Ended(Outcome),
-    /// It ended with an error because its events could not be written, and can go on from the last one.
+    /// It ended with an error because its events could not be written, and can be resumed from the last one.
     Unsaved,
 }
 
 impl Status {
-    /// Derives it: who is alive is what its claim says, and what a dead run was is what its journal says last.
+    /// Derives the status: of a live run from its claim, of any other run from the last event of its journal.
     pub fn of(claim: Option<Standing>, end: Option<Outcome>) -> Self {
         match (claim, end) {
             (Some(Standing::Holds), _) => Self::Running,
@@ -80,9 +80,9 @@ pub struct KnownRun {
     pub files: RunFiles,
     /// The loop.
     pub name: String,
-    /// How it stands.
+    /// Its status.
     pub status: Status,
-    /// What its journal says.
+    /// The ends of its journal.
     pub ends: Ends,
     /// Why its journal cannot be read, if it cannot.
     pub unreadable: Option<String>,
@@ -91,7 +91,7 @@ pub struct KnownRun {
 }
 
 impl KnownRun {
-    /// Returns when it began, as far as that is known.
+    /// Returns when it began, if known.
     pub fn started(&self) -> Option<Timestamp> {
         let claimed = || Some(self.claim.as_ref()?.record.as_ref()?.since);
         self.ends.start.as_ref().map(|(at, _)| *at).or_else(claimed)
@@ -101,7 +101,7 @@ impl KnownRun {
         let journal = files.journal();
         let (ends, unreadable) = match ends::ends(&journal) {
             Ok(ends) => (ends, None),
-            // A run that waits, or has just begun, has none.
+            // A run that waits, or has just begun, has no journal.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Ends::default(), None),
             Err(error) => (Ends::default(), Some(error.to_string())),
         };
@@ -124,10 +124,10 @@ impl KnownRun {
     }
 }
 
-/// Returns the runs that are alive, and those that were left before their end, in the order in which they began.
+/// Returns the runs that are alive or unfinished, in the order in which they began.
 pub fn open(loops: &Path) -> io::Result<Vec<KnownRun>> {
     let directory = RunFiles::running(loops);
-    // First the claims, then the journals: a run that ends in between is then alive in the history, not dead here.
+    // Claims before journals: a run that ends in between counts as alive, and not as crashed.
     let live = claim::live(&directory)?;
     let mut instances: BTreeSet<String> = journals(&directory)?.into_iter().collect();
     instances.extend(live.iter().map(|run| run.instance.clone()));
@@ -186,7 +186,7 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Moves runs to the history whose processes were killed after their last event, and before they did it themselves.
+/// Archives runs whose processes were killed after the last event, before they archived the run themselves.
 pub fn settle(loops: &Path) -> io::Result<()> {
     for instance in claim::dead(&RunFiles::running(loops))? {
         let Some(files) = RunFiles::of(loops, &instance) else { continue };
@@ -200,13 +200,13 @@ pub fn settle(loops: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Looks at `state.json` and says what is wrong with it. The journal says how the run stands, so nothing is lost.
+/// Checks `state.json`, and returns what is wrong with it. The journal has everything, so nothing is lost.
 pub fn state_problem(run: &KnownRun) -> Option<String> {
     state(run).err()
 }
 
-/// Reads `state.json`, if it is there and is as old as the last event of the journal. That of a run that is alive may be
-/// a little older or younger.
+/// Reads `state.json`, if it exists and matches the last event of the journal. That of a run that is alive may be
+/// a little older or newer.
 pub fn state_now(run: &KnownRun) -> Option<Value> {
     let state = state(run).ok().flatten()?;
     let is_new = state["last_seq"].as_u64() == run.ends.last.map(|(_, seq)| seq);
@@ -245,7 +245,7 @@ fn disagreement(state: &Value, instance: &str, ends: &Ends, status: Status) -> O
         return Some("it is the state of another run".to_owned());
     }
     if status.is_live() {
-        // It changes while we look.
+        // The file changes while a run is alive.
         return None;
     }
     let last = ends.last.map(|(_, seq)| seq);

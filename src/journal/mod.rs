@@ -1,4 +1,4 @@
-//! Durable events: what a run did, written before anything follows from it, readable after a kill.
+//! Makes events durable: each is written before anything follows from it, so that a killed run can be resumed.
 
 pub mod claim;
 pub mod ends;

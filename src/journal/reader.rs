@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 use crate::files::read;
 
-/// The longest line that is read, in bytes: no event of ours comes near.
+/// The longest line that is read, in bytes; events are far shorter.
 pub const MAX_LINE: u64 = 64 * read::MIB;
 
 /// Why a journal cannot be read.
@@ -22,7 +22,7 @@ pub enum ReadError {
         /// Why.
         source: std::io::Error,
     },
-    /// A line that is no event, before the end.
+    /// A line before the last one is not an event.
     #[error("line {line} of the journal {} is not an event", path.display())]
     Line {
         /// The file.
@@ -32,7 +32,7 @@ pub enum ReadError {
         /// Why.
         source: serde_json::Error,
     },
-    /// A line that nobody should read whole.
+    /// A line is longer than the limit.
     #[error("line {line} of the journal {} is longer than {} MiB", path.display(), MAX_LINE / read::MIB)]
     Long {
         /// The file.
@@ -40,42 +40,42 @@ pub enum ReadError {
         /// The line, from 1.
         line: usize,
     },
-    /// A line that does not follow the one before it.
+    /// The number of a line does not follow that of the line before.
     #[error("line {line} of the journal {} has the number {found} where {expected} comes next", path.display())]
     Order {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The number that comes next.
+        /// The number that was expected.
         expected: u64,
-        /// The number that is there.
+        /// The number that was found.
         found: u64,
     },
-    /// An event that only a newer version knows.
+    /// Only a newer version knows the event.
     #[error("line {line} of the journal {} was written by a newer version of ll-loop: {what}", path.display())]
     Newer {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What shows it.
+        /// The sign of the newer version.
         what: String,
     },
 }
 
-/// How far a journal is whole, so that it can be written on.
+/// The complete part of a journal, after which new events are appended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole {
     /// The number of the last event.
     pub last_seq: u64,
-    /// The bytes of all whole events.
+    /// The length of all complete events, in bytes.
     pub length: u64,
-    /// Whether the last of them lacks the end of its line.
+    /// Whether the last event lacks its line end.
     pub is_open: bool,
 }
 
-/// Calls `each` with every event in order. Events of kinds that this version does not know are passed over.
+/// Calls `each` with every event in order. Skips events of kinds that this version does not know.
 pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
     let mut lines = Lines::open(path)?;
     while let Some(found) = lines.next()? {
@@ -87,7 +87,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Reads a journal that is to be written on: every event has to be known and in its place.
+/// Reads a journal to which events will be appended: every event has to be known and in order.
 pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, ReadError> {
     let mut lines = Lines::open(path)?;
     let mut whole = Whole::default();
@@ -116,7 +116,7 @@ pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, R
     Ok(whole)
 }
 
-/// What stands on a line.
+/// The content of a line.
 enum Line {
     Event(Box<Stamped>),
     Unknown { event: String },
@@ -170,7 +170,7 @@ impl Lines {
     }
 }
 
-/// Reads a line with its end and returns its length; none where it is too long.
+/// Reads a line with its end and returns its length, or `None` if it is too long.
 pub(super) fn whole_line(file: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let read = file.take(MAX_LINE).read_until(b'\n', line)? as u64;
     Ok((read < MAX_LINE || line.last() == Some(&b'\n')).then_some(read))

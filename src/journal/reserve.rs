@@ -1,4 +1,4 @@
-//! Room on the disk that is kept from the beginning of a run, so that it can say on a full one how it ended.
+//! Reserves disk space at the beginning of a run, so that the run can record its end even on a full disk.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -8,11 +8,11 @@ use rustix::process::{Resource, getrlimit};
 
 use super::fault;
 
-/// The room that is kept on the disk until a run has ended, and given back when there is no other: for its last words,
+/// Disk space that is reserved until a run has ended, and released when the disk is full: for its last event,
 /// its state and its reports, as far as they fit.
 const RESERVE: u64 = 64 * 1024;
 
-/// Keeps room on the disk, and returns the size that a file may have here.
+/// Reserves space, and returns the largest size that a file may have here.
 pub(super) fn keep(path: &Path) -> io::Result<u64> {
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     let size = RESERVE.min(limit);
@@ -25,7 +25,7 @@ pub(super) fn keep(path: &Path) -> io::Result<u64> {
         return allocated.map(|()| limit).map_err(io::Error::from);
     }
     if allocated.is_err() {
-        // Not every file system can set room aside without writing it.
+        // Not every file system supports `fallocate`.
         let written = io::copy(&mut io::repeat(0).take(size), &mut file);
         written.inspect_err(|_| drop(fs_err::remove_file(path)))?;
     }
@@ -33,7 +33,7 @@ pub(super) fn keep(path: &Path) -> io::Result<u64> {
     Ok(limit)
 }
 
-/// Gives the room back.
+/// Releases the space.
 pub(super) fn release(path: &Path) {
     if fs_err::remove_file(path).is_ok() {
         fault::freed(RESERVE);

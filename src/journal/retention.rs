@@ -1,4 +1,4 @@
-//! What the history forgets: a plan, which is a function of the runs and the time, and its execution.
+//! Deletes old runs from the history: a pure function plans it from the runs and the time, another carries it out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,10 +8,10 @@ use crate::base::time::Timestamp;
 
 use super::known::{KnownRun, Status};
 
-/// How much is kept.
+/// The limits of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// The age above which a run is forgotten.
+    /// The age above which a run is deleted.
     pub age: Duration,
     /// How many runs of each loop are kept.
     pub count: usize,
@@ -23,7 +23,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// What is looked at to decide about a run.
+/// The facts about a run that decide whether it is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate<'r> {
     name: &'r str,
@@ -31,7 +31,7 @@ struct Candidate<'r> {
     last: Option<Timestamp>,
 }
 
-/// Returns the runs to forget, oldest first. Runs that are alive, can be continued or cannot be read are kept.
+/// Returns the runs to delete, oldest first. Runs that are alive, can be resumed or cannot be read are kept.
 pub fn plan(runs: &[KnownRun], limits: HistoryLimits, now: Timestamp) -> Vec<&KnownRun> {
     let readable = runs.iter().filter(|run| run.unreadable.is_none());
     let candidates = readable.map(|run| {
@@ -59,7 +59,7 @@ fn due<R>(candidates: Vec<(Candidate<'_>, R)>, limits: HistoryLimits, now: Times
     due
 }
 
-/// Forgets a run: its journal last, so that what is cut short can be done again.
+/// Deletes a run. Its journal goes last, so that an interrupted deletion can be repeated.
 pub fn forget(run: &KnownRun) -> io::Result<()> {
     let files = &run.files;
     for directory in [files.streams(), files.scratch(), files.report()] {

@@ -1,5 +1,5 @@
-//! `state.json`: where a run stands, for people and other tools. Written anew after every batch, whole or not at all;
-//! never read back by ll-loop itself, which folds the journal.
+//! `state.json`: the present state of a run, for people and other tools. Replaced as a whole after every batch of
+//! events; never read back by ll-loop itself, which folds the journal.
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
@@ -28,10 +28,10 @@ use super::files::RunFiles;
 /// The version of the format. Readers refuse a newer one.
 pub const SCHEMA: u32 = 1;
 
-/// How many messages, the last ones, are in the file: the cost of a step must not grow with the length of the run.
+/// How many of the last messages are in the file: the cost of a step must not grow with the length of the run.
 const MESSAGES: usize = 100;
 
-/// What the file says that the engine does not know.
+/// The fields of the file that the engine does not know.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
     /// The claimed paths.
@@ -46,7 +46,7 @@ pub struct Surroundings {
 pub struct Snapshot(Vec<u8>);
 
 impl Snapshot {
-    /// Takes down where a run stands.
+    /// Describes the present state of a run.
     pub fn of(
         engine: &Engine<'_>,
         around: &Surroundings,
@@ -115,7 +115,7 @@ struct ShownResult<'r> {
     output_bytes: u64,
 }
 
-/// How the last state was judged.
+/// The verdict of the last state.
 #[derive(Serialize)]
 struct LastResult<'r> {
     verdict: &'r Verdict,
@@ -215,18 +215,19 @@ impl<'r> Counters<'r> {
     }
 }
 
-/// Replaces the file. Half a file is never seen: the new one takes the place of the old one in one step.
+/// Replaces the file in one step, so that readers never see half a file.
 ///
-/// The two change places, and the old one is written over the next time. Renaming over a file would do the same, but
-/// some file systems (ext4) then start to write the disk at once, which takes ten times as long as everything else
-/// here. Nobody needs that: what a crash of the machine may lose is in the journal.
+/// Two files swap their names, and the old one is overwritten the next time. Renaming over a file would do the
+/// same, but some file systems (ext4) then start to write the disk at once, which takes ten times as long as
+/// everything else here. That durability is not needed: after a crash of the machine, the journal has what is lost
+/// here.
 pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     let (target, spare) = (files.state(), files.spare_state());
     let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(false).open(&spare)?;
     fault::point();
     fault::write(bytes.len() as u64)?;
     file.write_all(bytes)?;
-    // Not when the length stays: ext4 makes a transaction of every call, which costs more than the write.
+    // Only if the length changes: ext4 makes a transaction of every call, which costs more than the write.
     if file.metadata()?.len() > bytes.len() as u64 {
         file.set_len(bytes.len() as u64)?;
     }
@@ -237,20 +238,20 @@ pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets two files change places. Fails when one is not there, or where the file system cannot do it.
+/// Swaps the names of two files. Fails if one does not exist, or if the file system does not support it.
 #[cfg(target_os = "linux")]
 fn swap(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
 }
 
-/// Lets two files change places: not here.
+/// Not supported on this system.
 #[cfg(not(target_os = "linux"))]
 fn swap(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns the word for how a run stands.
+/// Returns the word for the status of a run.
 pub fn status(outcome: Option<Outcome>) -> &'static str {
     match outcome {
         None => "running",
@@ -270,7 +271,7 @@ pub fn status(outcome: Option<Outcome>) -> &'static str {
     }
 }
 
-/// The task board and how far its work is, in the words of those who plan work.
+/// The task board and its progress.
 fn board(engine: &Engine<'_>) -> Option<Value> {
     if !engine.machine().has_board() {
         return None;

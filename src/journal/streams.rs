@@ -1,5 +1,5 @@
-//! Streams that are too long for the journal: in files beside it, named by the event that has their ends. The event
-//! has the digest of such a file as well, so that nothing else is ever taken for it.
+//! Stores streams that are too long for the journal in files beside it, named by the event that has their ends. The
+//! event has the digest of the file as well, so that a changed file is noticed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write as _};
@@ -19,7 +19,7 @@ const MAX_STREAM: u64 = 1024 * read::MIB;
 use super::fault;
 use super::reader::{self, ReadError};
 
-/// How much is written at once.
+/// The bytes that are written at once.
 const PIECE: usize = 256 * 1024;
 
 /// Names the file of a stream.
@@ -47,11 +47,11 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<Sum> {
     Ok(Sum::end(digest))
 }
 
-/// What a journal says about the files of its streams, by their names.
+/// The lengths and digests of stream files from a journal, by file name.
 pub struct Named(BTreeMap<String, Stored>);
 
 impl Named {
-    /// Reads it from a journal.
+    /// Reads them from a journal.
     pub fn in_journal(journal: &Path) -> Result<Self, ReadError> {
         let mut named = BTreeMap::new();
         reader::read(journal, |stamped| {
@@ -64,23 +64,23 @@ impl Named {
         Ok(Self(named))
     }
 
-    /// Tells whether an event names this file. One that none names was left by a kill before the event was written.
+    /// Tells whether an event names this file. If none does, the run was killed before it wrote the event.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Takes out what is said about a file, and says how it is not what it was; nothing, if it is.
+    /// Removes the entry of a file, and returns how the file differs from it, if it does.
     pub fn take(&mut self, name: &str, length: u64, sum: Option<Sum>) -> Option<String> {
         differs(self.0.remove(name)?, length, sum)
     }
 
-    /// Returns the names that were not taken out.
+    /// Returns the names that were not removed.
     pub fn left(self) -> impl Iterator<Item = String> {
         self.0.into_keys()
     }
 }
 
-/// Says how a stream is another one than was written.
+/// Returns how a stream differs from what was written.
 fn differs(stored: Stored, length: u64, sum: Option<Sum>) -> Option<String> {
     if length != stored.length {
         return Some(format!("it has {length} bytes, and had {}", stored.length));

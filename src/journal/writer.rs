@@ -1,5 +1,5 @@
-//! Appends events: a batch is one write, and a batch that cannot be written whole leaves no trace. Room for the last
-//! words of a run is kept from its beginning, so that it can say on a full disk how it ended.
+//! Appends events: a batch is one write, and a batch that cannot be written completely is removed again. Disk space
+//! is reserved at the beginning of a run, so that it can record its end even on a full disk.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,13 +17,14 @@ use super::files::RunFiles;
 use super::reader::Whole;
 use super::{fault, reserve, streams};
 
-/// The room that is kept in the journal itself, where the size of files is limited.
+/// The space in the journal itself that is reserved for the end of the run, where file sizes are limited (`ulimit
+/// -f`).
 const LAST_WORDS: u64 = 4 * 1024;
 
 /// The journal of one run.
 ///
 /// Every batch reaches the kernel before anything follows from it, so a killed process loses nothing. The disk is
-/// told to keep it at the points where a run may be left for good; a machine that loses power in between loses what
+/// synced only at points where a run may stop for good; a machine that loses power in between loses what
 /// its disk had not written yet, which in CI is the machine.
 pub struct Journal {
     file: File,
@@ -32,7 +33,7 @@ pub struct Journal {
     redactor: Redactor,
     streams: PathBuf,
     reserve: PathBuf,
-    /// The size that a file may have here.
+    /// The largest size that a file may have here.
     limit: u64,
     space: Space,
 }
@@ -49,7 +50,8 @@ impl Journal {
         Ok(Self { file, length: 0, seq: 0, redactor, streams, reserve, limit, space: Space::whole() })
     }
 
-    /// Goes on with the journal of an earlier run. Half a line at its end is cut off: nothing is written behind it.
+    /// Continues the journal of an earlier process. Cuts off an incomplete last line, so that no event is appended
+    /// to it.
     pub fn go_on(files: &RunFiles, redactor: Redactor, whole: Whole) -> io::Result<Self> {
         let limit = reserve::keep(&files.reserve())?;
         let mut file = fs_err::OpenOptions::new().append(true).open(files.journal())?.into_parts().0;
@@ -66,10 +68,10 @@ impl Journal {
         Ok(Self { file, length, seq, redactor, streams, reserve, limit, space })
     }
 
-    /// Appends events and returns them as they were written: numbered, dated by the clock and by the time that the run
+    /// Appends events and returns them as written: numbered, with the time of the clock and the time that the run
     /// has taken, without secrets. `path` names the loops that are running, the outermost first.
     ///
-    /// Either all of them are written, with what stands beside the journal, or none. The disk is asked to keep the last
+    /// Writes all of them, with the streams beside the journal, or none. Syncs the disk after the last
     /// event of a run.
     pub fn append(
         &mut self,
@@ -80,7 +82,7 @@ impl Journal {
         self.put(events, at, path, LAST_WORDS)
     }
 
-    /// Appends how a run ended that could not write what happened, in the room that was kept for that.
+    /// Appends the end of a run whose other events could not be written, in the reserved space.
     pub fn append_last_words(
         &mut self,
         events: Vec<Event>,
@@ -103,7 +105,7 @@ impl Journal {
         let written = self.write(events, at, path, (headroom, &mut kept));
         if written.is_err() {
             self.space = space;
-            // A reader tolerates half a batch at the end, but nobody should go on from there.
+            // Readers tolerate half a batch at the end, but a resume must not continue from the middle of one.
             let _best_effort = self.file.set_len(self.length);
             for path in kept {
                 let _best_effort = fs_err::remove_file(path);
@@ -166,7 +168,7 @@ impl Journal {
         Ok(written)
     }
 
-    /// Refuses what would be more than a file may hold, before the system does and sends a signal.
+    /// Refuses a batch that exceeds the limit of file sizes, for which the system would send SIGXFSZ.
     fn fits(&self, length: u64) -> io::Result<()> {
         if length > self.limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
     }
@@ -176,19 +178,19 @@ impl Journal {
         self.seq
     }
 
-    /// Returns what hides secrets in what is written elsewhere.
+    /// Returns the redactor, for texts that are written elsewhere.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Hides secrets in whole streams, before anything is cut: the end of a cut secret would be none any more.
+    /// Redacts whole streams before they are cut, because a part of a secret is not recognized.
     fn clean(&self, complete: ActionComplete) -> ActionComplete {
         if self.redactor.is_empty() {
             return complete;
         }
         let clean = |text: &Text| {
             let clean = self.redactor.text(text.as_str());
-            // What came before is lost, and with it perhaps the beginning of a secret.
+            // The beginning of the stream is lost, and perhaps that of a secret with it.
             let is_cut = text.is_truncated() && text.elsewhere().is_none();
             let kept = if is_cut { self.redactor.whole_end(&clean, usize::MAX) } else { &clean };
             text.with(kept.to_owned())
@@ -207,14 +209,14 @@ impl Journal {
         if let Ok(clean) = serde_json::from_value(value) {
             return Ok(clean);
         }
-        // Someone's password is a word of the format, such as `success`.
+        // A password may equal a word of the format, such as `success`.
         let mut value = serde_json::to_value(&stamped)?;
         self.redactor.json_but_words(&mut value);
         Ok(serde_json::from_value(value)?)
     }
 
     /// Writes streams that are longer than an event can carry to files of their own, before the event that has
-    /// their ends, named by the number of that event, and returns their digests. Of those for which there is no space,
+    /// their ends, named by the number of that event, and returns their digests. Of those for which no space is left,
     /// the ends are left.
     fn keep_streams(
         &mut self,
@@ -257,12 +259,12 @@ fn full() -> String {
     )
 }
 
-/// The space for the streams of a run.
+/// The space that is left for the streams of a run.
 #[derive(Clone, Copy, Debug)]
 struct Space {
     bytes: u64,
     most: u64,
-    /// Whether there was one that had no room.
+    /// Whether a stream did not fit.
     is_full: bool,
 }
 
@@ -271,7 +273,7 @@ impl Space {
         Self { bytes: 0, most: MOST_STORED, is_full: false }
     }
 
-    /// Counts what an earlier part of the run stored.
+    /// Counts the streams that an earlier process of the run stored.
     fn beside(directory: &Path) -> io::Result<Self> {
         let mut bytes = 0;
         match fs_err::read_dir(directory) {
@@ -286,7 +288,7 @@ impl Space {
         Ok(Self { bytes, ..Self::whole() })
     }
 
-    /// Takes the room for a stream, if there is as much.
+    /// Takes space for a stream, if enough is left.
     fn takes(&mut self, bytes: u64) -> bool {
         let fits = self.bytes + bytes <= self.most;
         if fits {

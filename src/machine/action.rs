@@ -120,8 +120,8 @@ pub enum JudgedBy {
 /// How a sub-loop ends for the state that runs it.
 const ENDS_OF_SUB_LOOPS: &[&str] = &["success", "failure", "blocked"];
 
-/// What the kinds of actions have in common and what they have not: every question names every kind, so that another one
-/// is asked all of them.
+/// What the kinds of actions have in common and what they have not: every question names every kind, so that
+/// another one is asked all of them.
 impl Action {
     /// Returns who says what its end means.
     pub fn judged_by(&self) -> JudgedBy {
@@ -307,7 +307,7 @@ impl Action {
         setting.timeout.is_some() || setting.idle_timeout.is_some()
     }
 
-    /// Returns every template in it, with the key that it stands under.
+    /// Returns every template in it, with its key.
     pub(super) fn templates(&self) -> Vec<(String, &Template)> {
         match self {
             Self::Shell(shell) => {

@@ -1,11 +1,11 @@
-//! How many calls of agents a loop with a task board can take at most.
+//! Computes the most calls of agents that a loop with a task board can take.
 
 use crate::board::{Bound, Calls};
 
 use super::{Machine, Phase, Step};
 
-/// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board, or
-/// has a prompt that is no phase of the work, which nothing here bounds.
+/// Works it out from the limits of the board and from the states that ask agents. None where the loop has no board,
+/// or has a prompt that is no phase of the work, which nothing here bounds.
 pub fn bound(machine: &Machine) -> Option<Bound> {
     let asking: Vec<&Step> =
         machine.steps().map(|(_, step)| step).filter(|step| step.needs_model()).collect();

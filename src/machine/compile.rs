@@ -183,7 +183,7 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// Takes the name of a model, unless it is a variable of a shell, which nobody would ever fill in.
+    /// Takes the name of a model, unless it is a shell variable, which no shell would expand here.
     fn model(&mut self, model: Option<&Template>, path: &DocPath) -> Option<Template> {
         let model = model?;
         if model.expressions().next().is_none() && model.source().contains("${") {
@@ -564,7 +564,7 @@ impl<'d> Compiler<'d> {
         Action::Tool(ToolAction { tool, params, setting })
     }
 
-    /// Reads an operation on the board and what it is told.
+    /// Reads an operation on the board and its parameters.
     fn operation(&mut self, text: Template, state: &State, path: &DocPath) -> Option<Action> {
         let word = text.source().trim();
         let Some(kind) = board::Kind::parse(word) else {
@@ -777,8 +777,8 @@ fn referred(machine: &Machine) -> BTreeSet<String> {
         .collect()
 }
 
-/// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a mistake
-/// when the state cannot give it and it looks like one that every state knows.
+/// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a
+/// mistake when the state cannot give it and it looks like one that every state knows.
 fn misspelt(word: &str, state: &State) -> Option<String> {
     // The last two are keys of their own.
     const KNOWN: [&str; 14] = [

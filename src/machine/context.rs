@@ -1,4 +1,4 @@
-//! The variables of a run: what the file says, what was given on top, with templates in texts resolved once.
+//! Resolves the variables of a run: those of the file and of the command line, with the templates in their texts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn hint(nearest: Option<&String>) -> String {
     nearest.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
-/// Makes the variables of a run, or says everything that is in the way.
+/// Makes the variables of a run, or returns all errors.
 pub fn resolve(
     machine: &Machine,
     given: &Given,
@@ -166,7 +166,7 @@ pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<V
     parameter.convert(name, value)
 }
 
-/// A longer chain of values has no end that anybody wants.
+/// The longest chain of values that refer to each other.
 const DEEPEST: usize = 256;
 
 struct ContextResolver<'a> {

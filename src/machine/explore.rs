@@ -1,6 +1,6 @@
-//! Walks everything that can happen in a run of a machine: every verdict that its evaluators can give, and what each
-//! cap may do at any time. Counters are not counted, so that what is walked is finite and more than any run does;
-//! whatever a run does is among it.
+//! Explores every possible run of a machine: every verdict that its evaluators can give, and what each
+//! cap may do at any time. It ignores counters, so the graph is finite and includes
+//! every real run.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::evaluate::verdict::{Observes, Verdict};
 use super::routing::{ActionEnd, Key, Move, in_a_stall, is_sub_loop, moves};
 use super::{EndId, Machine, Step, StepId, Target};
 
-/// A machine with more states than this is not walked to its end.
+/// A machine with more states than this is not explored completely.
 pub const BOUND: usize = 100_000;
 
-/// Where a run can stand, as far as it matters for how it goes on.
+/// A situation of a run, as far as it affects what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Situation {
     /// The state.
     pub at: Target,
-    /// Whether something passed and nothing failed since, when the state is entered.
+    /// Whether the run is verified when it enters the state.
     pub verified: bool,
     /// Whether a cap was met and this is its handler, after which the run ends.
     pub capped: bool,
@@ -28,7 +28,7 @@ pub struct Situation {
 pub struct Arrow {
     /// The node that it comes from.
     pub from: usize,
-    /// The word for which it is taken; none for `next`.
+    /// The verdict for which it is taken; absent for `next`.
     pub word: Option<String>,
     /// The key of the way, for a way of the state's own or the loop's.
     pub key: Option<Key>,
@@ -47,7 +47,7 @@ pub struct DeadEnd {
     pub is_any_other: bool,
 }
 
-/// Everything that can happen, as far as it was walked.
+/// The explored graph.
 #[derive(Clone, Debug)]
 pub struct Exploration {
     known: BTreeMap<Situation, usize>,
@@ -63,7 +63,7 @@ pub struct Exploration {
 pub fn explore(machine: &Machine, bound: usize) -> Exploration {
     let mut walk = Walk { bound, ..Walk::default() };
     walk.visit(Situation { at: machine.initial, verified: false, capped: false }, None);
-    // A run can be left anywhere.
+    // A run can be interrupted, and resumed, in any state.
     for verified in [true, false] {
         if let Some(at) = machine.on_resume {
             walk.visit(Situation { at, verified, capped: false }, None);
@@ -135,7 +135,7 @@ impl Walk {
                 continue;
             };
             if node.capped {
-                // The handler of a cap has run; where it leads does not matter any more.
+                // After the handler of a cap the run ends, whatever its route.
                 continue;
             }
             let observes = one.departure.observes(step);
@@ -169,7 +169,7 @@ impl Walk {
         self.cap(machine, here, to, node.verified);
     }
 
-    /// Any cap may be met before a state is entered; before an end none is.
+    /// A run checks its caps before it enters a step, but not before an end.
     fn cap(&mut self, machine: &Machine, here: usize, to: Target, verified: bool) {
         let Target::Step(_) = to else { return };
         let limits = machine.limits;
@@ -182,8 +182,8 @@ impl Walk {
     }
 }
 
-/// Returns what can be known of the work after an observation, as the run does: whether it is verified. A sub-loop that
-/// succeeds may have verified nothing.
+/// Returns what can be known of the work after an observation, as the run does: whether it is verified. A sub-loop
+/// that succeeds may have verified nothing.
 fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
     match observes {
         Observes::Passing if is_sub_loop(step) && !before => vec![true, false],

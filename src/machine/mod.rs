@@ -87,7 +87,7 @@ pub struct Machine {
     pub max_handoffs: u32,
     /// The limits of the task board.
     pub board: board::Limits,
-    /// Where a run goes on that was left; where it was left, without it.
+    /// Where an unfinished run is resumed; without it, in the state in which it stopped.
     pub on_resume: Option<Target>,
     steps: Vec<Step>,
     ends: Vec<End>,
@@ -187,7 +187,7 @@ pub struct Step {
     pub phase: Option<Phase>,
     /// What it runs.
     pub action: Option<Action>,
-    /// How the result is judged; none for an unconditional `next` and for a state with nothing to judge.
+    /// How the result is judged; absent for an unconditional `next` and for a state with nothing to judge.
     pub evaluate: Option<Evaluate>,
     /// Where verdicts lead.
     pub routes: Routes,
@@ -225,7 +225,7 @@ pub enum Routes {
         on_error: Option<Target>,
         /// The way after an action that took too long.
         on_timeout: Option<Target>,
-        /// The way where a model is needed and none may be asked.
+        /// The way if a model is needed but may not be asked.
         on_blocked: Option<Target>,
     },
     /// By verdict.
@@ -335,7 +335,7 @@ impl Machine {
         self.referred.contains(name)
     }
 
-    /// Returns every template of the loop, with the state and the key it stands under; loop-wide ones have no state.
+    /// Returns every template of the loop, with its state and key; loop-wide ones have no state.
     pub fn templates(&self) -> Vec<(Option<&StateName>, String, &Template)> {
         let env = self.env.iter().map(|(name, template)| (None, format!("env.{name}"), template));
         let model = self.llm.model.iter().map(|model| (None, "llm.model".to_owned(), model));

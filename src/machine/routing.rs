@@ -48,7 +48,7 @@ pub enum Key {
 pub struct Way {
     /// Where it leads.
     pub to: Target,
-    /// The verdict it is taken for; none for `next`.
+    /// The verdict for which it is taken; absent for `next`.
     pub verdict: Option<Verdict>,
     /// Why it is taken.
     pub reason: Reason,
@@ -203,8 +203,8 @@ impl Departure {
     }
 }
 
-/// Returns every way in which a state can be left, the good first: each verdict its evaluator can give, and the errors
-/// and the timeouts of its action.
+/// Returns every way in which a state can be left, the good first: each verdict its evaluator can give, and the
+/// errors and the timeouts of its action.
 pub fn departures(step: &Step) -> Vec<Departure> {
     let can_be_late = step.action.as_ref().is_some_and(Action::can_be_late);
     let late = can_be_late.then(|| Departure::of("timeout", ActionEnd::Late));
@@ -260,7 +260,7 @@ fn any_word<'v>(named: impl Iterator<Item = &'v Verdict>) -> Vec<Departure> {
 pub struct Move {
     /// How the state is left.
     pub departure: Departure,
-    /// The way that is taken; none when nothing fits and the run ends.
+    /// The way that is taken; absent if none matches and the run ends.
     pub way: Option<Way>,
     /// Whether the tries are used up, so that `on_retry_exhausted` is taken in place of the way.
     pub is_exhausted: bool,

@@ -1,8 +1,9 @@
-//! Whom a run is shown to: a person, or a CI system.
+//! Distinguishes runs that a person watches from runs in CI, which have stricter defaults.
 
 use crate::ci::Provider;
 
-/// Whom a run is shown to. In CI it is strict, asks no model unless told to, and is reported.
+/// A person or a CI system, to whom a run is shown. In CI, a run is strict, asks no model unless allowed, and is
+/// reported.
 #[derive(Clone, Debug, Default)]
 pub enum Audience {
     /// A person at a terminal, or a pipe.

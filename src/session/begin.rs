@@ -1,4 +1,4 @@
-//! A run begins: what it was given is checked, it claims its scope, and its files are made.
+//! Begins a run: checks its inputs, claims its scope, and makes its files.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ use super::trust;
 use super::variables::resolve;
 use super::worktree::Worktree;
 
-/// A loop and everything that a run of it was given.
+/// A loop with its input, variables and options.
 pub struct Bound<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
@@ -42,19 +42,19 @@ pub struct Bound<'s> {
     context: Map<String, Value>,
 }
 
-/// What came of the wish to begin a run.
+/// The result of beginning a run.
 pub enum Begun<'s> {
-    /// It can be let go.
+    /// It can start.
     Ready(Box<Ready<'s>>),
-    /// There was no reason for it.
+    /// Nothing in its scope changed, so it need not run.
     NotNeeded(Box<NotNeeded<'s>>),
 }
 
 impl Prepared {
-    /// Gives the loop what a run of it needs.
+    /// Binds input, variables and options to the loop.
     ///
     /// # Errors
-    /// A variable is missing, or one was given that the loop does not know.
+    /// A variable is missing, or unknown to the loop.
     pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
         if let Some(limit) = options.max_iterations {
             self.machine.limits.iterations.limit = limit;
@@ -66,19 +66,19 @@ impl Prepared {
     /// Begins a run: [`bind`](Self::bind) and [`begin`](Bound::begin).
     ///
     /// # Errors
-    /// What these two say.
+    /// Those of both.
     pub fn begin<'s>(self, options: BeginOptions, session: &'s Session<'s>) -> Result<Begun<'s>, Error> {
         self.bind(options, session)?.begin()
     }
 }
 
 impl<'s> Bound<'s> {
-    /// Returns whom the run is shown to.
+    /// Returns the audience of the run.
     pub fn audience(&self) -> &Audience {
         &self.options.run.audience
     }
 
-    /// Says what would be run.
+    /// Describes what would be run.
     pub fn plan(&self) -> String {
         let Self { prepared, context, .. } = self;
         let machine = &prepared.machine;
@@ -101,7 +101,7 @@ impl<'s> Bound<'s> {
     /// Claims the scope of the run, and makes its files.
     ///
     /// # Errors
-    /// The run is refused, another one has its scope, it cannot be saved, or a signal came while it waited for its turn.
+    /// The run is refused, another run has claimed its scope, it cannot be saved, or a signal came while it waited.
     pub fn begin(self) -> Result<Begun<'s>, Error> {
         let Self { session, mut prepared, options, context } = self;
         trust::check(options.run.allow_untrusted, session, &prepared)?;
@@ -128,19 +128,19 @@ impl<'s> Bound<'s> {
         let Prepared { machine, library, .. } = &mut prepared;
         let decided = consent::decide(&options.run.llm, machine, library, in_ci, session)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
-        let beginning = Beginning { session, prepared, options, context, decided };
+        let beginning = ConfiguredRun { session, prepared, options, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
         Ok(Begun::Ready(Box::new(Ready { interrupts, launch })))
     }
 }
 
-/// A night of a maintain loop, and where the nights before it are kept, if a caller knows another place than ours.
+/// A night of a maintain loop, and the file of the earlier nights, if the caller named one.
 struct Night {
     previous: Option<Local>,
 }
 
-/// A run for which everything is decided, and which has claimed nothing yet.
-struct Beginning<'s> {
+/// A run that is fully configured, and whose scope is not claimed yet.
+struct ConfiguredRun<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
     options: BeginOptions,
@@ -148,7 +148,7 @@ struct Beginning<'s> {
     decided: Decided,
 }
 
-impl<'s> Beginning<'s> {
+impl<'s> ConfiguredRun<'s> {
     async fn launch(mut self, night: Option<Night>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
         let Self { session, prepared, options, context, .. } = &mut self;
         let session = *session;
@@ -231,7 +231,7 @@ impl<'s> Beginning<'s> {
     }
 }
 
-/// Keeps what the caller said, so that it still holds when the run goes on.
+/// Collects the options that still hold when the run is resumed.
 fn overrides(options: &BeginOptions) -> Overrides {
     let llm = &options.run.llm;
     Overrides {
@@ -248,7 +248,7 @@ fn overrides(options: &BeginOptions) -> Overrides {
     }
 }
 
-/// A run that there was no reason for.
+/// A run that was not needed, because nothing in its scope changed.
 pub struct NotNeeded<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
@@ -262,19 +262,19 @@ impl NotNeeded<'_> {
         self.prepared.machine.name.as_str()
     }
 
-    /// Says why nothing was run.
+    /// Explains why nothing was run.
     pub fn sentence(&self) -> String {
         Digest::of_none(self.not_run.clone()).sentence()
     }
 
-    /// Reports that nothing was run, where a run would have been reported.
+    /// Reports that nothing was run, in the same places as a run.
     pub fn report(self) {
         let Self { session, prepared, options, not_run } = self;
         let Some(provider) = publisher(&options) else { return };
         let name = &prepared.machine.name;
         let files = new_files(&prepared, &Clock::start());
         if let Err(error) = files.make_directory() {
-            session.talk.warning(&format!("there will be no reports: {error}"));
+            session.talk.warning(&format!("cannot write reports: {error}"));
         }
         let of = (prepared.located.root.as_path(), name);
         let mut publication = Publication::new(&options, provider, of, &files, None, session);
@@ -292,7 +292,7 @@ fn new_files(prepared: &Prepared, clock: &Clock) -> RunFiles {
     RunFiles::new(&loops, &prepared.machine.name, clock.now(), random)
 }
 
-/// Says in one line that there is something to look at; `validate` shows it.
+/// Warns in one line of warnings about the loop; `validate` shows them.
 fn warn(prepared: &Prepared, session: &Session<'_>) {
     let warnings = prepared.findings.count(Severity::Warning);
     if warnings > 0 {

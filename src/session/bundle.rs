@@ -1,4 +1,4 @@
-//! A run that was left is put into a file when somebody asks for it.
+//! Bundles an unfinished run on request.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ impl Session<'_> {
     /// file, as it was named.
     ///
     /// # Errors
-    /// There is no such run, its loop cannot be read, or the file cannot be written.
+    /// No such run exists, its loop cannot be read, or the file cannot be written.
     pub fn bundle(&self, name: &str, target: Option<&Path>) -> Result<PathBuf, Error> {
         let run = match choose(name, self)? {
             Chosen::Left(_, run) | Chosen::Unfinished(run) => run,
@@ -40,7 +40,7 @@ impl Session<'_> {
         let target = target.map_or_else(|| PathBuf::from(file_name(&files)), Path::to_owned);
         let bundler = Bundler::new(&prepared, &territory, self);
         let packed = bundler.write_to(&files, &files.report(), &self.path(&target));
-        let packed = packed.map_err(|error| Error::failed("there is no bundle", &error))?;
+        let packed = packed.map_err(|error| Error::failed("cannot write the bundle", &error))?;
         for warning in warnings(&packed) {
             self.talk.warning(&warning);
         }

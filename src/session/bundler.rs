@@ -1,4 +1,4 @@
-//! Puts a run into one file, for another machine to go on with: when somebody asks for it, now and then while the run
+//! Writes a run into one file, from which another machine can resume it: on request, at checkpoints while the run
 //! goes on, and at its end.
 
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ use super::library;
 use super::prepared::Prepared;
 use super::upload::Uploader;
 
-/// How many files that were left out are named.
+/// At most so many of the files that were left out are named in warnings.
 const NAMED: usize = 5;
 
 /// Returns the commit of the checkout.
@@ -40,7 +40,7 @@ pub(crate) fn file_name(files: &RunFiles) -> String {
     format!("{}.{EXTENSION}", files.instance())
 }
 
-/// Writes the bundle of one run, as often as it is asked to.
+/// Writes the bundle of one run.
 pub(crate) struct Bundler {
     git: Git,
     scope: Vec<PathBuf>,
@@ -87,7 +87,7 @@ impl Bundler {
     ) -> Result<PackedBundle, PackError> {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (reports, target) = (absolute(reports), absolute(target));
-        // Not everything that we write is ignored where a user keeps the reports.
+        // The user's `.gitignore` need not cover these files, which would then count as changes of the working tree.
         let ours = [
             reports.clone(),
             target.clone(),
@@ -120,7 +120,7 @@ impl Bundler {
     }
 }
 
-/// Writes the bundle of one run among its reports, now and then while it goes on, and at its end.
+/// Writes the bundle of one run among its reports, at checkpoints and at its end.
 pub(crate) struct Saver {
     bundler: Bundler,
     files: RunFiles,
@@ -140,7 +140,7 @@ impl Saver {
         Self { bundler, files, reports, uploader, failed: RefCell::default() }
     }
 
-    /// Saves the run as it stands.
+    /// Saves the run in its present state.
     pub(crate) fn checkpoint(&self) {
         let saved = self.bundler.write(&self.files, &self.reports);
         if let (Ok(_), Some(uploader)) = (&saved, &self.uploader) {
@@ -149,21 +149,21 @@ impl Saver {
         self.failed.replace(saved.err().map(|error| error.to_string()));
     }
 
-    /// Saves the run as it ended, and returns what a person should know.
+    /// Saves the run at its end, and returns warnings for the user.
     pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> Vec<String> {
         let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
         let at_the_end = match self.bundler.write(files, reports) {
             Ok(packed) => warnings(&packed),
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
-                vec![format!("there is no bundle, so only this machine can go on with the run: {error}")]
+                vec![format!("cannot write a bundle, so only this machine can go on with the run: {error}")]
             }
         };
         failed.into_iter().chain(at_the_end).collect()
     }
 }
 
-/// Says what a bundle does not carry.
+/// Warns of what a bundle does not contain.
 pub(crate) fn warnings(packed: &PackedBundle) -> Vec<String> {
     let missing = packed.tree_missing.iter();
     let missing =
@@ -176,7 +176,7 @@ pub(crate) fn warnings(packed: &PackedBundle) -> Vec<String> {
     missing.chain(named).chain(more).collect()
 }
 
-/// Names the repository that we are in, where it has a name.
+/// Returns the URL of the repository: that of the CI job, or that of the remote.
 pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
     let of_github = || {
         Some(format!("{}/{}", session.env.get("GITHUB_SERVER_URL")?, session.env.get("GITHUB_REPOSITORY")?))
@@ -186,7 +186,7 @@ pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
         .and_then(|url| repository(&url))
 }
 
-/// Returns where people look the job up.
+/// Returns the URL of the CI job.
 pub(crate) fn job(session: &Session<'_>) -> Option<String> {
     let of_github = || {
         let (server, repository) =

@@ -1,4 +1,4 @@
-//! What is different from now on when a run goes on: options, variables, and a definition that was edited.
+//! Works out what changes when a run goes on: its options, its variables, and a definition that was edited.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use super::error::Error;
 use super::options::ResumeOptions;
 use super::prepared::{Prepared, changed};
 
-/// Works out what is different from now on.
+/// Works out what changes from now on.
 pub(crate) fn changes(
     options: &ResumeOptions,
     session: &Session<'_>,
@@ -24,7 +24,7 @@ pub(crate) fn changes(
         return Err(changed(start.r#loop.as_str()));
     }
     Ok(Changes {
-        // A cap that the first command line set holds; one of the file may have changed with it.
+        // A cap from the first command line still holds; a cap from the file is read again.
         max_iterations: options.max_iterations.or_else(|| {
             let of_file = prepared.machine.limits.iterations.limit;
             (is_changed && start.overrides.max_iterations.is_none()).then_some(of_file)
@@ -38,8 +38,8 @@ pub(crate) fn changes(
     })
 }
 
-/// Returns the variables when they are not what they were: with a changed loop file, with values of this command line,
-/// and with secrets, which are not kept.
+/// Returns the variables if they differ from before: with a changed loop file, with values of this command line,
+/// and with secrets, which the journal does not hold.
 fn variables(
     options: &ResumeOptions,
     session: &Session<'_>,

@@ -1,5 +1,6 @@
-//! `--changed-since`: whether anything changed that a loop is about. In doubt the loop is run, for a run too many costs
-//! time and one too few costs the truth; but a base that cannot be found is a mistake in the workflow, and is said.
+//! `--changed-since`: decides whether anything in the scope of a loop changed. In doubt the loop runs: a run too
+//! many costs time, a run too few hides a failure. A base that cannot be found is a mistake in the workflow, and an
+//! error.
 
 use std::path::Path;
 
@@ -18,12 +19,12 @@ use super::error::Error;
 use super::git::{self, changed, is_ours};
 use super::prepared::Prepared;
 
-/// The word for the base of the event.
+/// The value of `--changed-since` that stands for the base of the event.
 const AUTO: &str = "auto";
 
 const DEEPER: &str = "let actions/checkout get the history: `fetch-depth: 0`";
 
-/// Returns that there is no reason to run, where nothing changed since the base.
+/// Returns why the loop need not run, if nothing changed since the base.
 pub(crate) fn none_since(
     base: &str,
     prepared: &Prepared,
@@ -44,18 +45,18 @@ pub(crate) fn none_since(
     let files = files.map(|(file, _)| claim::real(&file).to_string_lossy().into_owned().into());
     let paths: Vec<ScopePath> = territory.paths.iter().cloned().chain(files).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
-        let why = format!("what changed in {path} cannot be told, because it is outside of the repository");
+        let why = format!("what changed in {path} is unknown, because it is outside of the repository");
         return run_it(&why);
     }
     let is_changed = repository.is_changed(&found.commit, &paths).map_err(|why| {
-        Error::refused(format!("what changed since `{}` cannot be told: {why}", found.shown))
+        Error::refused(format!("cannot find out what changed since `{}`: {why}", found.shown))
     })?;
     let blind = || {
         let paths = territory.paths.iter();
         paths.filter(|_| !is_changed).find_map(|path| {
             let why = repository.blind_spot(&found.commit, path)?;
             Some(format!(
-                "what changed in `{}` of the scope cannot be told: {why}",
+                "what changed in `{}` of the scope is unknown: {why}",
                 path.seen_from(&territory.tree)
             ))
         })
@@ -81,7 +82,7 @@ struct Repository {
 /// The commit since which changes count.
 struct Base {
     commit: ObjectId,
-    /// As people know it.
+    /// Its name in messages.
     shown: String,
 }
 
@@ -97,7 +98,7 @@ impl Repository {
         Ok(Self { git, top: top.into(), is_shallow: shallow.is_ok_and(|said| said == "true") })
     }
 
-    /// Finds the base, or says why there is none to compare with.
+    /// Finds the base, or says why nothing can be compared with it.
     fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, String>, Error> {
         let asked = match (base, &event.base) {
             (AUTO, Some(base)) => base.as_str(),
@@ -108,7 +109,7 @@ impl Repository {
         let find = Call::new("rev-parse").with(&["--verify", "--quiet"]).named(asked, "^{commit}");
         let commit = match self.git.id(&find) {
             Ok(commit) => commit,
-            // After a forced push, what was there before is nowhere any more.
+            // After a forced push, the commit before it may be on no branch, so that no clone fetches it.
             Err(_) if base == AUTO && !self.is_shallow => {
                 return Ok(Err(format!("the base {shown} is gone")));
             }
@@ -129,7 +130,7 @@ impl Repository {
         Error::refused(what).with_hint("name a commit, a branch or a tag; `git fetch` gets what is not here")
     }
 
-    /// Tells whether something below these paths changed, be it committed or not.
+    /// Tells whether anything below these paths changed, committed or not.
     fn is_changed(&self, base: &ObjectId, paths: &[ScopePath]) -> Result<bool, String> {
         let ask = |call: Call| self.git.line(&call.paths(paths.iter().map(ToString::to_string)).literal());
         let committed =
@@ -142,7 +143,7 @@ impl Repository {
             || changed(&uncommitted).next().is_some())
     }
 
-    /// Says why nothing can be told of a path that did not change: git knows nothing below it, now and at the base.
+    /// Says why git cannot know whether a path changed: it tracks nothing below it, neither now nor at the base.
     fn blind_spot(&self, base: &ObjectId, path: &ScopePath) -> Option<&'static str> {
         let tree = self.top.join("");
         let below = path.seen_from(&tree);
@@ -156,9 +157,9 @@ impl Repository {
         Some(if self.git.line(&ignored).is_ok() {
             "git ignores it"
         } else if Path::new(&path.to_string()).symlink_metadata().is_ok() {
-            "there is no file in it"
+            "it holds no files"
         } else {
-            "it is not there"
+            "it does not exist"
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a loop file, and nothing run.
+//! Checks a loop file without running it.
 
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
@@ -11,20 +11,20 @@ use super::error::Error;
 use super::library::Library;
 use super::prepared::{all_findings, refused};
 
-/// A loop file and what was found in it.
+/// A loop file and its findings.
 pub struct Checked {
-    /// The file, as people know it.
+    /// The name of the file in messages.
     pub shown: String,
     /// Errors, warnings and notes.
     pub findings: Diagnostics,
-    /// The files that they are about.
+    /// The files in which they were found.
     pub sources: Sources,
-    /// Where in them everything is, if they could be read so far.
+    /// The parsed files, for the places of findings; absent if they could not be parsed.
     pub tree: Option<Node>,
 }
 
 impl Session<'_> {
-    /// Checks a loop and those that it runs. With `deep`, everything that can happen is walked.
+    /// Checks a loop and its sub-loops. With `deep`, explores every sequence of verdicts.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! Which run is meant that was left here: by the name of its loop, by its id or by the beginning of it.
+//! Chooses the unfinished run that a user names by its loop, its id, or the beginning of its id.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use super::context::Session;
 use super::error::{Error, Kind};
 use super::finish;
 
-/// A run that was left, or one that only has to be finished.
+/// A run to resume, or one that ended and only has to be finished.
 pub(crate) enum Chosen {
-    /// It can go on; below this directory.
+    /// It can be resumed; its `.loops` is in this directory.
     Left(PathBuf, Box<KnownRun>),
-    /// It ended, and not everything that follows was done.
+    /// It ended, and its reports or its archiving are still to do.
     Unfinished(Box<KnownRun>),
 }
 
-/// Finds the run that is meant: by its id, by its loop or the file of it, or by the beginning of its id.
+/// Finds a run by its id, by its loop or the file of its loop, or by the beginning of its id.
 pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error> {
     let file = load::find(name, &session.cwd).ok().and_then(|located| located.path.canonicalize().ok());
     let unreadable = |error| Error::failed("cannot look for runs", &error).of_kind(Kind::Refused);
@@ -116,7 +116,7 @@ fn nothing_there(name: &str, is_loop: bool, others: &[KnownRun]) -> Error {
     }
     let loops = others.iter().map(|run| run.name.as_str());
     let names: Vec<&str> = loops.chain(others.iter().map(|run| run.files.instance())).collect();
-    let refused = Error::refused(format!("there is no run and no loop `{name}`"));
+    let refused = Error::refused(format!("no run and no loop is named `{name}`"));
     match nearest(name, names.iter().copied()) {
         Some(near) => refused.with_hint(format!("did you mean `{near}`?")),
         None if names.is_empty() => refused.with_hint("nothing here was interrupted, handed off or killed"),

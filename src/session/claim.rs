@@ -1,4 +1,4 @@
-//! Before a run begins: it claims its scope, waits for its turn, or says who is in the way.
+//! Claims the scope of a run before it begins, waits for its turn, or says which run is in the way.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ use super::error::Error;
 use super::error::Kind;
 use super::prepared::Prepared;
 
-/// Resolves the scope of a loop to the paths that it stands for in this run.
+/// Resolves the scope of a loop to the paths that it means in this run.
 pub(crate) fn territory(
     prepared: &Prepared,
     context: &Map<String, Value>,
@@ -62,7 +62,7 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Says what a run claims.
+/// Describes what a run claims.
 pub(crate) fn wanted(
     files: &RunFiles,
     name: &LoopName,
@@ -84,7 +84,7 @@ pub(crate) fn wanted(
     Wanted { record, pass: session.env.get(PARENT).and_then(Pass::parse), queue: false }
 }
 
-/// Says for `state.json` what a run has claimed, and who runs it.
+/// Returns for `state.json` what a run has claimed, and the machine that it runs on.
 pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
 }
@@ -110,7 +110,7 @@ pub(crate) async fn take(
 ) -> Result<Claim, Error> {
     files.make_directory().map_err(|error| cannot_save(&error))?;
     if let Some(loops) = files.directory().parent() {
-        // What a killed run did not tidy up is in nobody's way.
+        // Archives runs that were killed after their end; the claim does not depend on it.
         let _best_effort = known::settle(loops);
     }
     let territory = wanted.record.territory.clone();
@@ -159,7 +159,7 @@ async fn wait(
             session.talk.note(&format!("waiting: {}", in_the_way(&ahead, territory)));
             said = first;
         }
-        // Of those who come before, the last one in the queue is likely to be the last one to go.
+        // Of the runs ahead, the last one in the queue is likely to end last, so wait for that one.
         let longest =
             ahead.into_iter().max_by_key(|run| run.record.as_ref().map_or(0, |record| record.place));
         let Some(longest) = longest else { continue };
@@ -173,7 +173,8 @@ async fn wait(
     }
 }
 
-/// Waits until a run is gone, in a thread of its own: the kernel wakes it up, and nothing else can.
+/// Waits until a run has ended, in a thread of its own: waiting for a file lock blocks, and only the kernel ends
+/// the wait.
 pub(crate) async fn gone(directory: &Path, run: Live) {
     let (sender, receiver) = oneshot::channel();
     let directory = directory.to_owned();
@@ -184,7 +185,7 @@ pub(crate) async fn gone(directory: &Path, run: Live) {
     let _gone = receiver.await;
 }
 
-/// Returns who is named: who runs, before who waits.
+/// Returns the run that messages name: a running one, or else a waiting one.
 fn first(ahead: &[Live]) -> Option<&Live> {
     ahead.iter().find(|run| run.standing == Standing::Holds).or(ahead.first())
 }
@@ -235,7 +236,7 @@ fn locked(message: String) -> Error {
     Error::refused(message).of_kind(Kind::Locked)
 }
 
-/// Says that the files of a run cannot be written, so that there is none.
+/// Returns the error of a run that is refused because its files cannot be written.
 pub(crate) fn cannot_save(error: &io::Error) -> Error {
     let refused = Error::failed("cannot save the run", error).of_kind(Kind::Refused);
     if error.kind() == io::ErrorKind::Unsupported {

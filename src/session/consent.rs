@@ -1,4 +1,4 @@
-//! Whether a run may ask agents and models, which one it asks, and what is said about it before it starts.
+//! Decides before a run starts whether it may ask agents and models, and which host it asks.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use super::error::{Error, Kind};
 use super::library::Library;
 use super::options::LlmOptions;
 
-/// What was decided about agents before a run starts.
+/// The decisions about agents for a run.
 pub(crate) struct Decided {
     /// Whether prompts may reach a model.
     pub(crate) llm: Llm,
-    /// Who takes them.
+    /// The host that takes them.
     pub(crate) agents: Agents,
-    /// What they may cost, by the command line.
+    /// The caps of the command line on their cost.
     pub(crate) budget: Budget,
-    /// Who continues after a hand-off, in place of what the loop says.
+    /// How the run continues after a hand-off; overrides the loop.
     pub(crate) on_handoff: Option<OnHandoff>,
 }
 
-/// So many states are named in a warning each; more of them share one.
+/// Up to so many states get a warning of their own; more of them share one.
 const MOST_WARNINGS: usize = 3;
 
-/// Decides it from the command line and the environment, and says what follows for this loop and for those that it runs.
+/// Decides from the command line and the environment, and warns of the consequences for this loop and its sub-loops.
 pub(crate) fn decide(
     options: &LlmOptions,
     machine: &Machine,
@@ -71,7 +71,7 @@ pub(crate) fn decide(
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
 }
 
-/// Opens the directory where answers are kept or come from.
+/// Opens the directory that answers are recorded to or replayed from.
 fn recording(options: &LlmOptions, session: &Session<'_>) -> Result<Option<Recording>, Error> {
     let Some((directory, mode)) = &options.recording else { return Ok(None) };
     let opened = Recording::open(&session.path(directory), *mode);
@@ -82,7 +82,8 @@ fn recording(options: &LlmOptions, session: &Session<'_>) -> Result<Option<Recor
     })
 }
 
-/// Finds the host that is asked for, or else the first one that is there. None may be needed, so none is no error.
+/// Finds the host that is asked for, or else the first installed one. A loop may need no host, so a missing one is
+/// no error.
 fn chosen(name: Option<&str>, session: &Session<'_>) -> Result<Option<&'static dyn Host>, Error> {
     match name.or_else(|| session.env.get("LL_HOST_CLI")) {
         Some(name) => host::by_name(name).map(Some).ok_or_else(|| {
@@ -94,7 +95,8 @@ fn chosen(name: Option<&str>, session: &Session<'_>) -> Result<Option<&'static d
     }
 }
 
-/// Refuses a cap on cost that could not be kept: one of the command line, of the loop, or of the loop around it.
+/// Refuses a cap on cost with a host that does not report costs: from the command line, the loop, or the loop
+/// around it.
 fn priced(
     host: Option<&'static dyn Host>,
     machine: &Machine,
@@ -115,7 +117,7 @@ fn priced(
     }
 }
 
-/// Says what the loop asks for that the host cannot be told.
+/// Warns of keys of the loop that the host does not support.
 fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Session<'_>) {
     let Some(host) = host else { return };
     let say = |places: &[String], keys: &[&str]| {
@@ -123,7 +125,7 @@ fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Sessio
         let (places, say) = (listed(places, "and"), if places.len() == 1 { "says" } else { "say" });
         session
             .talk
-            .warning(&format!("`{name}` cannot be told {keys}; what {places} {say} there has no effect"));
+            .warning(&format!("`{name}` does not support {keys}; what {places} {say} there has no effect"));
     };
     let states: Vec<_> = machine
         .steps()
@@ -150,7 +152,7 @@ fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Sessio
     }
 }
 
-/// Returns the keys by which a prompt asks for something that not every host can do.
+/// Returns the keys of a prompt that not every host supports.
 fn asked_for(step: &Step) -> Vec<&'static str> {
     let Some(Action::Prompt(prompt)) = &step.action else { return Vec::new() };
     let keys = [
@@ -181,7 +183,7 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Err
     Ok(())
 }
 
-/// Says which states need an agent where none may be asked, and what becomes of them.
+/// Warns of states that need an agent where agents may not be asked.
 fn preflight(machine: &Machine, is_below: bool, session: &Session<'_>) {
     let place = if is_below { format!(" of the loop `{}`", machine.name) } else { String::new() };
     for (_, step) in machine.steps().filter(|(_, step)| step.needs_model()) {
@@ -209,7 +211,7 @@ fn on_handoff(
     asked
 }
 
-/// Says once for each loop and machine that agents do what they want. To go on is to agree.
+/// Warns once for each loop and machine that agents run without asking for permission. Going on counts as consent.
 fn consent(options: &LlmOptions, machine: &Machine, in_ci: bool, session: &Session<'_>) {
     let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::asks_agent));
     if !acts || options.agreed || in_ci {
@@ -227,7 +229,7 @@ fn consent(options: &LlmOptions, machine: &Machine, in_ci: bool, session: &Sessi
         return;
     }
     say(machine, session);
-    // Where it cannot be kept, it is said again.
+    // If the note cannot be written, the next run warns again.
     let _said_again =
         fs_err::create_dir_all(known.parent().unwrap_or(&home)).and_then(|()| fs_err::write(&known, ""));
 }

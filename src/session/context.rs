@@ -1,4 +1,4 @@
-//! What a session works with. Nothing else of the process around it is looked at.
+//! Holds what a session works with, so that no other code reads the environment or the directory of the process.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,25 @@ use super::environment::Environment;
 use super::interrupts::StopBy;
 use super::talk::Talk;
 
-/// An environment, a directory, and whom to talk to.
+/// An environment, a directory, and the [`Talk`] that messages go to.
 #[derive(Clone)]
 pub struct Session<'a> {
     /// The environment.
     pub(crate) env: &'a Environment,
-    /// The directory that names of files are read from. It is absolute.
+    /// The directory that relative paths start from. It is absolute.
     pub(crate) cwd: PathBuf,
-    /// Whom to talk to.
+    /// Shows messages to the caller.
     pub(crate) talk: &'a dyn Talk,
     /// Hides the secrets of the environment.
     pub(crate) redactor: Redactor,
-    /// Answers the queries of runs.
+    /// The program that answers the JSON queries of runs.
     pub(crate) helper: Helper,
-    /// Who may ask runs to end.
+    /// What may stop runs.
     pub(crate) stop_by: StopBy,
 }
 
 impl<'a> Session<'a> {
-    /// Makes a session. `cwd` is where names of files are read from.
+    /// Makes a session. Relative paths start from `cwd`.
     ///
     /// # Errors
     /// The working directory of the process cannot be found, and `cwd` is relative to it.
@@ -42,21 +42,21 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Names the program that answers queries about JSON, which is `ll-loop` on PATH otherwise.
+    /// Sets the program that answers queries about JSON. The default is `ll-loop` on PATH.
     #[must_use]
     pub fn with_helper(mut self, helper: Helper) -> Self {
         self.helper = helper;
         self
     }
 
-    /// Says who may ask runs to end, which is nobody otherwise.
+    /// Sets what may stop runs. By default, nothing does.
     #[must_use]
     pub fn stopped_by(mut self, stop_by: StopBy) -> Self {
         self.stop_by = stop_by;
         self
     }
 
-    /// Talks to somebody else.
+    /// Sends messages elsewhere.
     #[must_use]
     pub fn talking_to<'t>(self, talk: &'t dyn Talk) -> Session<'t>
     where
@@ -65,13 +65,13 @@ impl<'a> Session<'a> {
         Session { talk, ..self }
     }
 
-    /// Works from another directory, which is absolute.
+    /// Works from another directory, which has to be absolute.
     #[must_use]
     pub(crate) fn at(&self, cwd: &Path) -> Self {
         Self { cwd: cwd.to_owned(), ..self.clone() }
     }
 
-    /// Returns the path that a caller means.
+    /// Makes a path of the caller absolute.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         self.cwd.join(path)
     }

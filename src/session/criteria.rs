@@ -1,4 +1,4 @@
-//! The criteria of a piece of work, kept in a file between the commands of whoever works.
+//! Keeps the criteria of a piece of work in a file between calls of `ll-loop criteria`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,22 +14,23 @@ use crate::run::shared_file;
 use super::context::Session;
 use super::error::{Error, Kind};
 
-/// The file that a command is about.
+/// The file that holds the criteria.
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
 }
 
 impl StateFile {
-    /// Reads the state there has to be.
+    /// Reads the state, which has to exist.
     pub(crate) fn read(&self) -> Result<State, Error> {
         self.find()?.ok_or_else(|| {
-            let message = format!("there is no state file {}", self.path.display());
+            let message = format!("cannot find the state file {}", self.path.display());
             let help = "`ll-loop criteria start SPEC --criterion NAME=COMMAND` begins";
             Error::refused(message).with_hint(help).of_kind(Kind::Absent)
         })
     }
 
-    /// Reads the state, if there is one. What is no state is never replaced.
+    /// Reads the state, if the file exists. A file that holds anything else is an error, so that it is never
+    /// overwritten.
     pub(crate) fn find(&self) -> Result<Option<State>, Error> {
         let why = match shared_file::read(&self.path) {
             Ok(None) => return Ok(None),
@@ -39,13 +40,13 @@ impl StateFile {
             },
             Err(error) => error.to_string(),
         };
-        let message = format!("{} is no state file: {why}", self.path.display());
+        let message = format!("{} is not a state file: {why}", self.path.display());
         Err(Error::refused(message).with_hint("mend it, or remove it and begin again"))
     }
 
     pub(crate) fn write(&self, state: &State) -> Result<(), Error> {
         let written = shared_file::replace(&self.path, &state.text());
-        written.map_err(|error| Error::failed(format!("{} is not written", self.path.display()), &error))
+        written.map_err(|error| Error::failed(format!("cannot write {}", self.path.display()), &error))
     }
 
     pub(crate) fn change(&self, edit: impl FnOnce(&mut State) -> Result<(), Error>) -> Result<State, Error> {
@@ -75,22 +76,22 @@ impl StateFile {
             results.push((name.clone(), observation.succeeded()));
             show(name, observation);
         }
-        // The commands took their time, and may have changed the file themselves.
+        // Read again: while the checks ran, they or somebody else may have changed the file.
         let after = advance(self.read()?, &results);
         self.write(&after)?;
         Ok(Checks::Done(after))
     }
 }
 
-/// What came of a round of checks.
+/// The result of a round of checks.
 pub(crate) enum Checks {
-    /// All commands came to their end; how the work stands now.
+    /// All commands ended; the new state.
     Done(State),
-    /// A signal came first, and nothing was counted.
+    /// A signal stopped the round, which was not counted.
     Cancelled(Signal),
 }
 
-/// What the commands did, and the signal that ended them before the last one.
+/// The results of the commands that ran, and the signal that stopped the round.
 struct Seen {
     observations: Vec<Observation>,
     cancelled: Option<EndSignal>,

@@ -1,4 +1,4 @@
-//! After a hand-off: another run of the workflow is started, which goes on with the run.
+//! Starts another run of the workflow after a hand-off, which resumes the run.
 
 use crate::ci::Provider;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
@@ -7,13 +7,13 @@ use crate::report::annotations::{Annotation, Level};
 
 use super::context::Session;
 
-/// Names a run that goes on elsewhere.
+/// Names a run for reports.
 pub(crate) fn subject(loop_name: &str, instance: &str) -> ReportedRun {
     ReportedRun { loop_name: loop_name.to_owned(), instance: instance.to_owned(), ..ReportedRun::default() }
 }
 
-/// Starts the next run, and says what became of it. Without a link, the files of the run are where no other one finds
-/// them.
+/// Starts the next run of the workflow, and says whether that worked. Without a link, it cannot: no other job could
+/// fetch the files.
 pub(crate) fn dispatch(
     provider: &Provider,
     options: &ReportOptions,

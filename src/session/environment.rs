@@ -1,4 +1,4 @@
-//! The environment, read once: what we take from it, and what actions may see of it.
+//! A copy of the environment, which separates what ll-loop reads from what actions may see.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::ci;
 
 use super::secrets;
 
-/// Variables of our own that are not for actions.
+/// Variables of ll-loop itself that actions do not inherit.
 const WITHHELD: &[&str] = &[SUPERVISED, DETACHED, "LL_FAULT"];
 
-/// Set for the process that [`crate::process::init`] starts, so that it does not start another one.
+/// Set for the child of [`crate::process::init`], so that the child does not start another one.
 pub(crate) const SUPERVISED: &str = "LL_LOOP_SUPERVISED";
 
 /// Set for the process that `--background` starts.
 pub(crate) const DETACHED: &str = "LL_LOOP_DETACHED";
 
-/// Tells a run that an action of another run started it.
+/// Names the run whose action started this process.
 pub(crate) const PARENT: &str = "LL_LOOP_PARENT";
 
-/// The token with which we report and continue runs, and the input of the action that holds it where the runner passes
-/// inputs itself. It is ours alone: no action and no template sees it.
+/// The token with which ll-loop reports and continues runs: as a variable, and as the action's input, which the
+/// runner passes to containers as `INPUT_*`. No action and no template sees it.
 const OWN_TOKEN: [&str; 2] = ["LL_TOKEN", "INPUT_TOKEN"];
 
 /// A copy of the environment.
@@ -31,7 +31,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Takes these variables for the environment.
+    /// Makes an environment of these variables.
     pub fn of(mut variables: BTreeMap<String, String>) -> Self {
         let tokens = OWN_TOKEN.map(|name| variables.remove(name).map(|token| token.trim().to_owned()));
         let token = tokens.into_iter().flatten().find(|token| !token.is_empty());
@@ -43,12 +43,12 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Returns the token for GitHub: the one that is meant for us, or that of the job.
+    /// Returns the token for GitHub: ll-loop's own, or else the job's.
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
     }
 
-    /// Sets the point at which a test wants this process to die.
+    /// Sets the point at which a test makes this process die.
     pub(crate) fn arm_fault(&self) {
         #[cfg(debug_assertions)]
         if let Some(fault) = self.get("LL_FAULT") {
@@ -61,13 +61,13 @@ impl Environment {
         |name| self.get(name).map(str::to_owned)
     }
 
-    /// Tells whether a variable says yes.
+    /// Tells whether a variable is set to anything but `0`, `false`, `no` or `off`.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
-    /// Tells whether this process is the first of a container and has to act as one.
+    /// Tells whether this process is PID 1 of a container, which has to reap orphans and pass on signals.
     pub(crate) fn is_container_init(&self) -> bool {
         crate::process::init::is_first_process() && self.get(SUPERVISED).is_none()
     }
@@ -84,8 +84,8 @@ impl Environment {
         env
     }
 
-    /// Returns the values that must not be shown: what variables hold that are named like secrets, or that `LL_MASK`
-    /// names, and passwords in URLs.
+    /// Returns the values that must not be shown: those of variables that are named like secrets or in `LL_MASK`,
+    /// and passwords in URLs.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let listed: Vec<&str> = self.get("LL_MASK").unwrap_or_default().split([',', ' ']).collect();
         let held = self.variables.iter().filter(|(_, value)| value.len() >= MIN_SECRET);

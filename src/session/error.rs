@@ -1,28 +1,28 @@
-//! Why a run could not begin, go on or be reported: what happened, what to do, and what kind of end that is.
+//! Errors of a session: what happened, what to do about it, and the kind that decides the exit code.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::engine::outcome::Signal;
 
-/// What kind of end an error is, by which the command line chooses its exit code.
+/// The kind of an error, by which the command line chooses its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing was run: a mistake of the caller, a loop file that cannot be used, or a refusal.
+    /// Nothing was run: wrong usage, an invalid loop file, or a refusal.
     Refused,
-    /// Another run or process has what this one needs.
+    /// Another run or process holds what this one needs.
     Locked,
-    /// A service is down or not there, also after several tries.
+    /// A service did not answer, even after several tries.
     Unavailable,
-    /// What was asked about is not there.
+    /// The named thing does not exist.
     Absent,
     /// A signal came before the run began.
     Interrupted(Signal),
-    /// Something went wrong that no loop is to blame for.
+    /// Something failed outside of the loop, such as writing a file.
     Failed,
 }
 
-/// An error for a person: what happened and, where that is known, what to do.
+/// An error for a person: what happened and, if known, what to do.
 #[derive(Clone, Debug)]
 pub struct Error {
     message: String,
@@ -36,7 +36,7 @@ impl Error {
         Self { message: message.into(), hint: None, kind: Kind::Refused }
     }
 
-    /// Makes an error that no loop is to blame for, with everything that led to it.
+    /// Makes an error of something that failed outside of the loop, with all of its sources.
     pub(crate) fn failed(what: impl Into<String>, error: &dyn StdError) -> Self {
         let mut message = format!("{}: {error}", what.into());
         let mut source = error.source();
@@ -58,7 +58,7 @@ impl Error {
         self
     }
 
-    /// Makes it another kind of end.
+    /// Changes its kind.
     #[must_use]
     pub(crate) fn of_kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
@@ -70,12 +70,12 @@ impl Error {
         &self.message
     }
 
-    /// Returns what to do about it, where that is known.
+    /// Returns what to do about it, if known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Returns what kind of end it is.
+    /// Returns its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }

@@ -1,5 +1,5 @@
-//! Artifacts of loops are fetched: from the runner's own service where they are of this run, from GitHub's REST API
-//! otherwise, and only what the repository's own code made.
+//! Fetches artifacts of loops: those of this run from the runner's own service, others from GitHub's REST API,
+//! and only those that the repository's own code made.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,30 +20,30 @@ use super::context::Session;
 use super::error::Error;
 use super::error::Kind;
 
-/// The most bytes of a zip file that is fetched.
+/// The most bytes of a zip file that are fetched.
 const MAX_ZIP: u64 = 4 << 30;
 
-/// What is to be fetched, and who asks.
-pub(crate) struct Asked<'a> {
+/// A request for an artifact.
+pub(crate) struct ArtifactRequest<'a> {
     /// The name of an artifact, `run:ID`, or `run:latest`.
     pub(crate) what: &'a str,
-    /// The run that an artifact with that name is of.
+    /// The run of the workflow that made the artifact.
     pub(crate) run: Option<u64>,
-    /// Another repository than that of the job.
+    /// A repository other than that of the job.
     pub(crate) repository: Option<&'a str>,
-    /// How the name of an artifact begins that a run is meant to have.
+    /// The prefix of the artifact's name, where the request names only a run.
     pub(crate) prefix: &'a str,
-    /// Whether it may be made by the code of strangers.
+    /// Whether the code of strangers may have made it.
     pub(crate) allow_untrusted: bool,
     pub(crate) session: &'a Session<'a>,
 }
 
-/// Something that was named by a path or as an artifact, and is on this machine now.
+/// A file or directory on this machine, which was named by a path or fetched as an artifact.
 pub(crate) struct Local {
     pub(crate) path: PathBuf,
-    /// What people know it by.
+    /// Its name in messages.
     pub(crate) shown: String,
-    /// What was fetched goes with it.
+    /// Keeps a fetched file until this value is dropped.
     _zip: Option<NamedTempFile>,
 }
 
@@ -54,13 +54,13 @@ impl Local {
     }
 }
 
-/// Returns what an artifact is called in the place of a path: `run:ID`, `run:latest`, or the name after `artifact:`.
+/// Returns the artifact that a text names in place of a path: `run:ID`, `run:latest`, or the name after `artifact:`.
 pub(crate) fn artifact(text: &str) -> Option<&str> {
     let name = text.strip_prefix("artifact:").filter(|name| !name.is_empty());
     name.or(Some(text).filter(|text| text.starts_with("run:")))
 }
 
-/// Returns how the names of artifacts begin that hold runs of a loop.
+/// Returns the prefix of artifacts that hold runs of a loop.
 pub(crate) fn prefix(name: &LoopName) -> String {
     format!("{PREFIX}{}-", name.file_stem())
 }
@@ -77,17 +77,17 @@ impl<'a> Wanted<'a> {
         match text.strip_prefix("run:") {
             Some("latest") => Ok(Self::Latest),
             Some(run) => run.parse().map(Self::Run).map_err(|_| {
-                Error::refused(format!("`{text}` names no run"))
+                Error::refused(format!("invalid run `{text}`"))
                     .with_hint("write `run:` and the number of a run, or `run:latest`")
             }),
             None => check_name(text)
                 .map(|()| Self::Name(text))
-                .map_err(|error| fault("nothing is fetched".to_owned(), &error)),
+                .map_err(|error| fault("cannot fetch an artifact".to_owned(), &error)),
         }
     }
 }
 
-impl Asked<'_> {
+impl ArtifactRequest<'_> {
     /// Fetches the zip file, and returns the name of the artifact.
     pub(crate) fn fetch(&self, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let wanted = Wanted::parse(self.what)?;
@@ -106,10 +106,10 @@ impl Asked<'_> {
         Ok((name, fetched))
     }
 
-    /// Fetches the artifact into a file that is there for as long as what is returned.
+    /// Fetches the artifact into a temporary file, which the returned value keeps.
     pub(crate) fn local(&self) -> Result<Local, Error> {
-        let mut zip = NamedTempFile::new()
-            .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
+        let mut zip =
+            NamedTempFile::new().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
         let (name, _) = self.fetch(zip.as_file_mut())?;
         let path = zip.path().to_owned();
         Ok(Local { path, shown: format!("the artifact {name}"), _zip: Some(zip) })
@@ -119,21 +119,21 @@ impl Asked<'_> {
     pub(crate) fn remote(&self) -> Result<(Api, Repository), Error> {
         let repository =
             self.repository.or_else(|| self.session.env.get("GITHUB_REPOSITORY")).ok_or_else(|| {
-                Error::refused("no repository is named")
+                Error::refused("no repository was given")
                     .with_hint("give `--repo OWNER/NAME`, or set `GITHUB_REPOSITORY`")
             })?;
         let repository = Repository::parse(repository).ok_or_else(|| {
-            Error::refused(format!("`{repository}` is no repository")).with_hint("write `OWNER/NAME`")
+            Error::refused(format!("invalid repository `{repository}`")).with_hint("write `OWNER/NAME`")
         })?;
         let api = Api::from_env(&self.session.env.lookup(), self.session.env.token().map(str::to_owned));
         Ok((api.map_err(|error| self.failed(&error.into()))?, repository))
     }
 
     fn failed(&self, error: &ArtifactError) -> Error {
-        fault(format!("`{}` is not fetched", self.what), error)
+        fault(format!("cannot fetch `{}`", self.what), error)
     }
 
-    /// Fetches an artifact of the run that is going on from the runner's service, where it is there.
+    /// Fetches an artifact of the running workflow from the runner's service, if it has one of that name.
     fn of_this_run(
         &self,
         wanted: &Wanted<'_>,
@@ -178,7 +178,7 @@ impl Asked<'_> {
             None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
         };
         let found = self.find(wanted, &api, &repository, own).map_err(|error| self.failed(&error))?;
-        // What this run itself made is as good as the rest of it.
+        // An artifact of this very run is as trustworthy as the run.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
         match origin(&found, Some(own)) {
             Origin::Own => {}
@@ -198,7 +198,7 @@ impl Asked<'_> {
         Ok((found.name, fetched.map_err(|error| self.failed(&error))?))
     }
 
-    /// Finds the artifact that is meant. Own ones that are still there come first, whatever else there is.
+    /// Finds the artifact. Those that the repository's own code made and that have not expired come first.
     fn find(
         &self,
         wanted: &Wanted<'_>,
@@ -249,7 +249,7 @@ impl Asked<'_> {
     }
 }
 
-/// Has the CI system hide signatures of addresses, should anything ever show them.
+/// Lets the CI system mask the signatures of URLs, in case anything shows them.
 pub(crate) fn mask(secrets: &[String], session: &Session<'_>) {
     let dialect = Provider::detect(&session.env.lookup()).dialect();
     for line in secrets.iter().filter_map(|secret| dialect.mask(secret)) {
@@ -257,7 +257,7 @@ pub(crate) fn mask(secrets: &[String], session: &Session<'_>) {
     }
 }
 
-/// Says what came of a wish for artifacts.
+/// Returns the error of an operation on artifacts.
 pub(crate) fn fault(what: String, error: &ArtifactError) -> Error {
     let kind = if matches!(error, ArtifactError::Name { .. }) {
         Kind::Refused

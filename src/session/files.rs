@@ -1,4 +1,4 @@
-//! The files that a run has from its first moment on.
+//! Makes the files that a run has from its beginning.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::error::Error;
 use super::finish;
 use super::options::RunOptions;
 
-/// Makes the files of a new run, or none of them.
+/// Makes the files of a new run, and removes them again if one of them fails.
 pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Result<Journal, Error> {
     let journal =
         begin_files(files, options, session).and_then(|()| Journal::create(files, session.redactor.clone()));
@@ -23,7 +23,7 @@ pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>
     })
 }
 
-/// Makes what a run has beside its journal.
+/// Makes the files beside the journal.
 pub(super) fn begin_files(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> io::Result<()> {
     files.make_scratch()?;
     fault::write(1)?;

@@ -1,7 +1,8 @@
-//! A run that ended, and whose process died before everything that follows from an end: its reports are made and its
-//! files move to the history, by the next command that meets it.
+//! Finishes a run that ended but whose process died before it had reported and archived it. The next command that
+//! meets such a run makes its reports and moves its files to the history.
 //!
-//! A file beside the journal says what is still to do. It is there from the beginning of a run until all of it is done.
+//! A file beside the journal says what is still to do. It exists from the beginning of a run until all of that is
+//! done.
 
 use std::io;
 use std::path::PathBuf;
@@ -33,37 +34,37 @@ use super::options::RunOptions;
 use super::prepared::{Prepared, refused};
 use super::publish::{Publication, publisher};
 
-/// What is still to do after the end of a run.
+/// What is still to do after the end of a run, as the file beside the journal holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Due {
+struct PendingReports {
     /// The version of the format.
     schema: u32,
-    /// Whether there are to be reports.
+    /// Whether reports were asked for.
     reports: bool,
-    /// Where they were asked for; otherwise they are with the files of the run.
+    /// The directory that was asked for; without one, they go to the files of the run.
     report_dir: Option<PathBuf>,
 }
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
 
-/// Writes down, before a run begins or goes on, what is to be done after its end.
+/// Writes down what is to be done after the end of a run, before it begins or goes on.
 pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> io::Result<()> {
     let report_dir = options.report_dir.as_deref().map(|directory| session.path(directory));
-    let due = Due { schema: SCHEMA, reports: options.is_published(), report_dir };
+    let due = PendingReports { schema: SCHEMA, reports: options.is_published(), report_dir };
     fault::write(1)?;
     fs_err::write(files.unreported(), serde_json::to_vec(&due)?)?;
     fault::point();
     Ok(())
 }
 
-/// Says that everything is done.
+/// Notes that everything is done.
 pub(crate) fn end(files: &RunFiles) {
     fault::point();
     let _absent = fs_err::remove_file(files.unreported());
 }
 
-/// Tells whether a run ended, and something of what follows was not done.
+/// Tells whether a run ended and its reports or its archiving are still to do.
 pub(crate) fn is_due(run: &KnownRun) -> bool {
     let has_ended = matches!(run.status, Status::Ended(_) | Status::Unsaved) && run.ends.start.is_some();
     let is_in_its_place = run.status.is_resumable() || run.files.is_archived();
@@ -78,8 +79,8 @@ pub(crate) struct Finished {
     pub(crate) complete: LoopComplete,
 }
 
-/// Does what was not done after the end of a run, and says so. With options, those are told who would have
-/// been; without, there are the files alone.
+/// Does what is still to do after the end of a run, and says so. With options, the run is reported as it would have
+/// been; without, only the files are written.
 pub(crate) fn finish(
     run: &KnownRun,
     options: Option<&RunOptions>,
@@ -91,7 +92,7 @@ pub(crate) fn finish(
     let claim = claimed(run, began, session)?;
     let files = moved(run, complete, session);
     let due = due(&files);
-    let mut material = Material::find(&files, began, session);
+    let mut material = RunMaterials::find(&files, began, session);
     keep_state(&KnownRun { files: files.clone(), ..run.clone() }, &mut material, session);
     let mut done = Vec::new();
     if !run.files.is_archived() && files.is_archived() {
@@ -117,7 +118,7 @@ pub(crate) fn finish(
     Ok(Finished { files, complete: complete.clone() })
 }
 
-/// Takes the run for this process, which claims no path: nothing is run.
+/// Claims the run for this process, with an empty scope, for no action is run.
 fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<Claim, Error> {
     let loops = run.files.loops();
     let tree = ScopePath::from(loops.parent().unwrap_or(loops).to_string_lossy().into_owned());
@@ -136,10 +137,10 @@ fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<C
     }
 }
 
-/// Moves the files of a run with nothing left to resume to the history, if they are not there.
+/// Moves the files of a run that cannot be resumed to the history, unless they are there already.
 fn moved(run: &KnownRun, complete: &LoopComplete, session: &Session<'_>) -> RunFiles {
     let archived = run.files.archived();
-    // Another process may have moved them since they were seen.
+    // Another process may have moved them after we listed them.
     if archived.journal().exists() {
         return archived;
     }
@@ -153,29 +154,33 @@ fn moved(run: &KnownRun, complete: &LoopComplete, session: &Session<'_>) -> RunF
     })
 }
 
-fn due(files: &RunFiles) -> Option<Due> {
+fn due(files: &RunFiles) -> Option<PendingReports> {
     let text = match fs_err::read(files.unreported()) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(_) => Vec::new(),
     };
-    // One that cannot be read was cut short: reports that nobody wanted do no harm.
-    Some(serde_json::from_slice(&text).unwrap_or(Due { schema: SCHEMA, reports: true, report_dir: None }))
+    // A file that cannot be read was cut short by a crash. Reports that nobody asked for do no harm.
+    Some(serde_json::from_slice(&text).unwrap_or(PendingReports {
+        schema: SCHEMA,
+        reports: true,
+        report_dir: None,
+    }))
 }
 
-/// Makes the reports. Returns where they are, and whether they are whole.
+/// Makes the reports. Returns their directory, and whether they are complete.
 fn report(
     files: &RunFiles,
     began: &LoopStart,
     (options, is_told): (&RunOptions, bool),
-    material: Material,
+    material: RunMaterials,
     session: &Session<'_>,
 ) -> (PathBuf, bool) {
-    let Material { root, loops } = material;
+    let RunMaterials { root, loops } = material;
     let bundler = match &loops {
         Ok((prepared, territory)) => Some(Bundler::new(prepared, territory, session)),
         Err(why) => {
-            session.talk.warning(&format!("there is no bundle: {why}"));
+            session.talk.warning(&format!("cannot write a bundle: {why}"));
             None
         }
     };
@@ -194,15 +199,15 @@ fn report(
     (directory, published.is_whole)
 }
 
-/// What a run was made from, as far as it is still there.
-struct Material {
+/// The directory and the loops of a run, if they still exist.
+struct RunMaterials {
     /// The directory in which it worked.
     root: PathBuf,
     /// Its loops and its scope, or why they cannot be read.
     loops: Result<(Prepared, Territory), String>,
 }
 
-impl Material {
+impl RunMaterials {
     fn find(files: &RunFiles, began: &LoopStart, session: &Session<'_>) -> Self {
         let home = files.loops().parent().unwrap_or(files.loops());
         let worktree = files.worktree();
@@ -219,9 +224,9 @@ impl Material {
     }
 }
 
-/// Brings `state.json` to where the journal ends, when the process died between the two. One that cannot be made again is
-/// removed: it would say that the run goes on.
-fn keep_state(run: &KnownRun, material: &mut Material, session: &Session<'_>) {
+/// Makes `state.json` match the end of the journal, if the process died between writing the two. If that fails, the
+/// file is removed, because it would say that the run goes on.
+fn keep_state(run: &KnownRun, material: &mut RunMaterials, session: &Session<'_>) {
     if state_now(run).is_some() {
         return;
     }
@@ -233,7 +238,7 @@ fn keep_state(run: &KnownRun, material: &mut Material, session: &Session<'_>) {
     let _absent = fs_err::remove_file(run.files.spare_state());
 }
 
-/// Folds the journal to what `state.json` says at its end.
+/// Folds the journal into the last content of `state.json`.
 fn state(
     run: &KnownRun,
     (prepared, territory): &mut (Prepared, Territory),

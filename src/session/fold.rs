@@ -1,4 +1,4 @@
-//! The journal of a run that was left is folded to where the run stands.
+//! Folds the journal of an unfinished run into the state in which the run goes on.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::run::replay::{Known, Left, Replay, ReplayError};
 use super::error::{Error, Kind};
 use super::prepared::{Prepared, changed};
 
-/// A journal that was read to its end.
+/// An unfinished run, read from its journal.
 pub(crate) struct Folded {
-    /// The journal as it lies there, to be continued.
+    /// The complete lines of the journal, after which new events are written.
     pub(crate) whole: Whole,
-    /// The loops in which the run was left.
+    /// The sub-loops that the run was in.
     pub(crate) left: Left,
-    /// When the last event was.
+    /// The time of the last event.
     pub(crate) last: Option<Timestamp>,
-    /// How long the run had taken by then.
+    /// How long the run had taken until then.
     pub(crate) elapsed: Duration,
 }
 
-/// Folds the journal, and shows it to the sinks, which have to know what was before. Nothing is written.
+/// Folds the journal, and replays it to the sinks, which need to know the earlier events. Writes nothing.
 pub(crate) fn fold(
     files: &RunFiles,
     prepared: &mut Prepared,
@@ -55,7 +55,7 @@ pub(crate) fn fold(
     let left = replay.finish(|stored, stream| streams.read(stored, stream));
     let left = left.map_err(|error| {
         let name = &machine.name;
-        Error::failed("what a state printed, and a later one may ask for, cannot be read", &error)
+        Error::failed("the output of an earlier state, which a later one may use, cannot be read", &error)
             .with_hint(format!("put the file back as it was, or start a new run with `ll-loop run {name}`"))
             .of_kind(Kind::Refused)
     })?;

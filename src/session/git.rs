@@ -1,4 +1,4 @@
-//! What git is told about where we are, and what of its answers is about our own files.
+//! Calls git for one directory, and leaves out of its answers the files that ll-loop itself writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::context::Session;
 /// What ll-loop itself writes into `.loops`.
 const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
 
-/// Calls git in a directory: about the repository that the directory is in, and no other.
+/// Calls git in a directory. The variables that would point git to another repository are removed.
 pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {
     Git::new(directory, session.env.all().clone())
 }
 
-/// The call that tells the commit that is checked out.
+/// Asks for the commit that is checked out.
 pub(crate) fn head() -> Call {
     Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
 }
@@ -27,13 +27,13 @@ pub(crate) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<
     env
 }
 
-/// Returns the files in what `git status --porcelain -z --no-renames` prints, but for those of ll-loop itself.
+/// Returns the files that `git status --porcelain -z --no-renames` printed, without those of ll-loop itself.
 pub(crate) fn changed(status: &str) -> impl Iterator<Item = &str> {
     let files = status.split('\0').filter(|change| !change.is_empty());
     files.map(|change| change.get(3..).unwrap_or(change)).filter(|file| !is_ours(file))
 }
 
-/// Tells whether ll-loop itself writes a file.
+/// Tells whether a file is one that ll-loop itself writes.
 pub(crate) fn is_ours(file: &str) -> bool {
     let below = file.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
     below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))

@@ -1,4 +1,4 @@
-//! A run that comes from another machine: its bundle is found, checked, and put where a run is left.
+//! Takes over a run from another machine: finds its bundle, checks it, and unpacks it among the unfinished runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,30 +27,30 @@ use super::claim::host;
 use super::context::Session;
 use super::error::Error;
 use super::error::Kind;
-use super::fetch::{Asked, artifact, prefix};
+use super::fetch::{ArtifactRequest, artifact, prefix};
 use super::git;
 use super::prepared::{Prepared, changed};
 
-/// A run that was unpacked and is not yet here.
+/// A run that was unpacked, and not yet moved to the directory of runs.
 pub(crate) struct Incoming {
     manifest: Manifest,
-    /// Where it was unpacked, beside the place where it goes.
+    /// Where it was unpacked: beside its final place, so that it can be renamed.
     unpacked: TempDir,
     /// Its files there.
     there: RunFiles,
     shown: String,
-    /// The directory of the loops that it belongs to.
+    /// The directory with the `.loops` that it belongs to.
     pub(crate) root: PathBuf,
-    /// Its files, once it is here.
+    /// Where its files will be.
     pub(crate) files: RunFiles,
     /// How it began.
     pub(crate) began: LoopStart,
-    /// The repository on GitHub that it comes from: other jobs could go on with it as well.
+    /// The repository on GitHub that it comes from, from which other jobs could take it as well.
     remote: Option<(Api, Repository)>,
 }
 
 impl Incoming {
-    /// Gets a run from wherever it is: a path, or an artifact on GitHub.
+    /// Gets a run from a path or from an artifact on GitHub.
     pub(crate) fn get(
         from: &str,
         (name, repository): (Option<&str>, Option<&str>),
@@ -62,22 +62,23 @@ impl Incoming {
         };
         let loop_name = name.and_then(|name| LoopName::parse(name).ok());
         let prefix = loop_name.map_or_else(|| PREFIX.to_owned(), |name| prefix(&name));
-        let asked = Asked { what, run: None, repository, prefix: &prefix, allow_untrusted, session };
+        let asked =
+            ArtifactRequest { what, run: None, repository, prefix: &prefix, allow_untrusted, session };
         let local = asked.local()?;
         let incoming = Self::open(&local.path, &local.shown, session)?;
-        // Without a token nobody can be kept from it.
+        // The lease that keeps other jobs away is a ref on GitHub, which needs a token.
         let remote = session.env.token().map(|_| asked.remote()).transpose()?;
         Ok(Self { remote, ..incoming })
     }
 
-    /// Checks a bundle and unpacks it. Nothing of the checkout is changed yet.
+    /// Checks a bundle and unpacks it. Does not change the checkout yet.
     pub(crate) fn open(path: &Path, shown: &str, session: &Session<'_>) -> Result<Self, Error> {
         let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
         let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
         let file = bundle.manifest.file.clone().ok_or_else(|| {
             Error::refused("the loop file of the bundle is outside of its checkout")
-                .with_hint("only a run of a loop in its repository goes on on another machine")
+                .with_hint("only a run of a loop inside its repository can go on on another machine")
         })?;
         let mut homes = load::ancestors(&session.cwd).into_iter();
         let root = homes.find(|root| load::find(file.as_str(), root).is_ok()).ok_or_else(|| {
@@ -149,7 +150,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Tells whether a user means this run by the name of a loop, its file, or a run.
+    /// Tells whether a user's text, the name or file of a loop or a run id, means this run.
     fn is_of(&self, name: &str, session: &Session<'_>) -> bool {
         let Manifest { r#loop, instance, .. } = &self.manifest;
         let same_file = || {
@@ -159,8 +160,8 @@ impl Incoming {
         name == r#loop.as_str() || instance.as_str().starts_with(name) || same_file().unwrap_or(false)
     }
 
-    /// Makes the checkout what it was, and puts the files of the run in their places. The run has to be claimed. Before
-    /// anything is written, `rehearse` tells whether it can go on; what it found is returned, where it was asked.
+    /// Restores the changes of the checkout, and moves the files of the run into place. The run has to be claimed.
+    /// Before anything is written, `rehearse` checks that it can go on; its result is returned, if it was called.
     pub(crate) fn settle<R>(
         self,
         definition: &[PathBuf],
@@ -189,7 +190,7 @@ impl Incoming {
                 return Err(gone_on(instance, "went on here and elsewhere, in different ways"));
             }
         }
-        // What is refused anyhow is not taken from another job.
+        // First, so that a run that is refused here stays free for another job.
         let git = git::at(&self.root, session);
         let objects = self.unpacked.path().join(names::TREE);
         let objects = objects.exists().then_some(objects.as_path());
@@ -217,7 +218,7 @@ impl Incoming {
         Ok(Some(rehearsed))
     }
 
-    /// Takes the run for this job alone, where other jobs can get it as well.
+    /// Takes the run for this job alone, if other jobs can reach it.
     fn lease(&self, session: &Session<'_>) -> Result<(), Error> {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());

@@ -1,4 +1,4 @@
-//! Who may ask a run to end, and the place where runs wait.
+//! Receives requests to stop a run, from signals or from an embedding program.
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -7,19 +7,19 @@ use crate::process::signal::{self, Cancel, EndSignal, Request};
 
 use super::error::Error;
 
-/// Who may ask a run to end before it is over.
+/// What may stop a run before its end.
 #[derive(Clone, Debug, Default)]
 pub enum StopBy {
-    /// Nobody.
+    /// Nothing.
     #[default]
     Nobody,
     /// Signals to this process: SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXFSZ.
     Signals,
-    /// Who holds the other end.
+    /// The owner of the [`StopHandle`].
     Handle(Stopped),
 }
 
-/// Asks a run to end, from any thread. A run ends in order when it is asked once, and at once when it is asked again.
+/// Stops a run, from any thread. The first request stops it in order, the second one at once.
 #[derive(Debug)]
 pub struct StopHandle(watch::Sender<Request>);
 
@@ -34,7 +34,7 @@ impl StopHandle {
         (Self(sender), StopBy::Handle(Stopped(cancel)))
     }
 
-    /// Asks the run to end, as SIGTERM does.
+    /// Asks the run to stop, as SIGTERM does.
     pub fn stop(&self) {
         self.0.send_modify(|request| {
             *request = match request {
@@ -45,7 +45,7 @@ impl StopHandle {
     }
 }
 
-/// Requests to end are heard from the moment it is made.
+/// Collects requests to stop from the moment it is made.
 pub(crate) struct Interrupts {
     runtime: Runtime,
     cancel: Cancel,
@@ -67,7 +67,7 @@ impl Interrupts {
         Ok(Self { runtime, cancel })
     }
 
-    /// Returns what follows the requests.
+    /// Returns a token that is cancelled by the requests.
     pub(crate) fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }

@@ -1,4 +1,4 @@
-//! The loops that a loop runs: found by name, compiled once, checked when the loop around them is loaded.
+//! Finds the sub-loops of a loop by name, compiles each once, and checks them together with the loop around them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::run::{SubLoop, replay};
 use super::lines::lines;
 
 /// A loop that was looked up.
-pub(crate) struct Known {
+pub(crate) struct KnownLoop {
     machine: Rc<Machine>,
     digest: String,
     source: Source,
@@ -37,21 +37,21 @@ pub(crate) fn texts(sources: &Sources) -> Vec<(String, String)> {
     sources.iter().map(|source| (source.name().to_owned(), source.text().to_owned())).collect()
 }
 
-/// The loops that can be run by name from one place.
+/// The sub-loops that a loop can run by name.
 pub(crate) struct Library {
     root: PathBuf,
     reach: Reach,
-    known: HashMap<String, Result<Rc<Known>, String>>,
+    known: HashMap<String, Result<Rc<KnownLoop>, String>>,
 }
 
 impl Library {
-    /// Makes the library of a loop. What it runs lies where its own files may lie.
+    /// Makes the library of a loop. Its sub-loops have to lie where its own files may lie.
     pub(crate) fn new(located: &Located) -> Self {
         Self { root: located.root.clone(), reach: located.reach.clone(), known: HashMap::new() }
     }
 
     /// Finds and compiles a loop, or says why it cannot be run.
-    fn get(&mut self, name: &str) -> Result<Rc<Known>, String> {
+    fn get(&mut self, name: &str) -> Result<Rc<KnownLoop>, String> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
@@ -60,7 +60,7 @@ impl Library {
         known
     }
 
-    /// Finds a loop that an earlier part of a run had begun.
+    /// Finds a sub-loop that an earlier process of the run had begun.
     pub(crate) fn find(&mut self, name: &str) -> Result<replay::Known, String> {
         let known = self.get(name)?;
         Ok(replay::Known { machine: Rc::clone(&known.machine), digest: known.digest.clone() })
@@ -71,7 +71,7 @@ impl Library {
         self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
     }
 
-    fn load(&self, name: &str) -> Result<Known, String> {
+    fn load(&self, name: &str) -> Result<KnownLoop, String> {
         let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
         let located = located.reaching(self.reach.clone());
         let loaded = load::load(&located).map_err(|error| error.to_string())?;
@@ -83,7 +83,7 @@ impl Library {
         match machine {
             Some(machine) => {
                 let texts = texts(&loaded.sources);
-                Ok(Known { machine: Rc::new(machine), digest: loaded.digest, source, texts })
+                Ok(KnownLoop { machine: Rc::new(machine), digest: loaded.digest, source, texts })
             }
             None => Err(format!(
                 "{} has {}: {}",
@@ -174,7 +174,8 @@ impl Library {
         }
     }
 
-    /// Returns every loop that a machine can come to run by a name that is known before the run, each once.
+    /// Returns every loop that a machine can run, directly or through others, by a name without a template. Each
+    /// comes once.
     pub(crate) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
         let mut found: Vec<Rc<Machine>> = Vec::new();
         let mut open = literal_names(machine);
@@ -197,7 +198,7 @@ impl Library {
         if found == to {
             return true;
         }
-        // Loops that were passed already lead nowhere new.
+        // A loop that is on the path already was explored.
         let fresh = !path[..path.len() - 1].contains(&found);
         let names = literal_names(&known.machine);
         if fresh && names.iter().any(|name| self.leads_back(name, to, path)) {
@@ -208,7 +209,7 @@ impl Library {
     }
 }
 
-/// Returns the names of the loops that a machine runs, as far as they are known before the run.
+/// Returns the names of the loops that a machine runs, if they hold no template.
 fn literal_names(machine: &Machine) -> Vec<String> {
     let names = sub_loops(machine).filter_map(|(_, sub)| sub.name.as_literal());
     names.map(std::borrow::Cow::into_owned).collect()
@@ -249,7 +250,7 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
     }
 }
 
-/// Checks the values that hold no template; the others are checked when the sub-loop starts.
+/// Checks the values without templates; the others are checked when the sub-loop starts.
 fn check_types(
     child: &Machine,
     bindings: &indexmap::IndexMap<VarName, crate::machine::Binding>,

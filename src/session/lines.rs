@@ -1,4 +1,4 @@
-//! Where the states of a loop are written, for reports.
+//! Finds the lines of states in a loop file, to which reports link.
 
 use indexmap::IndexMap;
 

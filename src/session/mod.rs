@@ -1,10 +1,12 @@
-//! A run from the name of a loop to its reports: what the commands do once their command lines are read, and what a
-//! program does that embeds ll-loop.
+//! A run from the name of a loop to its reports. Commands call it once their command lines are parsed; programs that
+//! embed ll-loop call it directly.
 //!
-//! The order is kept by types: [`Session::find`](context::Session::find) and
+//! Types enforce the order: [`Session::find`](context::Session::find) and
 //! [`Session::prepare`](context::Session::prepare) make a [`Prepared`](prepared::Prepared) loop,
 //! [`Prepared::begin`](prepared::Prepared::begin) or [`Session::resume`](context::Session::resume) a run that is
-//! [`Ready`](ready::Ready), and [`Ready::run`](ready::Ready::run) lets it go until it has [`Ended`](ready::Ended). Nothing here reads the command line, the terminal or the environment of the process, and nothing changes
+//! [`Ready`](ready::Ready), and [`Ready::run`](ready::Ready::run) drives it until it has [`Ended`](ready::Ended).
+//!
+//! Nothing here reads the command line, the terminal or the environment of the process, or changes
 //! its working directory.
 
 pub mod audience;

@@ -1,4 +1,4 @@
-//! The nights of a maintain loop in CI: those before are read at the start, and this one is kept for the next.
+//! Keeps the history of a maintain loop in CI: reads the earlier nights at the start, and adds this one for the next.
 
 use std::io;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::report::nights::{FILE, History, MAX_FILE, of};
 
 use super::context::Session;
 use super::error::Kind;
-use super::fetch::{Asked, Local, artifact, prefix};
+use super::fetch::{ArtifactRequest, Local, artifact, prefix};
 use super::options::BeginOptions;
 
-/// How often a night is due in a scheduled job, when nobody says.
+/// How often a scheduled job is expected to run, unless `--every` says otherwise.
 const DAY: Duration = Duration::from_hours(24);
 
 /// What is known when a night begins.
@@ -27,11 +27,11 @@ const DAY: Duration = Duration::from_hours(24);
 pub(crate) struct Before {
     /// The nights before, the oldest first.
     pub(crate) nights: Vec<Night>,
-    /// What the run has to say about them.
+    /// Warnings about them, for the report.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Says that a run is no night although somebody wants to know about nights.
+/// Warns of options about nights that have no effect on this run.
 pub(crate) fn warn_of_no_effect(options: &BeginOptions, session: &Session<'_>) {
     for (is_given, option) in [(options.previous.is_some(), "previous"), (options.every.is_some(), "every")] {
         if is_given {
@@ -42,14 +42,15 @@ pub(crate) fn warn_of_no_effect(options: &BeginOptions, session: &Session<'_>) {
     }
 }
 
-/// Finds the nights before this one where the command line says: a path, or an artifact on GitHub. One that is not there
-/// makes this the first night; that and anything else that goes wrong is no reason not to run.
+/// Finds the earlier nights at the path or in the artifact that the command line names. If it does not exist,
+/// this is the first night. Neither that nor any other failure keeps the loop from running.
 pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Session<'_>) -> Option<Local> {
     let text = options.previous.as_deref()?;
     let Some(what) = artifact(text) else { return Some(Local::path(text, session)) };
     let allow_untrusted = options.run.allow_untrusted;
     let prefix = prefix(name);
-    let asked = Asked { what, run: None, repository: None, prefix: &prefix, allow_untrusted, session };
+    let asked =
+        ArtifactRequest { what, run: None, repository: None, prefix: &prefix, allow_untrusted, session };
     match asked.local() {
         Ok(local) => Some(local),
         Err(error) if error.kind() == Kind::Absent => {
@@ -63,14 +64,14 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
     }
 }
 
-/// Returns how often a night is due, where that is known.
+/// Returns how often a night is due, if that is known.
 pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Duration> {
     let is_scheduled = session.env.get("GITHUB_EVENT_NAME") == Some("schedule");
     options.every.or(is_scheduled.then_some(DAY))
 }
 
-/// Reads the nights before this one from where they were asked for, or else from what this machine kept. What cannot
-/// be used is no reason not to run.
+/// Reads the earlier nights from where the caller says, or else from what this machine kept. A failure
+/// does not keep the loop from running.
 pub(crate) fn before(
     previous: Option<&Local>,
     every: Option<Duration>,
@@ -101,18 +102,19 @@ pub(crate) fn before(
 }
 
 /// Reads the nights of a loop from a path on this machine: the file itself, or a report directory, a bundle or an
-/// artifact that has it. There may be none.
+/// artifact that has it. Returns nothing if it has no such file.
 pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, String> {
     let bytes = report::read(path, FILE, MAX_FILE).map_err(|error| error.to_string())?;
     let history = bytes.map(|bytes| History::read(&bytes, name)).transpose();
     history.map_err(|error| error.to_string())
 }
 
-/// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be kept.
+/// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be
+/// kept.
 pub(crate) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<String> {
     let (Some(history), Some(start)) = (of(digest), digest.start()) else { return Vec::new() };
     let (name, here) = (&start.r#loop, files.nights());
-    // What stands here may have gone on since this run began, but for this run itself.
+    // Another run may have added a night since this one began.
     let kept = read(&here, name).ok().flatten();
     let kept = kept.iter().flat_map(History::nights);
     let all = history.nights().iter().chain(kept).chain(history.nights().last());

@@ -1,4 +1,4 @@
-//! What a caller says about a run, as values: whether it begins or goes on, how it behaves, and where it is reported.
+//! The options of a run, as values that the command line and embedding programs fill in.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::audience::Audience;
 /// How a run behaves and is reported, whether it begins or goes on.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Whom it is shown to.
+    /// The audience that it is shown to.
     pub audience: Audience,
-    /// Whether a success that was not verified is a failure; in CI, where nothing is said.
+    /// Whether a success that was not verified is a failure. By default, it is in CI.
     pub strict: Option<bool>,
-    /// The time after which it is saved and handed off; that of the job, where a CI system tells it.
+    /// The time after which it is saved and handed off. The default is that of the job, if the CI system names it.
     pub deadline: Option<Duration>,
     /// How often its bundle is written while it goes on.
     pub checkpoint_every: Option<Duration>,
-    /// Whether it waits for the runs that have its scope.
+    /// Whether it waits for other runs with an overlapping scope.
     pub queue: bool,
     /// Where its reports are written, also outside of CI.
     pub report_dir: Option<PathBuf>,
@@ -34,33 +34,33 @@ pub struct RunOptions {
     pub llm: LlmOptions,
     /// How it is shown at its commit.
     pub commit: ReportOptions,
-    /// How its files are stored with the run of the workflow; they are not, where nothing is said.
+    /// How its files are uploaded as artifacts of the workflow's run. By default, they are not.
     pub upload: Option<Upload>,
-    /// Where in a chain of runs it stands, when another run of the workflow is to go on after a hand-off.
+    /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
 }
 
-/// How the files of a run are stored with the run of the workflow.
+/// How the files of a run are uploaded as artifacts of the workflow's run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Upload {
-    /// For so many days; as the repository is set, where nothing is said.
+    /// The days that they are kept. The default is the setting of the repository.
     pub retention_days: Option<u32>,
 }
 
 /// Whether and how models are asked.
 #[derive(Clone, Debug, Default)]
 pub struct LlmOptions {
-    /// Whether they may be asked at all; not in CI, where nothing is said.
+    /// Whether they may be asked at all. By default, they may except in CI.
     pub allowed: Option<bool>,
-    /// The CLI of the agent; the first one on PATH, where nothing is said.
+    /// The CLI of the agent. The default is the first one on PATH.
     pub host: Option<String>,
     /// Whether the user has agreed that agents work without asking for permission.
     pub agreed: bool,
     /// What they may cost, over all resumes.
     pub budget: Budget,
-    /// Where answers are kept or come from.
+    /// The directory that answers are recorded to or replayed from.
     pub recording: Option<(PathBuf, Mode)>,
-    /// Who continues after a hand-off signal, whatever the file says.
+    /// How the run continues after a hand-off; overrides the file.
     pub on_handoff: Option<OnHandoff>,
 }
 
@@ -73,15 +73,15 @@ pub struct BeginOptions {
     pub context: Vec<(String, String)>,
     /// Values of its parameters.
     pub params: Vec<(String, String)>,
-    /// A cap on its passes, whatever the file says.
+    /// A cap on its passes; overrides the file.
     pub max_iterations: Option<u32>,
     /// How many cycles a maintain loop does.
     pub max_cycles: Option<u32>,
     /// Whether it runs in a git worktree of its own.
     pub worktree: bool,
-    /// Nothing is run when nothing in the scope of the loop changed since this commit; `auto` is the base of the event.
+    /// Skips the run if nothing in the scope of the loop changed since this commit; `auto` is the base of the event.
     pub changed_since: Option<String>,
-    /// Where the nights before this one are kept: a path, or an artifact on GitHub.
+    /// The file of the earlier nights: a path, or an artifact on GitHub.
     pub previous: Option<String>,
     /// How often a night is due.
     pub every: Option<Duration>,
@@ -89,49 +89,49 @@ pub struct BeginOptions {
     pub run: RunOptions,
 }
 
-/// How a run goes on. What its beginning said still holds.
+/// How a run is resumed. The options of its beginning still hold.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeOptions {
-    /// Whether the loop file may be another one than it was.
+    /// Whether the loop file may have changed since the run began.
     pub accept_changes: bool,
     /// A cap on the passes of the whole run.
     pub max_iterations: Option<u32>,
     /// The time that the whole run may take.
     pub timeout: Option<Duration>,
-    /// Values of its context, such as secrets, which are not kept.
+    /// Values of its context, such as secrets, which the journal does not hold.
     pub context: Vec<(String, String)>,
     /// How it behaves.
     pub run: RunOptions,
 }
 
-/// Which run goes on.
+/// Which run is resumed.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// A run that was left here: the newest one of a loop, or a run by its id or the beginning of it.
+    /// An unfinished run on this machine: the newest one of a loop, or a run by its id or the beginning of its id.
     Here(String),
-    /// A run that comes from elsewhere.
+    /// A run from another machine.
     From {
         /// The path of a bundle, `run:ID`, `run:latest` or `artifact:NAME` on GitHub.
         source: String,
-        /// The loop or run that it is expected to be.
+        /// The name of the loop or run that is expected.
         name: Option<String>,
-        /// The repository on GitHub, when it is not that of the job.
+        /// The repository on GitHub, if it is not that of the job.
         repository: Option<String>,
     },
 }
 
 impl RunOptions {
-    /// Tells whether there will be reports.
+    /// Tells whether reports are made.
     pub(super) fn is_published(&self) -> bool {
         self.audience.is_ci() || self.report_dir.is_some()
     }
 
-    /// Tells whether a report at the commit was asked for in words.
+    /// Tells whether the caller asked for a report at the commit.
     pub(super) fn is_report_asked(&self) -> bool {
         self.commit.is_asked()
     }
 
-    /// Adds the deadline of the job, where the CI system tells it and nobody else did.
+    /// Adds the deadline of the job, if the CI system names it and the caller did not.
     pub(super) fn settled(&self) -> Self {
         let of_job = match &self.audience {
             Audience::Ci(provider) => provider.job().time_left(Clock::start().now()),

@@ -1,4 +1,4 @@
-//! From the name of a loop to a checked machine, with everything that was found on the way.
+//! Finds, loads, compiles and checks a loop, and keeps the findings.
 
 use std::path::PathBuf;
 
@@ -21,16 +21,16 @@ pub struct Prepared {
     pub(crate) machine: Machine,
     /// Warnings and notes.
     pub(crate) findings: Diagnostics,
-    /// The loops that it runs.
+    /// Its sub-loops.
     pub(crate) library: Library,
-    /// The directory that the names of its files are read from.
+    /// The directory that relative paths of its files start from.
     cwd: PathBuf,
-    /// The directory of the checkout in which it is at home.
+    /// The directory of the checkout that its `.loops` is in.
     home: PathBuf,
 }
 
 impl Prepared {
-    /// Returns every file that the loop and its sub-loops were read from, and what was read.
+    /// Returns the paths and texts of all files of the loop and its sub-loops.
     pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
         let of_loop = self.loaded.sources.iter();
         let of_loop = of_loop.map(|source| (self.cwd.join(source.name()), source.text().to_owned()));
@@ -45,7 +45,7 @@ impl Prepared {
         here.into_iter().chain(there).collect()
     }
 
-    /// Returns where the loop is written down, as a later run of ll-loop finds it.
+    /// Returns the place of the loop file, as a later run of ll-loop finds it.
     pub(crate) fn source(&self) -> Source {
         let Located { path, shown, .. } = &self.located;
         let file =
@@ -53,7 +53,7 @@ impl Prepared {
         Source { file, lines: lines(&self.loaded) }
     }
 
-    /// Lets the run work in another directory than the one in which the loop is at home.
+    /// Lets the run work in a directory other than the one that its loop is in.
     pub(crate) fn work_in(&mut self, root: PathBuf) {
         self.located.root = root;
     }
@@ -63,13 +63,13 @@ impl Session<'_> {
     /// Finds a loop file by the name of its loop or by its path.
     ///
     /// # Errors
-    /// There is no such file, or it may not be read: with `outside`, loop files may lie outside of the repository.
+    /// The file does not exist, or may not be read: only with `outside` may loop files lie outside of the repository.
     pub fn find(&self, name: &str, outside: bool) -> Result<Located, Error> {
         let located = load::find(name, &self.cwd).map_err(|error| refused(&error))?;
         Ok(reaching(located, outside))
     }
 
-    /// Reads, compiles and checks a loop. What is wrong with it is shown to whom the session talks.
+    /// Reads, compiles and checks a loop. Its findings go to the session's [`Talk`](super::talk::Talk).
     ///
     /// # Errors
     /// The file cannot be read, or has errors.
@@ -108,13 +108,13 @@ impl Session<'_> {
     }
 }
 
-/// Lets a loop take over files from anywhere, where the caller says so.
+/// Lets a loop import files from anywhere, if the caller allows it.
 pub(crate) fn reaching(located: Located, outside: bool) -> Located {
     if outside { located.reaching(Reach::Anywhere) } else { located }
 }
 
-/// Returns what is wrong with a file that could not be read whole: what reading it found, and what can be told of the
-/// rest, so that one look at the file is enough.
+/// Returns all findings of a file that could not be loaded: those of loading, and those of the states that can be
+/// checked without it, so that a user sees all of them at once.
 pub(crate) fn all_findings(rejected: &Rejected) -> Diagnostics {
     let mut findings = rejected.findings.clone();
     if let (Some(remains), Some(tree)) = (&rejected.remains, &rejected.tree) {
@@ -131,7 +131,7 @@ pub(crate) fn unusable(file: &str, findings: &Diagnostics) -> Error {
     Error::refused(format!("{file} has {}; nothing was run", plural(count, "error")))
 }
 
-/// Says why there is no loop to run.
+/// Returns the error of a loop that cannot be loaded.
 pub(crate) fn refused(error: &LoadError) -> Error {
     let refused = Error::failed("cannot load the loop", error).of_kind(Kind::Refused);
     match error.help() {
@@ -140,7 +140,7 @@ pub(crate) fn refused(error: &LoadError) -> Error {
     }
 }
 
-/// Says that the definition is another one than the run began with.
+/// Returns the error of a run whose definition has changed since it began.
 pub(crate) fn changed(names: &str) -> Error {
     Error::refused(format!("the definition of `{names}` is not what it was when the run began"))
         .with_hint("with `--accept-changes` the run goes on with the definition as it is now")

@@ -1,4 +1,4 @@
-//! After a run: the reports, made from its journal alone, and what the CI system is told.
+//! Publishes a run: makes its reports from its journal alone, and gives the results to the CI system.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,29 +33,29 @@ use super::upload::Uploader;
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The same after an interruption: who asked for it kills the process soon.
+/// The same after an interruption. GitHub kills the process 10 seconds after SIGINT.
 const SHORT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Where and how the results of a run are published.
 pub(crate) struct Publication {
     provider: Provider,
-    /// A directory that was asked for; otherwise the reports are with the files of the run.
+    /// The directory that was asked for; without one, the reports go to the files of the run.
     directory: Option<PathBuf>,
     artifact_name: String,
     root: PathBuf,
     workspace: PathBuf,
     running: RunFiles,
-    /// Nobody has to save a run that there was no reason for.
+    /// Saves the run; absent for a run that was not needed.
     saver: Option<Rc<Saver>>,
     uploader: Option<Rc<Uploader>>,
     reporter: Option<Reporter>,
 }
 
-/// What became of the publication of a run.
+/// The result of publishing a run.
 pub(crate) struct Published {
-    /// What could not be published.
+    /// Warnings about what could not be published.
     pub(crate) warnings: Vec<String>,
-    /// Whether the files were uploaded; nothing where that is not our business.
+    /// Whether the files were uploaded; absent if uploading was not asked for.
     pub(crate) uploaded: Option<bool>,
     /// Whether every report was written.
     pub(crate) is_whole: bool,
@@ -90,12 +90,12 @@ impl Publication {
         }
     }
 
-    /// Returns who saves the run while it goes on.
+    /// Returns what saves the run while it goes on.
     pub(crate) fn saver(&self) -> Option<Rc<Saver>> {
         self.saver.clone()
     }
 
-    /// Says that the run has begun, where people look at its commit.
+    /// Reports at the commit that the run has begun.
     pub(crate) fn begin(&mut self, options: &RunOptions, loop_name: &str, session: &Session<'_>) {
         let directory = shown(&self.root, &self.workspace);
         let subject = ReportedRun {
@@ -113,28 +113,28 @@ impl Publication {
         self.reporter = reporter;
     }
 
-    /// Says where the reports will be before there are any, so that later steps find them even when this process is
-    /// killed.
+    /// Gives the CI system the paths of the reports before they are made, so that later steps find them even if
+    /// this process is killed.
     pub(crate) fn announce(&self, session: &Session<'_>) {
         let directory = self.directory(&self.running);
         if let Err(error) = fs_err::create_dir_all(&directory) {
-            session.talk.warning(&format!("there will be no reports: {error}"));
+            session.talk.warning(&format!("cannot write reports: {error}"));
         }
         if let Err(error) = self.provider.announce(&self.places(&directory)) {
             session
                 .talk
-                .warning(&format!("{} was not told where the reports are: {error}", self.provider.name()));
+                .warning(&format!("cannot tell {} where the reports are: {error}", self.provider.name()));
         }
     }
 
-    /// Keeps what is known of the nights before anything is done, so that a run that is killed does not lose it.
+    /// Writes the history of nights before the run starts, so that a run that is killed does not lose it.
     pub(crate) fn remember(&self, start: &Start) -> Vec<String> {
         let began = Stamped::new(start.at, 1, Event::LoopStart(start.event.clone()));
         nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.running)
     }
 
-    /// Writes every format and tells the CI system. Returns what could not be published. `unwritten` is the end of the
-    /// run, where the journal could not take it.
+    /// Writes every format and informs the CI system. `unwritten` is the last event of the
+    /// run, if it could not be written to the journal.
     pub(crate) fn publish(
         self,
         files: &RunFiles,
@@ -151,7 +151,7 @@ impl Publication {
         published
     }
 
-    /// The same for a run that there was no reason for. Its reports are where those of runs are that are over.
+    /// The same for a run that was not needed. Its reports go where those of archived runs are.
     pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();
         self.tell(Digest::of_none(not_run), &files, session).warnings
@@ -164,7 +164,7 @@ impl Publication {
         let written = write_all(&directory, &digest, files);
         let is_whole = written.is_ok();
         if let Err(error) = written {
-            // Nobody is sent to a file that is not there.
+            // Only files that exist are linked.
             let there = |place: &str| self.workspace.join(place).exists();
             let places = [&mut digest.places.junit, &mut digest.places.summary];
             places.into_iter().filter(|place| !there(place)).for_each(String::clear);
@@ -182,7 +182,7 @@ impl Publication {
         let failed = self.provider.publish(&digest, &tree, &mut log);
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
         for error in failed {
-            warnings.push(format!("{} was not told everything: {error}", self.provider.name()));
+            warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }
         let uploaded = self.uploader.as_ref().map(|uploader| uploader.store(directory));
         let uploaded = uploaded.map(|stored| {
@@ -200,8 +200,8 @@ impl Publication {
         Published { warnings, uploaded, is_whole }
     }
 
-    /// Says how the run ended, where people look at its commit. What the token may not do is no warning, but a notice:
-    /// on the pull request of a fork it is as it should be.
+    /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
+    /// on the pull request of a fork they are missing by design.
     fn end(&self, reporter: Reporter, report: FinalReport, session: &Session<'_>) -> Vec<String> {
         let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
@@ -213,7 +213,7 @@ impl Publication {
         untold.warnings
     }
 
-    /// Returns where the reports of the run are.
+    /// Returns the directory of the reports.
     pub(crate) fn directory(&self, files: &RunFiles) -> PathBuf {
         self.directory.clone().unwrap_or_else(|| files.report())
     }
@@ -234,7 +234,7 @@ impl Publication {
     }
 }
 
-/// Returns who is told about a run, if anybody is.
+/// Returns the provider that a run is reported to, if any.
 pub(crate) fn publisher(options: &RunOptions) -> Option<Provider> {
     match &options.audience {
         Audience::Ci(provider) => Some(provider.clone()),
@@ -242,15 +242,15 @@ pub(crate) fn publisher(options: &RunOptions) -> Option<Provider> {
     }
 }
 
-/// Returns what is asked for. A run that an action of another run starts is a part of that one, and
+/// Returns the reports that are asked for. A run that an action of another run started is a part of that run, and
 /// reported only when asked for.
 pub(crate) fn wanted(commit: &ReportOptions, session: &Session<'_>) -> ReportOptions {
     let status = commit.status.or_else(|| session.env.get(PARENT).map(|_| false));
     ReportOptions { status, ..commit.clone() }
 }
 
-/// Writes every report that can be written. One that cannot be is not there: what another run left there, or half of
-/// this one, would tell something else.
+/// Writes every report that it can. If one fails, its file is removed: an earlier run's report, or half of
+/// this one's, would mislead.
 fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
     let mut all = Ok(());
@@ -263,13 +263,14 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
         }
     }
     all?;
-    // One directory with everything is what gets uploaded; links cost nothing where they work.
+    // The upload takes one directory, so everything is put there: linked where possible, which costs no space.
     for (file, name) in
         [(files.journal(), names::JOURNAL), (files.state(), names::STATE), (files.log(), names::LOG)]
     {
         let copy = directory.join(name);
         if file.exists() {
-            // There may be one of an earlier part of the run, and the state is another file every time.
+            // An earlier part of the run may have left a copy; `state.json` is replaced, so an old link shows an
+            // old state.
             let _absent = std::fs::remove_file(&copy);
             fs_err::hard_link(&file, &copy).or_else(|_| copied(&file, &copy))?;
         }
@@ -277,13 +278,13 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
     Ok(())
 }
 
-/// Copies a file whose content may be long.
+/// Links a file, or copies it where links do not work.
 fn copied(file: &Path, copy: &Path) -> io::Result<()> {
     let mut file = read::open(file)?;
     replace_with(copy, |copy| io::copy(&mut file, copy).map(drop))
 }
 
-/// Writes a path as later steps need it: relative to the workspace where it lies below.
+/// Writes a path as later steps of the job need it: relative, if it is below the workspace.
 fn shown(path: &Path, workspace: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let absolute = absolute.canonicalize().unwrap_or(absolute);

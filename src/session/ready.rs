@@ -1,4 +1,4 @@
-//! A run that can be let go, and what follows from its end.
+//! Drives a run that is ready to start, and does what follows its end: archive, report, hand off.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,13 +39,13 @@ use super::successor;
 use super::talk::Watched;
 use super::worktree::Worktree;
 
-/// A run that has its scope, its files and its journal.
+/// A run that can start: it has its scope, its files and its journal.
 pub struct Ready<'s> {
     pub(super) interrupts: Interrupts,
     pub(super) launch: Launch<'s>,
 }
 
-/// Everything that a run takes with it.
+/// Everything that a run needs to be driven to its end.
 pub(super) struct Launch<'s> {
     pub(super) session: &'s Session<'s>,
     pub(super) options: RunOptions,
@@ -61,24 +61,24 @@ pub(super) struct Launch<'s> {
     pub(super) worktree: Option<Worktree>,
 }
 
-/// Where a run is let go.
+/// Where a run starts.
 pub(super) enum Position {
-    /// At its beginning.
+    /// At its initial state.
     Start(Box<Start>),
-    /// Where it was left.
+    /// Where an earlier process stopped.
     Left(Box<Resumed>),
 }
 
-/// A run that goes on where it was left.
+/// A run that goes on where an earlier process stopped.
 pub(super) struct Resumed {
     pub(super) start: Start,
     pub(super) past: Past,
     pub(super) how: Box<LoopResume>,
-    /// The time since its last event.
+    /// The time since its last event, in which nothing ran.
     pub(super) rested: Duration,
-    /// The time that it took before.
+    /// The time that it took before that.
     pub(super) elapsed: Duration,
-    /// The sub-loops in which it was left.
+    /// The sub-loops that it was in.
     pub(super) left: Left,
 }
 
@@ -87,12 +87,12 @@ pub(super) struct Resumed {
 pub struct Ended {
     /// The id of the run.
     pub instance: String,
-    /// Its end, as every report tells it.
+    /// Its last event, from which all reports are made.
     pub complete: LoopComplete,
 }
 
 impl Ended {
-    /// Returns the exit code that says how it ended.
+    /// Returns the exit code for its outcome.
     pub fn exit_code(&self) -> u8 {
         self.complete.exit_code
     }
@@ -128,7 +128,7 @@ impl Launch<'_> {
             publication.announce(session);
             publication.begin(&options, name.as_str(), session);
         } else if options.is_report_asked() {
-            session.talk.warning("nobody will be told about the run: that needs `--ci` and GitHub");
+            session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
         let Prepared { located, machine, mut library, .. } = prepared;
         let (mut engine, before, left) = position.engine(&machine);
@@ -165,7 +165,7 @@ impl Launch<'_> {
     }
 }
 
-/// Says which sinks failed, and that `state.json` is gone, where it could not be written.
+/// Warns of sinks that failed, and removes a `state.json` that could not be written.
 fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
     for failure in world.sinks.take_failures() {
         session.talk.warning(&failure);
@@ -178,7 +178,7 @@ fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
     }
 }
 
-/// A run whose last event was written, and what is needed for that which follows.
+/// A run whose last event was written, and what its reports and its hand-off need.
 struct End<'s> {
     session: &'s Session<'s>,
     options: RunOptions,
@@ -191,7 +191,8 @@ struct End<'s> {
 }
 
 impl End<'_> {
-    /// Files away, reports and hands off, in this order: what is done is safe when this process dies on the way.
+    /// Archives, reports and hands off, in this order: if this process dies on the way, the next command does the
+    /// rest.
     fn follow(
         self,
         files: &RunFiles,
@@ -201,7 +202,7 @@ impl End<'_> {
         let Self { session, options, claim, worktree, host, handoff, complete, lost } = self;
         files.release();
         let files = archived(files, &complete, session);
-        // Also when the journal was lost: what is in it is reported, as far as the run got.
+        // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
         let published = publication.map(|publication| publication.publish(&files, unwritten, session));
         for warning in published.iter().flat_map(|published| &published.warnings) {
@@ -214,12 +215,12 @@ impl End<'_> {
         if let Some(worktree) = &worktree {
             worktree.close(!complete.is_resumable(), session);
         }
-        // Not before the last file is written: until then the run is not for others to continue.
+        // Only now: as long as files are being written, no other process may continue the run.
         drop(claim);
         if complete.outcome == Outcome::Handoff {
             if let (Audience::Ci(provider), Some(link)) = (&options.audience, options.chain) {
                 let wanted = publish::wanted(&options.commit, session);
-                // What was not uploaded is where the next run finds it without that, or nowhere.
+                // If the upload failed, the next run could not fetch the files.
                 let link = uploaded.unwrap_or(true).then_some(link);
                 let subject = subject(name.as_str(), files.instance());
                 dispatch(provider, &wanted, &subject, link, session);
@@ -234,7 +235,8 @@ impl End<'_> {
 }
 
 impl Position {
-    /// Puts the engine where the run is let go. Returns the time that the run took before, and where in sub-loops it was.
+    /// Makes the engine at this position. Returns the time that the run has taken so far, and the sub-loops it was
+    /// in.
     fn engine(self, machine: &Machine) -> (Engine<'_>, Duration, Left) {
         match self {
             Self::Start(start) => (Engine::new(machine, *start), Duration::ZERO, Left::default()),
@@ -278,7 +280,7 @@ fn journal_lost(lost: &Lost, files: &RunFiles, name: &LoopName) -> Error {
     Error::failed(what, &lost.error).with_hint(hint)
 }
 
-/// Moves the files of a finished run to the history. A failure leaves them where they are.
+/// Moves the files of a finished run to the history. If that fails, they stay where they are.
 fn archived(files: &RunFiles, complete: &LoopComplete, session: &Session<'_>) -> RunFiles {
     if complete.is_resumable() {
         return files.clone();
@@ -289,7 +291,7 @@ fn archived(files: &RunFiles, complete: &LoopComplete, session: &Session<'_>) ->
     })
 }
 
-/// Makes what a run is shown by: its log, the state of its work, and whatever the one we talk to has.
+/// Makes the sinks of a run: its log, the state of its work, and the sink of the caller.
 pub(super) fn sinks(
     prepared: &Prepared,
     files: &RunFiles,
@@ -299,7 +301,7 @@ pub(super) fn sinks(
     let mut sinks = Sinks::default();
     match LogFile::open(&files.log()) {
         Ok(log) => sinks.add(log),
-        Err(error) => session.talk.warning(&format!("there will be no log file: {error}")),
+        Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
     }
     sinks.add(Projection::new(&prepared.located.root));
     let watched = Watched { instance: files.instance(), log: &files.log(), audience };

@@ -1,4 +1,4 @@
-//! What a run looked like, made again from its journal or from its bundle.
+//! Reads what a run did from its journal or its bundle, for reports on demand.
 
 use std::path::Path;
 
@@ -32,11 +32,11 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
     let places = Places::of(session);
     let asked = places.asked(name);
     let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        return Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"));
+        return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
     };
     let mut files = run.files.clone();
     if finish::is_due(&run) {
-        // What is shown needs no file: that one cannot be written is no reason not to show it.
+        // Showing a run writes no file, so a failure to finish the run is only a warning.
         match finish::finish(&run, None, session) {
             Ok(finished) => files = finished.files,
             Err(error) => session.talk.warning(error.message()),

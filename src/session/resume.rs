@@ -1,4 +1,4 @@
-//! A run goes on: it is found or fetched, its journal is folded, and it claims its scope again.
+//! Resumes a run: finds or fetches it, folds its journal, and claims its scope again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,17 +39,17 @@ use super::ready::{Launch, Position, Ready, Resumed, sinks};
 use super::trust;
 use super::worktree::Worktree;
 
-/// What came of the wish to go on with a run.
-pub enum GoesOn<'s> {
-    /// It can be let go.
+/// The result of resuming a run.
+pub enum Resumption<'s> {
+    /// It can start.
     Ready(Box<Ready<'s>>),
-    /// It had ended, its process had died before it was reported, and that was made up for.
+    /// It had ended, but its process died before it was reported; now it is.
     Finished(Box<LoopComplete>),
 }
 
-/// A run that was found, here or among what came from elsewhere.
-struct Found {
-    /// The directory of the loops that it belongs to.
+/// A run that was found, on this machine or in a bundle.
+struct FoundRun {
+    /// The directory with the `.loops` that it belongs to.
     root: PathBuf,
     files: RunFiles,
     began: LoopStart,
@@ -57,22 +57,22 @@ struct Found {
 }
 
 impl<'s> Session<'s> {
-    /// Finds a run that was interrupted, handed off or killed, and claims its scope again. With `outside`, its loop file
-    /// may lie outside of the repository.
+    /// Finds a run that was interrupted, handed off or killed, and claims its scope again. With `outside`, its loop
+    /// file may lie outside of the repository.
     ///
     /// # Errors
-    /// There is no such run, it cannot go on, or another one has its scope.
+    /// No such run exists, it cannot go on, or another run has claimed its scope.
     pub fn resume(
         &'s self,
         which: &Which,
         options: ResumeOptions,
         outside: bool,
-    ) -> Result<GoesOn<'s>, Error> {
+    ) -> Result<Resumption<'s>, Error> {
         let found = match self.look_for(which, &options)? {
             Ok(found) => found,
             Err(run) => {
                 let finished = finish::finish(&run, Some(&options.run), self)?;
-                return Ok(GoesOn::Finished(Box::new(finished.complete)));
+                return Ok(Resumption::Finished(Box::new(finished.complete)));
             }
         };
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
@@ -90,31 +90,31 @@ impl<'s> Session<'s> {
         };
         let options = ResumeOptions { run: options.run.settled(), ..options };
         let interrupts = Interrupts::listen(&self.stop_by)?;
-        let going = Going { session: self, options, prepared, worktree };
+        let going = UnclaimedRun { session: self, options, prepared, worktree };
         let launch = interrupts.block_on(going.launch(found, interrupts.cancel()))?;
-        Ok(GoesOn::Ready(Box::new(Ready { interrupts, launch })))
+        Ok(Resumption::Ready(Box::new(Ready { interrupts, launch })))
     }
 
-    /// Finds the run, or one that only has to be finished.
+    /// Finds the run. If it ended and only has to be finished, finishes it.
     fn look_for(
         &self,
         which: &Which,
         options: &ResumeOptions,
-    ) -> Result<Result<Found, Box<KnownRun>>, Error> {
+    ) -> Result<Result<FoundRun, Box<KnownRun>>, Error> {
         match which {
             Which::From { source, name, repository } => {
                 let expected = (name.as_deref(), repository.as_deref());
                 let incoming = Incoming::get(source, expected, options.run.allow_untrusted, self)?;
                 let Incoming { root, files, began, .. } = &incoming;
                 let (root, files, began) = (root.clone(), files.clone(), began.clone());
-                Ok(Ok(Found { root, files, began, incoming: Some(incoming) }))
+                Ok(Ok(FoundRun { root, files, began, incoming: Some(incoming) }))
             }
             Which::Here(name) => match choose(name, self)? {
                 Chosen::Left(root, run) => {
                     let KnownRun { files, ends, .. } = *run;
                     let began = ends.start.map(|(_, began)| began);
                     let began = began.ok_or_else(|| never_began(files.instance(), files.stem()))?;
-                    Ok(Ok(Found { root, files, began, incoming: None }))
+                    Ok(Ok(FoundRun { root, files, began, incoming: None }))
                 }
                 Chosen::Unfinished(run) => Ok(Err(run)),
             },
@@ -122,24 +122,24 @@ impl<'s> Session<'s> {
     }
 }
 
-/// A run that was found, with its loop, and is not claimed yet.
-struct Going<'s> {
+/// A run that was found, with its loop, and whose scope is not claimed yet.
+struct UnclaimedRun<'s> {
     session: &'s Session<'s>,
     options: ResumeOptions,
     prepared: Prepared,
     worktree: Option<Worktree>,
 }
 
-impl<'s> Going<'s> {
-    async fn launch(mut self, found: Found, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
-        let Found { files, began, incoming, .. } = found;
+impl<'s> UnclaimedRun<'s> {
+    async fn launch(mut self, found: FoundRun, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
+        let FoundRun { files, began, incoming, .. } = found;
         let session = self.session;
         let clock = Clock::start();
         let mut context = began.context;
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
-        // From here on nobody else can go on with it, nor see it as left.
+        // From here on, other processes see the run as running, and cannot resume it.
         let claim = claim::take(wanted, self.options.run.queue, &files, &mut cancel, session).await?;
         let mut decided = None;
         if let Some(incoming) = incoming {
@@ -147,7 +147,7 @@ impl<'s> Going<'s> {
             let accept = self.options.accept_changes;
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
         }
-        let Open { resumed, sinks, whole, decided } = self.open(&files, decided, &clock)?;
+        let OpenedRun { resumed, sinks, whole, decided } = self.open(&files, decided, &clock)?;
         adjust(&mut self.prepared.machine, &resumed.start.event);
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
@@ -173,15 +173,20 @@ impl<'s> Going<'s> {
         })
     }
 
-    /// Folds the journal of a run that is not yet here, and finds out whether it can go on. Nothing is written.
+    /// Folds the journal of a run that is still in its bundle, and checks that it can go on. Writes nothing.
     fn rehearse(&mut self, files: &RunFiles) -> Result<Decided, Error> {
         let accept = self.options.accept_changes;
         let folded = fold(files, &mut self.prepared, accept, &mut Sinks::default())?;
         self.continued(files, folded.left, None).map(|continued| continued.decided)
     }
 
-    /// Folds the journal, and finds out whether and how the run can go on. Nothing is written before that is known.
-    fn open(&mut self, files: &RunFiles, decided: Option<Decided>, clock: &Clock) -> Result<Open, Error> {
+    /// Folds the journal and checks that the run can go on, before it writes anything.
+    fn open(
+        &mut self,
+        files: &RunFiles,
+        decided: Option<Decided>,
+        clock: &Clock,
+    ) -> Result<OpenedRun, Error> {
         let audience = self.options.run.audience.clone();
         let mut sinks = sinks(&self.prepared, files, &audience, self.session);
         let accept = self.options.accept_changes;
@@ -198,10 +203,10 @@ impl<'s> Going<'s> {
         };
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
         let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
-        Ok(Open { resumed, sinks, whole, decided })
+        Ok(OpenedRun { resumed, sinks, whole, decided })
     }
 
-    /// Finds out whether and how a run whose journal was folded can go on.
+    /// Works out how a run whose journal was folded goes on, or why it cannot.
     fn continued(
         &mut self,
         files: &RunFiles,
@@ -231,8 +236,8 @@ impl<'s> Going<'s> {
     }
 }
 
-/// A run that can go on, and everything that it goes on with.
-struct Open {
+/// A run that can go on, with its opened journal.
+struct OpenedRun {
     resumed: Resumed,
     sinks: Sinks,
     whole: Whole,
@@ -248,7 +253,7 @@ struct Continued {
     decided: Decided,
 }
 
-/// What the beginning of the run said about models holds where nothing is said now.
+/// Completes the options for models with those that the run began with.
 fn with_overrides(options: &LlmOptions, overrides: &Overrides) -> LlmOptions {
     let Budget { cost_usd, tokens, calls, allows_unpriced } = options.budget;
     LlmOptions {
@@ -271,7 +276,7 @@ fn standing(instance: &str, standing: Standing) -> Result<Box<LoopResume>, Error
     }
 }
 
-/// Sets the limits that are in force.
+/// Sets the limits of the machine to those of the run.
 fn adjust(machine: &mut Machine, start: &LoopStart) {
     machine.limits.iterations.limit = start.max_iterations;
     if start.overrides.max_cycles.is_some() {
@@ -282,7 +287,7 @@ fn adjust(machine: &mut Machine, start: &LoopStart) {
     }
 }
 
-/// A run whose time is over would end at once.
+/// Refuses a run whose timeout has passed, which would end at once.
 fn in_time(machine: &Machine, start: &LoopStart, elapsed: Duration) -> Result<(), Error> {
     match start.overrides.timeout_ms.map(Duration::from_millis).or(machine.limits.timeout) {
         Some(timeout) if elapsed >= timeout => {
@@ -309,13 +314,13 @@ fn say(instance: &str, how: &LoopResume, session: &Session<'_>) {
     }
 }
 
-/// Returns a text of an action as lines that a terminal can show.
+/// Returns a text that an action printed as indented lines without terminal control sequences.
 fn plain_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(|line| format!("  {}", one_line(line, 2000))).collect();
     lines.join("\n")
 }
 
 fn lost(state: &StateName) -> Error {
-    Error::refused(format!("the run stands in `{state}`, which the loop does not have any more"))
-        .with_hint("give the loop this state back, or start a new run")
+    Error::refused(format!("the run is in the state `{state}`, which the loop no longer has"))
+        .with_hint("add the state to the loop again, or start a new run")
 }

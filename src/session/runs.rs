@@ -1,4 +1,4 @@
-//! The runs that can be seen from a directory, and which of them a user names.
+//! Lists the runs that belong to a directory, and finds those that a user names.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use super::context::Session;
 use super::error::{Error, Kind};
 use super::prepared::refused;
 
-/// The directories whose runs can be seen from here.
+/// The directories whose runs are listed.
 pub(crate) struct Places {
     cwd: PathBuf,
     loops: Vec<PathBuf>,
 }
 
 impl Places {
-    /// Returns those of a session.
+    /// Returns the directories of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {
         let cwd = session.cwd.clone();
         let loops = load::ancestors(&cwd).into_iter().map(|root| root.join(DIRECTORY)).collect();
         Self { cwd, loops }
     }
 
-    /// Returns the runs that are alive or were left before their end.
+    /// Returns the runs that are running or unfinished.
     pub(crate) fn open(&self) -> Result<Vec<KnownRun>, Error> {
         self.each(known::open)
     }
@@ -39,7 +39,7 @@ impl Places {
         let mut all = self.archived()?;
         all.extend(self.open()?);
         let mut all = known::in_order(all);
-        // A run may move to the history between the two looks.
+        // A run may move to the history between the two listings.
         all.dedup_by(|later, earlier| later.files.instance() == earlier.files.instance());
         Ok(all)
     }
@@ -54,12 +54,12 @@ impl Places {
         Ok(all)
     }
 
-    /// Understands what a user calls a loop or a run.
-    pub(crate) fn asked(&self, text: &str) -> Asked {
-        // A loop may be called by its file, whose name need not be that of the loop.
+    /// Interprets a user's text, which names a loop or a run.
+    pub(crate) fn asked(&self, text: &str) -> RunQuery {
+        // A loop may be named by its file, whose name may differ from that of the loop.
         let located = load::find(text, &self.cwd);
         let loaded = located.as_ref().ok().and_then(|located| load::load(located).ok());
-        Asked {
+        RunQuery {
             text: text.to_owned(),
             name: loaded.map(|loaded| loaded.definition.name.to_string()),
             unknown: located.err().map(|error| refused(&error)),
@@ -67,14 +67,14 @@ impl Places {
     }
 }
 
-/// A loop or a run that a user names.
-pub(crate) struct Asked {
+/// A user's text that names a loop or a run, and by which runs are selected.
+pub(crate) struct RunQuery {
     text: String,
     name: Option<String>,
     unknown: Option<Error>,
 }
 
-impl Asked {
+impl RunQuery {
     pub(crate) fn is(&self, run: &KnownRun) -> bool {
         run.files.instance() == self.text || run.name == self.text || self.name.as_ref() == Some(&run.name)
     }

@@ -1,4 +1,4 @@
-//! Which values of the environment are secrets: by the names of their variables, and by what they hold.
+//! Finds secrets in the environment, by the names of variables and by the form of their values.
 
 use crate::base::text::percent_decoded;
 
@@ -17,21 +17,21 @@ const WORDS: &[&str] = &[
     "JWT",
 ];
 
-/// Such words, where the name does not end with what is about the secret and not the secret.
+/// Such words too, unless the name ends with a word of [`ABOUT`].
 const WORDS_OF_THINGS: &[&str] =
     &["SSH_KEY", "SIGNING_KEY", "ENCRYPTION_KEY", "CONNECTION_STRING", "CONNECTIONSTRING", "CONN_STR"];
 
-/// Last words of names of what is about a secret.
+/// Last words of names whose values describe a secret and are not secret themselves, as in `SSH_KEY_PATH`.
 const ABOUT: &[&str] = &[
     "AUDIENCE", "BACKEND", "CLASS", "DIR", "DOMAIN", "EMAIL", "ENABLED", "ENDPOINT", "FILE", "HOST", "ID",
     "ISSUER", "METHOD", "MODE", "NAME", "PATH", "PORT", "PROVIDER", "REALM", "SCOPE", "SCOPES", "SERVER",
     "SERVICE", "SOCK", "SOCKET", "TYPE", "URI", "URL", "USER", "USERNAME",
 ];
 
-/// What `AUTH` is the beginning of in words about something else.
+/// Endings that turn `AUTH` into a word about something else, such as `AUTHOR`.
 const OTHER_AUTHS: &[&str] = &["OR", "ENTICATOR", "ENTICATED", "ENTICODE"];
 
-/// Words that end with `PASS` and are about something else.
+/// Words that end with `PASS` and name no password.
 const OTHER_PASSES: &[&str] = &["BYPASS", "COMPASS", "ENCOMPASS"];
 
 /// Keys of connection strings and of queries whose values are secrets.
@@ -53,10 +53,10 @@ const KEYS: &[&str] = &[
     "token",
 ];
 
-/// A user of a URL that is as long and has no password is a token.
+/// A user name in a URL without a password is a token if it is at least this long.
 const TOKEN: usize = 20;
 
-/// A value of so many small letters is a word about how to do it, and no credential.
+/// A value of at most so many small letters is a setting such as `required`, and no credential.
 const WORD: usize = 12;
 
 /// Returns the secrets that a variable holds; its value is one by its name, or because somebody `named` it.
@@ -83,7 +83,7 @@ fn is_secret(name: &str, last: &str, value: &str) -> bool {
         || !is_about && (has(WORDS_OF_THINGS) || is_auth(name) && !is_setting(value))
 }
 
-/// Tells whether a name has `AUTH` in it, and not as the beginning of `AUTHOR`.
+/// Tells whether a name contains `AUTH`, but not as a part of words such as `AUTHOR`.
 fn is_auth(name: &str) -> bool {
     name.match_indices("AUTH").any(|(at, word)| {
         let rest = &name[at + word.len()..];
@@ -95,7 +95,7 @@ fn is_setting(value: &str) -> bool {
     value.len() <= WORD && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Returns the passwords in the URLs and connection strings of a value, as they stand and without their codes.
+/// Returns the passwords in the URLs and connection strings of a value, both as written and percent-decoded.
 fn within(value: &str) -> Vec<String> {
     let in_urls = value.match_indices("://").filter_map(|(at, sign)| {
         let rest = &value[at + sign.len()..];

@@ -1,4 +1,4 @@
-//! A run is ended from outside, as SIGTERM ends it, and seen to end.
+//! Stops a run of another process by SIGTERM, and waits until it has ended.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -12,13 +12,13 @@ use crate::process::owner::{self, Sent};
 
 use super::error::{Error, Kind};
 
-/// How long a run may take to end its actions in order, which is their grace and a little more.
+/// How long a run may take to stop its actions gently: their grace period and a little more.
 const GENTLY: Duration = Duration::from_secs(8);
 
-/// How long it may take when it is asked again, and kills them.
+/// How long it may take after the second signal, on which it kills them.
 const AT_ONCE: Duration = Duration::from_secs(7);
 
-/// Asks a run to end, again when it takes too long, and waits for it.
+/// Asks a run to stop, asks again if it takes too long, and waits for its end.
 pub(crate) fn end(run: &KnownRun) -> Result<(), Error> {
     for patience in [GENTLY, AT_ONCE] {
         let Some(live) = ask(run)? else { return Ok(()) };
@@ -41,7 +41,7 @@ fn unseen(error: &std::io::Error) -> Error {
     Error::failed("cannot look at the runs", error)
 }
 
-/// Sends the request to end, and returns whom it was sent to; nobody, when the run is gone.
+/// Sends the signal, and returns the run that it was sent to, or nothing if the run has ended.
 fn ask(run: &KnownRun) -> Result<Option<Live>, Error> {
     let instance = run.files.instance();
     let mut before = None;
@@ -52,11 +52,11 @@ fn ask(run: &KnownRun) -> Result<Option<Live>, Error> {
                 .of_kind(Kind::Failed)
                 .with_hint("a later version may have written it; stop the run with that one"));
         };
-        // A suspended process would not see the request before somebody wakes it up.
+        // SIGCONT, because a suspended process handles SIGTERM only after it continues.
         let signals = [Signal::TERM, Signal::CONT];
         match owner::signal(record.pid, &claim::file(run.files.directory(), &live), &signals) {
             Ok(Sent::Yes | Sent::Gone) => return Ok(Some(live)),
-            // A run that leaves the queue in this moment keeps its lock under another name.
+            // A run that leaves the queue at this moment has renamed its claim, so look again.
             Ok(Sent::Stranger) if before.replace(live.standing) != Some(live.standing) => {}
             Ok(Sent::Stranger) => {
                 let other =

@@ -1,4 +1,4 @@
-//! Starts the session of an agent that continues a run, apart from this process.
+//! Starts an agent's session that continues a run after a hand-off, and outlives this process.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::machine::OnHandoff;
 
 use super::context::Session;
 
-/// Starts the session that a hand-off asks for, if it asks for one. The run is saved already, so a session that cannot
+/// Starts the session that a hand-off asks for, if any. The run is saved already, so a session that cannot
 /// be started costs a warning.
 pub(crate) fn spawn(
     handoff: Option<&Handoff>,
@@ -39,7 +39,7 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -
     let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
     let log = fs_err::File::create(files.session())?.into_parts().0;
     let stdin = call.stdin.map_or_else(|| Ok(Stdio::null()), |text| given(&text, files))?;
-    // Its own group: what ends this process does not end the session.
+    // In a process group of its own, so that Ctrl-C at the terminal does not end it with this process.
     Command::new(program)
         .args(arguments)
         .env_clear()
@@ -53,7 +53,7 @@ fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -
         .map(drop)
 }
 
-/// Returns a text as the input of a process that outlives this one. The file has no name any more.
+/// Returns a text as the standard input of a process that outlives this one. The file is unlinked already.
 fn given(text: &str, files: &RunFiles) -> std::io::Result<Stdio> {
     let path = files.session().with_extension("prompt");
     fs_err::write(&path, text)?;

@@ -1,4 +1,4 @@
-//! Whom a session talks to: a terminal, a CI log, or the program around it.
+//! What a session says to its caller: a terminal, a CI log, or a program that embeds ll-loop.
 
 use std::path::Path;
 
@@ -9,29 +9,29 @@ use crate::report::Sink;
 
 use super::audience::Audience;
 
-/// What is said on the way to a run, and who sees its events. Methods that are left out say nothing.
+/// Receives notes, warnings and findings, and gives the sink of a run. The default methods do nothing.
 pub trait Talk {
-    /// Says what is going on. The text has one line or more, without the last line break.
+    /// Shows what is going on. The text has one line or more, and no line break at its end.
     fn note(&self, text: &str) {
         let _ = text;
     }
 
-    /// Says what is odd, and no reason to stop.
+    /// Shows a problem that does not stop the run.
     fn warning(&self, text: &str) {
         let _ = text;
     }
 
-    /// Shows what is wrong with a loop file.
+    /// Shows the findings in a loop file.
     fn findings(&self, findings: &Findings<'_>) {
         let _ = findings;
     }
 
-    /// Writes a line of the log that a CI system obeys, such as an annotation or a secret to hide. It is whole.
+    /// Writes a complete line of the log that a CI system obeys, such as an annotation or a secret to mask.
     fn ci_line(&self, line: &str) {
         let _ = line;
     }
 
-    /// Returns who is shown the events of a run that is about to begin or go on.
+    /// Returns the sink for a run that is about to begin or go on.
     fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
         let _ = run;
         None
@@ -44,13 +44,13 @@ pub struct Silence;
 
 impl Talk for Silence {}
 
-/// Findings, and the files that they are about.
+/// Findings, and the files in which they were found.
 pub struct Findings<'a> {
-    /// What was found.
+    /// Errors, warnings and notes.
     pub found: &'a Diagnostics,
     /// The files.
     pub sources: &'a Sources,
-    /// Where in them everything is, if they could be read so far.
+    /// The parsed files, for the places of findings; absent if they could not be parsed.
     pub tree: Option<&'a Node>,
 }
 
@@ -58,8 +58,8 @@ pub struct Findings<'a> {
 pub struct Watched<'a> {
     /// Its id.
     pub instance: &'a str,
-    /// Where what its actions print is kept.
+    /// The file with the output of its actions.
     pub log: &'a Path,
-    /// Whom it is shown to.
+    /// The audience that it is shown to.
     pub audience: &'a Audience,
 }

@@ -1,5 +1,5 @@
-//! Whether a loop may be run in this job at all. A loop file is code, and some events let strangers choose what is
-//! checked out in a job that has the secrets of the repository. In doubt it is not run.
+//! Decides whether a loop may run in this job. A loop file is code, and some events let strangers choose what is
+//! checked out in a job that has the secrets of the repository. In doubt, the loop is refused.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -41,7 +41,7 @@ fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> O
     let top_level = Call::new("rev-parse").with(&["--show-toplevel"]);
     let (head, top) = match git.id(&git::head()).and_then(|head| Ok((head, git.line(&top_level)?))) {
         Ok(found) => found,
-        Err(why) => return Some(format!("what is checked out in {} cannot be told: {why}", root.display())),
+        Err(why) => return Some(format!("cannot find out what is checked out in {}: {why}", root.display())),
     };
     if let Some(doubt) = event.doubt(head.as_str()) {
         return Some(doubt);
@@ -63,28 +63,28 @@ fn doubt(event: &WorkflowEvent, session: &Session<'_>, prepared: &Prepared) -> O
         let directories = directories.iter().map(|directory| directory.to_string_lossy().into_owned());
         let status = Call::new("status").with(status).paths(directories).paths(paths).literal();
         match git.line(&status) {
-            Err(why) => Some(format!("what is changed in {} cannot be told: {why}", root.display())),
+            Err(why) => Some(format!("cannot find out what changed in {}: {why}", root.display())),
             Ok(changes) => changed(&changes).next().map(|file| trusted.other(file)),
         }
     })
 }
 
-/// The commit whose loops may be run. What is read is compared with it by content: the index and the configuration of
-/// the checkout can make git look away.
+/// The commit whose loops may run. Files are compared with it by content, because the index and the configuration of
+/// the checkout can hide changes from git (`assume-unchanged`, `core.fileMode`).
 struct Trusted {
     git: Git,
     head: ObjectId,
     top: PathBuf,
 }
 
-/// Links that are followed to one file.
+/// The most symbolic links that are followed to one file, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Files in the directories of loops that are compared.
+/// The most files in the directories of loops that are compared.
 const MOST_FILES: usize = 10_000;
 
 impl Trusted {
-    /// Compares what was read, and everything in the directories of loops that could still be read.
+    /// Compares the files that were read, and all files in the directories of loops, which a run could still read.
     fn doubt(&self, read: &[(PathBuf, String)], directories: &[PathBuf]) -> Option<String> {
         let as_read = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let of_files = read.iter().find_map(|(file, text)| {
@@ -101,19 +101,19 @@ impl Trusted {
         of_files.or_else(|| directories.iter().find_map(|directory| self.other_below(directory).err()))
     }
 
-    /// Says that a file is another one.
+    /// Says that a file differs from the commit.
     fn other(&self, file: &str) -> String {
         format!("{file} is not what it is in the commit {}", short(self.head.as_str()))
     }
 
-    /// Names a file as seen from the top.
+    /// Returns a path relative to the top of the checkout.
     fn below(&self, file: &Path) -> String {
         let plain = real(file.parent().unwrap_or(file)).join(file.file_name().unwrap_or_default());
         let below = plain.strip_prefix(real(&self.top)).unwrap_or(&plain);
         below.to_string_lossy().into_owned()
     }
 
-    /// Returns the path of the file that a path leads to. Every link on the way has to be one of the commit.
+    /// Returns the path that a path leads to through symbolic links, each of which has to be in the commit.
     fn follow(&self, file: &Path) -> Result<String, String> {
         let outside = || format!("{} is outside of the repository", file.display());
         let start = file.strip_prefix(&self.top).map(Path::to_owned);
@@ -147,7 +147,7 @@ impl Trusted {
         Ok(done.join("/"))
     }
 
-    /// Returns what the commit has at a path, if the mode begins like this.
+    /// Returns the content that the commit has at a path, if its mode begins with `mode`.
     fn content(&self, path: &str, mode: &str) -> Result<Vec<u8>, String> {
         let list = Call::new("ls-tree").with(&["--full-tree", "-z"]).id(&self.head).path(path).literal();
         let listed = self.git.line(&list)?;
@@ -158,9 +158,9 @@ impl Trusted {
         self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])
     }
 
-    /// Compares every file below a directory with the commit, for a loop may name another one as it runs.
+    /// Compares every file below a directory with the commit, for a running loop may name any of them as a sub-loop.
     fn other_below(&self, directory: &Path) -> Result<(), String> {
-        let unknown = |why: String| format!("what is in {} cannot be told: {why}", directory.display());
+        let unknown = |why: String| format!("cannot find out what is in {}: {why}", directory.display());
         let home = self.below(directory);
         let mut paths = Vec::new();
         let mut open = vec![directory.to_owned()];

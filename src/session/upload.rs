@@ -1,5 +1,5 @@
-//! The files of a run are stored with the run of the workflow, where the runner lets this process do it: in actions that
-//! are containers or JavaScript, not in steps that are scripts.
+//! Uploads the files of a run as artifacts of the workflow's run. The runner allows that only in actions that
+//! are containers or JavaScript: it keeps the token for artifacts from the scripts of `run:` steps.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::run::clock::Clock;
 use super::context::Session;
 use super::options::Upload;
 
-/// Stores the files of one run: all of them at the end, and its bundle at checkpoints.
+/// Uploads the files of one run: its bundle at checkpoints, and all of them at the end.
 pub(crate) struct Uploader {
     results: Results,
     name: String,
@@ -27,25 +27,25 @@ pub(crate) struct Uploader {
 #[derive(Default)]
 struct Checkpoints {
     count: u32,
-    /// The one that is being stored.
+    /// The upload that is under way.
     running: Option<JoinHandle<Result<Uploaded, String>>>,
     secrets: Vec<String>,
     failed: Option<String>,
 }
 
-/// What became of the files.
+/// The result of an upload.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// Whether all of them are stored.
+    /// Whether all files were uploaded.
     pub(crate) done: bool,
-    /// What the log has to hide.
+    /// Secrets that the log has to mask.
     pub(crate) secrets: Vec<String>,
-    /// What a person should know.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Uploader {
-    /// Finds the service, where there is one and nobody said no.
+    /// Finds the artifact service, unless the user turned uploads off or the runner offers none.
     pub(crate) fn find(upload: Option<Upload>, name: &str, session: &Session<'_>) -> Option<Self> {
         let Upload { retention_days } = upload?;
         match Results::from_env(&session.env.lookup()) {
@@ -62,7 +62,7 @@ impl Uploader {
         }
     }
 
-    /// Stores a bundle beside the run. While one is on its way, the next one is left out.
+    /// Uploads a bundle while the run goes on. While an upload is under way, further checkpoints are skipped.
     pub(crate) fn checkpoint(&self, bundle: &Path) {
         let mut checkpoints = self.checkpoints.borrow_mut();
         if checkpoints.running.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -71,7 +71,7 @@ impl Uploader {
         checkpoints.settle();
         checkpoints.count += 1;
         let name = checkpoint_name(&self.name, checkpoints.count);
-        // The next checkpoint takes the place of the file.
+        // A copy, because the next checkpoint replaces the file.
         let copy = NamedTempFile::new().and_then(|copy| fs_err::copy(bundle, copy.path()).map(|_| copy));
         let copy = match copy {
             Ok(copy) => copy,
@@ -85,7 +85,7 @@ impl Uploader {
         checkpoints.running = Some(std::thread::spawn(store));
     }
 
-    /// Stores everything in a directory.
+    /// Uploads everything in a directory.
     pub(crate) fn store(&self, directory: PathBuf) -> Stored {
         let mut checkpoints = self.checkpoints.take();
         if checkpoints.running.as_ref().is_some_and(JoinHandle::is_finished) {
@@ -112,7 +112,7 @@ impl Uploader {
 }
 
 impl Checkpoints {
-    /// Takes note of what became of the one that is done.
+    /// Records the result of the upload that ended.
     fn settle(&mut self) {
         let Some(thread) = self.running.take() else { return };
         match thread.join() {
@@ -121,7 +121,7 @@ impl Checkpoints {
                 self.failed = None;
             }
             Ok(Err(why)) => self.failed = Some(why),
-            Err(_panicked) => self.failed = Some("it broke off".to_owned()),
+            Err(_panicked) => self.failed = Some("the upload panicked".to_owned()),
         }
     }
 }
@@ -131,7 +131,7 @@ fn told(error: &ArtifactError) -> String {
     format!("{error}{help}")
 }
 
-/// Names a checkpoint so that the attempt stays at the end, by which the last one is known.
+/// Names a checkpoint. The attempt stays at the end, where a search for the last attempt looks for it.
 fn checkpoint_name(name: &str, count: u32) -> String {
     match name.rsplit_once("-a") {
         Some((before, attempt)) => format!("{before}-c{count}-a{attempt}"),

@@ -1,4 +1,4 @@
-//! The variables of a run, resolved before it begins.
+//! Resolves the variables of a run before it begins, so that a missing one is reported at once.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! `run --worktree`: a working tree of git's for one run, on a branch of its own, below `.loops` of the checkout. What
-//! is in it is never thrown away: it goes only when there is nothing in it that is not elsewhere.
+//! `run --worktree`: makes a git worktree for one run, on a branch of its own, below `.loops` of the checkout. It is
+//! removed only if it holds no work that is not elsewhere.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,14 +18,14 @@ use super::git::{self, without_repository};
 /// What the names of branches begin with.
 const BRANCHES: &str = "ll-loop/";
 
-/// A working tree that there will be, or is.
+/// A worktree that is planned or exists.
 #[derive(Debug)]
 pub(crate) struct Worktree {
     /// The directory of the loop in the checkout.
     home: PathBuf,
-    /// Where it is.
+    /// Its top directory.
     path: PathBuf,
-    /// The same directory as `home`, in it.
+    /// The counterpart of `home` in it.
     root: PathBuf,
     /// The name of its branch, below [`BRANCHES`].
     name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Worktree {
 }
 
 impl Worktree {
-    /// Says where the working tree of a run will be, and changes nothing yet.
+    /// Plans the worktree of a run, and changes nothing yet.
     pub(crate) fn plan(home: &Path, files: &RunFiles, session: &Session<'_>) -> Result<Self, Error> {
         let git = git::at(home, session);
         let advice = "make one with `git init` and a first commit, or run without `--worktree`";
@@ -51,7 +51,7 @@ impl Worktree {
             home: home.to_owned(),
             root: path.join(prefix),
             path,
-            // Two dots in a row have a meaning in names of branches.
+            // Git does not allow two dots in a row in names of branches: they stand for a range of commits.
             name: files.instance().replace("..", "-"),
             base,
             git,
@@ -63,14 +63,14 @@ impl Worktree {
         &self.root
     }
 
-    /// Makes it.
+    /// Creates it.
     pub(crate) fn create(&self, session: &Session<'_>) -> Result<(), Error> {
         let made = self.make().map_err(|why| {
             Error::refused(format!("cannot make a worktree: {why}"))
                 .with_hint("`git worktree list` shows those there are")
         });
         if made.is_err() {
-            // Git takes back what it began; the branch it leaves holds nothing.
+            // Git removes the worktree that it began, but leaves the branch, which holds no commits of its own.
             let _gone = self.git.line(&self.delete());
         }
         made?;
@@ -102,7 +102,8 @@ impl Worktree {
             replace::create(&trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
         };
         quiet().map_err(|error: io::Error| error.to_string())?;
-        // Filters and hooks may be others there, so that git is asked again before it writes files.
+        // Another directory may have other filters and hooks, so files are written by a second call that looks for
+        // them there.
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
         let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
         self.git.line(&add.path(self.base.as_str()))?;
@@ -115,14 +116,14 @@ impl Worktree {
         without_repository(env)
     }
 
-    /// Says where the work is. A tree in which nothing happened goes, when nobody will continue there.
+    /// Says where the work is. If the run is over and nothing changed, removes the worktree.
     pub(crate) fn close(&self, is_over: bool, session: &Session<'_>) {
         let found = self.found();
         if is_over && found.as_deref() == Ok("") && self.remove().is_ok() {
             session.talk.note("nothing was changed in the worktree, which is removed");
             return;
         }
-        let found = found.unwrap_or_else(|why| format!("what is in it cannot be told: {why}"));
+        let found = found.unwrap_or_else(|why| format!("cannot read what is in it: {why}"));
         let found = if found.is_empty() { "nothing was changed yet" } else { &found };
         let (path, branch) = (self.path.display(), self.branch());
         session.talk.note(&format!(
@@ -130,7 +131,7 @@ impl Worktree {
         ));
     }
 
-    /// Says what is in it that is not elsewhere; nothing, if there is nothing.
+    /// Describes the work in it that is not elsewhere; an empty text if it holds none.
     fn found(&self) -> Result<String, String> {
         let there = self.git.of(&self.path);
         let changes =
@@ -149,7 +150,7 @@ impl Worktree {
         Ok(found.join(", "))
     }
 
-    /// Git refuses both when there is something to lose after all.
+    /// Removes it and its branch. Git itself refuses both if work would be lost.
     fn remove(&self) -> Result<(), String> {
         let remove = Call::new("worktree").with(&["remove"]).path(self.path.to_string_lossy());
         self.git.line(&remove)?;

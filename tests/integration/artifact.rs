@@ -34,9 +34,9 @@ fn what_is_wrong_with_the_arguments_is_said_before_anybody_is_asked() {
     check(&project, &["upload", "x", "absent"], 2, &["absent", "No such file"]);
     check(&project, &["upload", "x", ".loops"], 2, &["there is no file in `.loops`"]);
     check(&project, &["download", "x"], 2, &["--to"]);
-    check(&project, &["download", "run:now", "--to", "to"], 2, &["`run:now` names no run", "`run:latest`"]);
+    check(&project, &["download", "run:now", "--to", "to"], 2, &["invalid run `run:now`", "`run:latest`"]);
     check(&project, &["download", "a?b", "--to", "to"], 2, &["`a?b` is not a valid artifact name"]);
-    check(&project, &["download", "x", "--to", "to", "--repo", "o"], 2, &["`o` is no repository"]);
+    check(&project, &["download", "x", "--to", "to", "--repo", "o"], 2, &["invalid repository `o`"]);
     let both = ["download", "run:latest", "--to", "to", "--run", "1"];
     check(&project, &both, 2, &["`run:latest` and `--run` both name a run"]);
 }
@@ -49,18 +49,18 @@ fn a_service_that_is_not_there_is_69_and_says_what_to_do() {
         &here,
         &["upload", "x", "report"],
         69,
-        &["there is no artifact service here", "actions/upload-artifact"],
+        &["this job offers no artifact service", "actions/upload-artifact"],
     );
     let server = Project::new()
         .file("report/summary.md", "all is well\n")
         .env("GITHUB_SERVER_URL", "https://github.corp.example");
     check(&server, &["upload", "x", "report"], 69, &["actions/upload-artifact@v3"]);
-    check(&here, &["download", "x", "--to", "to"], 2, &["no repository is named", "GITHUB_REPOSITORY"]);
+    check(&here, &["download", "x", "--to", "to"], 2, &["no repository was given", "GITHUB_REPOSITORY"]);
     let down = job();
-    check(&down, &["upload", "x", "report"], 69, &["`x` is not stored", "githubstatus"]);
-    check(&down, &["download", "x", "--to", "to"], 69, &["`x` is not fetched", "githubstatus"]);
-    check(&down, &["download", "run:7", "--to", "to"], 69, &["`run:7` is not fetched"]);
-    check(&down, &["download", "run:latest", "--to", "to"], 69, &["`run:latest` is not fetched"]);
+    check(&down, &["upload", "x", "report"], 69, &["cannot store `x`", "githubstatus"]);
+    check(&down, &["download", "x", "--to", "to"], 69, &["cannot fetch `x`", "githubstatus"]);
+    check(&down, &["download", "run:7", "--to", "to"], 69, &["cannot fetch `run:7`"]);
+    check(&down, &["download", "run:latest", "--to", "to"], 69, &["cannot fetch `run:latest`"]);
 }
 
 #[test]

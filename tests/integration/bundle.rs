@@ -351,7 +351,7 @@ fn a_report_is_made_again_from_a_bundle_or_a_run() {
     }
     let commands = both.run("one", &["report", "main", "--format", "github"]).code(0).stdout;
     assert!(commands.starts_with("::error file=.loops/main.yaml"), "{commands}");
-    both.run("two", &["report", "main"]).code(1).says("there was no run of `main`");
+    both.run("two", &["report", "main"]).code(1).says("no run of `main`");
     both.run("two", &["report", "."]).code(2).says("it is not a bundle");
 }
 

@@ -157,16 +157,12 @@ fn a_scope_of_which_nothing_can_be_told_is_said_to_be_and_run() {
         let _ran = ran.says(expected);
     };
     // A typing mistake is no reason to call a job green.
-    said("[scr]", "", "`scr` of the scope cannot be told: it is not there, so the loop is run");
-    said("[src, scr]", "", "`scr` of the scope cannot be told: it is not there, so the loop is run");
-    said("[src/a/b]", "", "`src/a/b` of the scope cannot be told: it is not there, so the loop is run");
-    said("[build]", "build\n", "`build` of the scope cannot be told: git ignores it, so the loop is run");
-    said(
-        "[build/x]",
-        "build/\n",
-        "`build/x` of the scope cannot be told: git ignores it, so the loop is run",
-    );
-    said("[runs]", "", "`runs` of the scope cannot be told: git ignores it, so the loop is run");
+    said("[scr]", "", "`scr` of the scope is unknown: it does not exist, so the loop is run");
+    said("[src, scr]", "", "`scr` of the scope is unknown: it does not exist, so the loop is run");
+    said("[src/a/b]", "", "`src/a/b` of the scope is unknown: it does not exist, so the loop is run");
+    said("[build]", "build\n", "`build` of the scope is unknown: git ignores it, so the loop is run");
+    said("[build/x]", "build/\n", "`build/x` of the scope is unknown: git ignores it, so the loop is run");
+    said("[runs]", "", "`runs` of the scope is unknown: git ignores it, so the loop is run");
     said("[src]", "src\n", "");
     said("['.']", "", "");
 }

@@ -72,7 +72,7 @@ fn what_a_failing_command_printed_is_shown_without_secrets() {
     let start = ["criteria", "start", "x", "--criterion", noisy, "--criterion", "slow=sleep 60"];
     assert_eq!(project.run(&start).code(0).stderr, "");
     let shown = project.run(&["criteria", "check", "--timeout", "200ms"]).code(1);
-    let shown = shown.says("✗ noisy (exit 4)").says("│ line 30 ***").says("✗ slow (no answer after");
+    let shown = shown.says("✗ noisy (exit 4)").says("│ line 30 ***").says("✗ slow (timed out after");
     assert!(!shown.all().contains("geheimnis") && !shown.all().contains("line 20 "), "{}", shown.all());
 }
 
@@ -96,13 +96,13 @@ fn what_others_wrote_stays() {
 fn what_cannot_be_done_is_said_and_changes_nothing() {
     let project = Project::new();
     for command in [&["check"][..], &["status"], &["signal"], &["cancel"], &["done"], &["set", "a", "true"]] {
-        project.run(&[&["criteria"], command].concat()).code(1).says("there is no state file");
+        project.run(&[&["criteria"], command].concat()).code(1).says("cannot find the state file");
     }
     assert!(!project.exists(".loop"));
     for text in ["", "[]", "{\"a\":"] {
         project.write(STATE, text);
         for command in [&["check"][..], &["status"], &["cancel"], &["start", "x", "--criterion", "a"]] {
-            project.run(&[&["criteria"], command].concat()).code(2).says("is no state file").says("help:");
+            project.run(&[&["criteria"], command].concat()).code(2).says("is not a state file").says("help:");
         }
         assert_eq!(project.read(STATE), text);
     }

@@ -196,13 +196,13 @@ fn the_hooks_are_installed_once_and_taken_out_again() {
     let project = Project::new().file(SETTINGS, before);
     let shown = project.run(&["hook", "install", "--print"]).code(0).stdout;
     assert_eq!(project.read(SETTINGS), before);
-    project.run(&["hook", "install"]).code(0).says("both hooks are in it");
+    project.run(&["hook", "install"]).code(0).says("both hooks were added");
     let after = project.read(SETTINGS);
     assert_eq!(after, shown);
     assert!(after.starts_with(before.trim_end_matches("\n}\n")), "{after}");
     project.run(&["hook", "install"]).code(0).says("has both hooks already");
     assert_eq!(project.read(SETTINGS), after);
-    project.run(&["hook", "uninstall"]).code(0).says("taken out");
+    project.run(&["hook", "uninstall"]).code(0).says("removed");
     assert_eq!(project.read(SETTINGS), before);
     project.run(&["hook", "uninstall"]).code(0).says("has none of the hooks already");
 }

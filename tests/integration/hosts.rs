@@ -289,12 +289,12 @@ fn a_cap_on_cost_needs_a_host_that_names_its_price() {
 fn what_a_host_cannot_be_told_is_said_first() {
     let asks = "action: '/fix it', agent: fixer, model: small";
     let text = format!("llm: {{max_tokens: 9}}\n{}", LOOP.replace("action: '/fix it'", asks));
-    let about = |ran: &Ran| ran.stderr.lines().filter(|line| line.contains("cannot be told")).count();
+    let about = |ran: &Ran| ran.stderr.lines().filter(|line| line.contains("does not support")).count();
     for cli in ALL {
         let project = cli.project(&text, &cli.good());
         let ran = run(&project, &[]).code(0);
         let of = |keys: &str, place: &str| {
-            let line = format!("`{}` cannot be told {keys}; what `{place}` says", cli.name);
+            let line = format!("`{}` does not support {keys}; what `{place}` says", cli.name);
             assert!(ran.stderr.contains(&line), "{}", ran.all());
         };
         of("`agent`", "fix");
@@ -323,19 +323,17 @@ fn many_states_that_ask_for_too_much_share_a_warning() {
     let warned = |cli: &Cli, count: usize| {
         let project = cli.project(&asks(count), &cli.good());
         let ran = run(&project, &[]).code(0);
-        let lines = ran.stderr.lines().filter(|line| line.contains("cannot be told"));
+        let lines = ran.stderr.lines().filter(|line| line.contains("does not support"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     for cli in &ALL {
         let few = warned(cli, 3);
-        assert!(
-            few[0].ends_with(
-                "cannot be told `session` and `fallback_model`; what `s0` says there has no effect"
-            )
-        );
-        assert!(few.len() == 3 && few[2].contains("told `session`; what `s2` says"), "{few:?}");
+        assert!(few[0].ends_with(
+            "does not support `session` and `fallback_model`; what `s0` says there has no effect"
+        ));
+        assert!(few.len() == 3 && few[2].contains("support `session`; what `s2` says"), "{few:?}");
         let many = warned(cli, 4);
-        let expected = "cannot be told `fallback_model` and `session`; what `s0`, `s1`, `s2` and `s3` say there has no effect";
+        let expected = "does not support `fallback_model` and `session`; what `s0`, `s1`, `s2` and `s3` say there has no effect";
         assert!(many.len() == 1 && many[0].ends_with(expected), "{many:?}");
     }
 }

@@ -147,7 +147,7 @@ fn what_was_asked_for_and_cannot_be_is_said_and_changes_nothing() {
     let ran = github.project(CHECK_FIX).run(&["run", "--ci=plain", "main", "--comment"]).code(0);
     let _ran = ran.says("warning: this job has no GitHub to report the run to");
     let ran = Project::with_loop(CHECK_FIX).run(&["run", "main", "--check"]).code(0);
-    let _ran = ran.says("warning: nobody will be told about the run");
+    let _ran = ran.says("warning: the run will not be reported at its commit");
     assert_eq!(github.received(), []);
     let ran = github.project(CHECK_FIX).env("GITEA_ACTIONS", "true").run(&["run", "main", "--check"]).code(0);
     let _ran = ran.says("warning: there will be no check run: gitea does not support them");

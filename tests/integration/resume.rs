@@ -112,7 +112,7 @@ fn several_resumes_of_one_run_work_also_from_below() {
     // Without a repository only the working directory counts.
     Ran::of(&command.current_dir(project.at("sub")).output().unwrap())
         .code(2)
-        .says("no run and no loop `main`");
+        .says("no run and no loop is named `main`");
     project.write(".git/HEAD", "");
     Ran::of(&command.output().unwrap()).code(0);
     assert_eq!(project.read("order"), "one\ntwo\ntwo\ntwo\ntwo\ntwo\nthree first half\nsecond\n");
@@ -144,7 +144,7 @@ fn a_finished_run_is_refused_and_so_is_one_that_never_was() {
     for name in ["main", &id] {
         project.run(&["resume", name]).code(2).says("has ended (success in done), and nothing is left to do");
     }
-    project.run(&["resume", "mian"]).code(2).says("there is no run and no loop `mian`");
+    project.run(&["resume", "mian"]).code(2).says("no run and no loop is named `mian`");
     let project = killed(TWO, &[]);
     project.run(&["resume", "mian"]).code(2).says("did you mean `main`?");
 }
@@ -194,7 +194,7 @@ fn a_state_that_is_gone_is_refused_by_its_name() {
     let text = TWO.replace("  two: ", "  zwei: ").replace("next: two", "next: zwei");
     project.write(".loops/main.yaml", &text);
     let ran = project.run(&["resume", "main", "--accept-changes"]);
-    ran.code(2).says("the run stands in `two`, which the loop does not have any more");
+    ran.code(2).says("the run is in the state `two`, which the loop no longer has");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `ll-loop action`: the inputs of the GitHub Action as a run. The runner gives them as `INPUT_*` variables.
+//! `ll-loop action`: runs the loop that the inputs of the GitHub Action name. The runner passes them as `INPUT_*`
+//! variables.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use super::run::RunArgs;
 /// Which step of the action this is.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ActionArgs {
-    /// Run the loop, or go on elsewhere with the run that was handed off
+    /// The step to perform
     #[arg(value_enum, default_value_t = ActionStep::Run)]
     pub(super) step: ActionStep,
 }
@@ -27,13 +28,13 @@ pub(in crate::cli) struct ActionArgs {
 /// A step of the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ActionStep {
-    /// Run the loop; later steps upload its files and go on elsewhere
+    /// Run the loop; later steps upload its files and continue it
     Run,
-    /// Run the loop, upload its files, and go on elsewhere
+    /// Run the loop, upload its files, and continue it
     All,
-    /// Put a run that was killed into a bundle, for a later step to upload
+    /// Bundle a run that was killed, for a later step to upload
     Save,
-    /// Go on elsewhere
+    /// Start another run of the workflow, which resumes the run
     Continue,
 }
 
@@ -46,7 +47,7 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
     }
 }
 
-/// The command line that the inputs stand for.
+/// The command line that the inputs make.
 #[derive(Parser)]
 #[command(name = "ll-loop")]
 struct Line {
@@ -79,7 +80,7 @@ fn run(part: Part, session: &Session<'_>, output: &Output) -> Result<u8, Error> 
             super::run::run(&args, session, output)
         }
         Command::Resume(mut args) => {
-            // What the first run was given still holds; only secrets have to come again.
+            // The journal keeps the inputs of the first run, except for secrets, which have to be given again.
             args.context.extend(pairs(env, "context")?);
             inputs(part, env, &mut args.run)?;
             super::resume::resume(&args, session, output)
@@ -87,7 +88,7 @@ fn run(part: Part, session: &Session<'_>, output: &Output) -> Result<u8, Error> 
     }
 }
 
-/// The run of an earlier step was killed, and what it left is put among its reports.
+/// Bundles the run of an earlier step that was killed, among its reports.
 fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
     let needed =
@@ -98,7 +99,7 @@ fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     super::bundle::bundle(&BundleArgs { name, output: Some(target) }, &there(session)?, output)
 }
 
-/// The run that an earlier step of the action handed off goes on elsewhere.
+/// Continues the run that an earlier step of the action handed off.
 fn go_on(session: &Session<'_>) -> Result<u8, Error> {
     let env = session.env;
     let name = input(env, "run").ok_or_else(|| Error::refused("the input `run` is missing"))?;

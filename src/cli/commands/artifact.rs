@@ -1,4 +1,5 @@
-//! `ll-loop artifact`: files are stored with the run that is going on, and fetched from it or from another one.
+//! `ll-loop artifact`: uploads files to the current run of GitHub Actions, and downloads them from it or from
+//! another run.
 
 use std::path::PathBuf;
 
@@ -13,45 +14,45 @@ use crate::files::unzip::{UnzipError, UnzipLimits};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::fetch::{Asked, fault, mask};
+use crate::session::fetch::{ArtifactRequest, fault, mask};
 
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
-/// What is done with artifacts.
+/// The commands about artifacts.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ArtifactArgs {
-    /// Store files and directories with the run that is going on
+    /// Upload files and directories to the current run of the workflow
     Upload(UploadArgs),
-    /// Fetch what this run or another one stored
+    /// Download an artifact of the current run of the workflow or of another one
     Download(DownloadArgs),
 }
 
-/// What is stored.
+/// The arguments of `artifact upload`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UploadArgs {
-    /// The name of the artifact, unlike any other of this run
+    /// The name of the artifact, which has to be new in this run
     pub(super) name: String,
     /// Files and directories
     #[arg(value_name = "PATH", required = true)]
     pub(super) paths: Vec<PathBuf>,
-    /// Keep it so many days, or as long as the repository keeps artifacts where that is less
+    /// Keep it so many days, but no longer than the repository keeps artifacts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=400))]
     pub(super) retention_days: Option<u32>,
 }
 
-/// What is fetched.
+/// The arguments of `artifact download`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DownloadArgs {
-    /// The name of an artifact, or a run: of the artifacts that begin with `ll-loop-`, the one of its last attempt
+    /// The name of an artifact, or `run:ID` or `run:latest` for the `ll-loop-` artifact of the last attempt of a run
     #[arg(value_name = "NAME|run:ID|run:latest")]
     pub(super) what: String,
-    /// The directory it is unpacked into
+    /// The directory to unpack it into
     #[arg(long, value_name = "DIR")]
     pub(super) to: PathBuf,
-    /// Look in this repository, and not in that of `GITHUB_REPOSITORY`
+    /// Look in this repository instead of `GITHUB_REPOSITORY`
     #[arg(long, value_name = "OWNER/NAME")]
     pub(super) repo: Option<String>,
-    /// Look for the name in this run alone
+    /// Look for the name only in this run
     #[arg(long, value_name = "ID")]
     pub(super) run: Option<u64>,
 }
@@ -69,16 +70,16 @@ pub(in crate::cli) fn artifact(
 
 fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let name = &args.name;
-    let failed = |error| fault(format!("`{name}` is not stored"), &error);
-    check_name(name).map_err(|error| fault("nothing is stored".to_owned(), &error))?;
+    let failed = |error| fault(format!("cannot store `{name}`"), &error);
+    check_name(name).map_err(|error| fault("cannot store an artifact".to_owned(), &error))?;
     let results = Results::from_env(&session.env.lookup()).map_err(failed)?.ok_or_else(|| {
-        let message = format!("`{name}` is not stored: there is no artifact service here");
+        let message = format!("cannot store `{name}`: this job offers no artifact service");
         Error::refused(message).with_hint(absent(&session.env.lookup())).of_kind(Kind::Unavailable)
     })?;
     let mut zip = tempfile::NamedTempFile::new()
-        .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
+        .map_err(|error| Error::failed("cannot create a temporary file", &error))?;
     let packed = pack(&args.paths, zip.as_file_mut())
-        .map_err(|error| archive(format!("`{name}` is not stored"), &error).of_kind(Kind::Refused))?;
+        .map_err(|error| archive(format!("cannot store `{name}`"), &error).of_kind(Kind::Refused))?;
     for path in &packed.left_out {
         output.warning(&format!("`{}` is left out: it is a link or a special file", path.display()));
     }
@@ -92,9 +93,9 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
 }
 
 fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let mut zip = tempfile::tempfile()
-        .map_err(|error| Error::failed("there is no place for a temporary file", &error))?;
-    let asked = Asked {
+    let mut zip =
+        tempfile::tempfile().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
+    let request = ArtifactRequest {
         what: &args.what,
         run: args.run,
         repository: args.repo.as_deref(),
@@ -102,9 +103,9 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
         allow_untrusted: false,
         session,
     };
-    let (name, fetched) = asked.fetch(&mut zip)?;
+    let (name, fetched) = request.fetch(&mut zip)?;
     let files = unpack(&mut zip, &args.to, LIMITS)
-        .map_err(|error| archive(format!("`{name}` is not unpacked"), &error))?;
+        .map_err(|error| archive(format!("cannot unpack `{name}`"), &error))?;
     let count = plural(files.len() as u64, "file");
     let (id, size, digest) = (fetched.id, fetched.size, fetched.digest);
     output.data(&format!("fetched `{name}`: {count}, {size} bytes, {digest}, id {id}\n"));
@@ -119,7 +120,7 @@ fn archive(what: String, error: &ArchiveError) -> Error {
             "it was stored with `archive: false`: use actions/download-artifact"
         }
         ArchiveError::Unzip(UnzipError::Entry { .. } | UnzipError::Duplicate) => {
-            "do not use it: no honest tool packs this"
+            "do not use it: it may be an attack, for no usual tool writes such files"
         }
         ArchiveError::Exists(_) => "unpack into an empty directory",
         ArchiveError::Unzip(_) | ArchiveError::Zip(_) | ArchiveError::Io(_) => {

@@ -1,4 +1,4 @@
-//! `ll-loop bundle`: puts a run into one file, for another machine.
+//! `ll-loop bundle`: writes a run into one file, for another machine.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use crate::cli::output::Output;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
-/// Which run is put into a file, and where to.
+/// The arguments of `bundle`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BundleArgs {
-    /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
+    /// A loop, whose newest unfinished run is taken; or a run by its id or the beginning of its id
     #[arg(value_name = "LOOP|RUN")]
     pub(super) name: String,
-    /// Write it here instead of to `<run>.llz`
+    /// Write it to this file instead of `<run>.llz`
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }

@@ -12,13 +12,13 @@ use crate::files::replace::deliver;
 use crate::session::context::Session;
 use crate::session::error::Error;
 
-/// What is compiled, and where to.
+/// The arguments of `compile`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CompileArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
     #[arg(value_name = "LOOP")]
     pub(super) name: String,
-    /// Write the loop here instead of printing it
+    /// Write the loop to this file instead of printing it
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `ll-loop criteria`: keeps `.loop/state.json`, so that no model edits JSON or counts by hand.
+//! `ll-loop criteria`: keeps `.loop/state.json`, so that models need not edit JSON or count rounds themselves.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,25 +22,26 @@ use crate::session::error::Error;
 /// What is done to a piece of work, and where its state is.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CriteriaArgs {
-    /// The state file; `.loop/state.json` when absent
+    /// The state file. The default is `.loop/state.json`
     #[arg(long, global = true, value_name = "PATH")]
     pub(super) state: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) command: CriteriaCommand,
 }
 
-/// What is done to a piece of work.
+/// A command about a piece of work.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CriteriaCommand {
-    /// Begin, with nothing met
+    /// Begin a piece of work
     Start(CriteriaStart),
-    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all; 3: nothing moves
+    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all; 3: the work is
+    /// stuck
     Check {
         /// The longest time for each command
         #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10m")]
         timeout: Duration,
     },
-    /// Say whether a criterion is met
+    /// Set whether a criterion is met
     Set {
         /// The criterion
         name: String,
@@ -48,25 +49,25 @@ pub(in crate::cli) enum CriteriaCommand {
         #[arg(value_name = "true|false", action = ArgAction::Set)]
         is_met: bool,
     },
-    /// Say that the work is done, as far as whoever works can tell
+    /// Claim that the work is done
     Signal,
-    /// End the work, when all criteria are met; with a step, end that
+    /// End the work if all criteria are met; with STEP, end that step
     Done {
         /// The step
         step: Option<String>,
     },
-    /// End the work as it is
+    /// End the work, whether it is done or not
     Cancel,
-    /// Show how the work stands
+    /// Show the progress of the work
     Status,
 }
 
-/// The work that begins.
+/// The arguments of `criteria start`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CriteriaStart {
     /// What is to be done
     pub(super) spec: String,
-    /// A criterion, and the command that tells whether it is met; without one, `set` says it
+    /// A criterion, and the command that checks it. Without a command, `set` sets it
     #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required = true, value_parser = criterion)]
     pub(super) criteria: Vec<Criterion>,
     /// A step of the work
@@ -155,7 +156,7 @@ fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8,
     Ok(0)
 }
 
-/// Runs the commands, and shows and writes what they found. Only a check that came to its end counts.
+/// Runs the commands, and shows and saves their results. Only a round that was not interrupted counts.
 fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let mut show = |name: &str, seen: &Observation| output.data(&result(name, seen, &session.redactor));
     let after = match file.check(timeout, session, &mut show)? {
@@ -171,7 +172,7 @@ fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Ou
     })
 }
 
-/// Ends the work when nothing is left.
+/// Ends the work if everything is done.
 fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
     let mut state = file.read()?;
     if state.status() != "in_progress" {

@@ -1,4 +1,4 @@
-//! `ll-loop explain`: what a code means, from the page that explains them all.
+//! `ll-loop explain`: explains a code of a finding, from docs/diagnostics.md.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::session::error::Error;
 
 const PAGE: &str = include_str!("../../../docs/diagnostics.md");
 
-/// What is explained.
+/// The arguments of `explain`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExplainArgs {
-    /// The code of a finding, such as `unknown-key`; all codes are listed when there is none
+    /// The code of a finding, such as `unknown-key`. Without one, all codes are listed
     pub(super) code: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! `ll-loop continue`: another run of the workflow goes on with a run that was handed off. It is a command of its own
-//! because in an action the files of the run are uploaded by a later step, after the run; the next run must not begin
-//! before that.
+//! `ll-loop continue`: starts another run of the workflow, which resumes a run that was handed off. It is a
+//! separate command because in an action the files of the run are uploaded by a later step, after the run; the next
+//! run must not begin before that.
 
 use clap::Args;
 
@@ -16,20 +16,20 @@ use crate::session::error::Error;
 use crate::session::publish::wanted;
 use crate::session::runs::Places;
 
-/// What the runner calls the outcome of a step that did its work.
+/// The runner's word for a step that succeeded.
 const UPLOADED: &str = "success";
 
-/// Which run goes on elsewhere.
+/// The arguments of `continue`.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct ContinueArgs {
-    /// A loop, whose last run is taken, or a run
+    /// A run, or a loop (whose last run is taken)
     #[arg(value_name = "LOOP|RUN")]
     pub(super) name: String,
     #[command(flatten)]
     pub(super) commit: CommitFlags,
     #[command(flatten)]
     pub(super) chain: ChainFlags,
-    /// How the step ended that uploaded the files of the run
+    /// The outcome of the step that uploaded the files of the run
     #[arg(long, value_name = "OUTCOME", default_value = "success")]
     pub(super) upload: String,
 }
@@ -47,14 +47,15 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
     })
 }
 
-/// Finds the run, which has to be one that was handed off.
+/// Finds the run, which must have been handed off.
 fn handed_off(name: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
     let places = Places::of(session);
     let asked = places.asked(name);
-    let run =
-        places.all()?.into_iter().rfind(|run| asked.is(run)).ok_or_else(|| {
-            asked.nothing("there is no run of", "`ll-loop history` lists the runs there were")
-        })?;
+    let run = places
+        .all()?
+        .into_iter()
+        .rfind(|run| asked.is(run))
+        .ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))?;
     if run.status == Status::Ended(Outcome::Handoff) {
         return Ok(run);
     }

@@ -1,4 +1,4 @@
-//! `ll-loop history`: the runs there were, one of them whole, and what is forgotten.
+//! `ll-loop history`: lists past runs, shows one of them, or deletes old ones.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::session::runs::Places;
 
 use super::runs::{self, json};
 
-/// Which runs are shown, or forgotten.
+/// The arguments of `history`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct HistoryArgs {
     /// A loop or a run
@@ -29,19 +29,19 @@ pub(in crate::cli) struct HistoryArgs {
     /// A run of that loop
     #[arg(value_name = "RUN")]
     pub(super) run: Option<String>,
-    /// Write one JSON object per line: a run each, or for one run an event each
+    /// Write one JSON object per line: one for each run, or for each event of a run
     #[arg(long)]
     pub(super) json: bool,
-    /// Forget old runs. Those that are alive or can be continued stay
+    /// Delete old runs. Runs that are running or can be resumed stay
     #[arg(long)]
     pub(super) prune: bool,
-    /// With `--prune`: forget what ended longer ago; 90 days by default
+    /// With `--prune`: delete runs that ended longer ago; 90 days by default
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "prune")]
     pub(super) older_than: Option<Duration>,
     /// With `--prune`: keep so many runs of each loop; 500 by default
     #[arg(long, value_name = "N", requires = "prune")]
     pub(super) keep: Option<usize>,
-    /// With `--prune`: say what would be forgotten, and forget nothing
+    /// With `--prune`: list what would be deleted, and delete nothing
     #[arg(long, requires = "prune")]
     pub(super) dry_run: bool,
 }
@@ -71,9 +71,7 @@ pub(in crate::cli) fn history(
         Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
             .of_kind(Kind::Absent)
             .with_hint(format!("`ll-loop history {name}` lists its runs"))),
-        None if runs.is_empty() => {
-            Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were"))
-        }
+        None if runs.is_empty() => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {
             show(&runs, args, output);
             Ok(0)
@@ -96,7 +94,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
     let mut digest = Digest::default();
     let read = reader::read(&run.files.journal(), |event| {
         if args.json {
-            // What was read from a line becomes that line again.
+            // An event that was read serializes to the line that it was read from.
             output.json(serde_json::to_value(&event).unwrap_or_default());
         }
         digest.event(&event);

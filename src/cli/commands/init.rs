@@ -1,4 +1,4 @@
-//! Process 1 of a container: starts the real ll-loop as the owner of the workspace, and looks after it.
+//! Acts as process 1 of a container: starts the real ll-loop as the owner of the workspace, and supervises it.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `ll-loop list`: the loops of this repository, or its runs.
+//! `ll-loop list`: lists the loops of this repository, or its runs.
 
 use clap::{ArgAction, Args};
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use crate::session::runs::Places;
 
 use super::runs::show;
 
-/// What is listed.
+/// The arguments of `list`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ListArgs {
-    /// List the runs that are alive instead of the loops
+    /// List the running runs instead of the loops
     #[arg(long, conflicts_with = "label")]
     pub(super) running: bool,
-    /// List the loops that have this label; given several times, all of them
+    /// List only loops with this label; if repeated, with all of the labels
     #[arg(long, short, value_name = "LABEL", action = ArgAction::Append)]
     pub(super) label: Vec<String>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
         output.talk("no loops here; a loop is a file `.loops/NAME.yaml`\n");
     }
     for listed in loops {
-        // Names alone need no look into the files.
+        // Names are known without reading the files.
         if args.label.is_empty() && !args.json {
             output.data(&format!("{}\n", listed.name));
             continue;

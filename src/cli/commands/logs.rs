@@ -1,4 +1,4 @@
-//! `ll-loop logs`: what the actions of a run printed.
+//! `ll-loop logs`: shows what the actions of a run printed.
 
 use std::io::{self};
 
@@ -11,13 +11,13 @@ use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
 use crate::session::runs::Places;
 
-/// Whose log is shown.
+/// The arguments of `logs`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogsArgs {
-    /// A loop or a run; of a loop, the run that is alive, or the last one
+    /// A run, or a loop, whose running or else last run is taken
     #[arg(value_name = "NAME|INSTANCE")]
     pub(super) name: Option<String>,
-    /// Show what comes until the run ends
+    /// Follow the log until the run ends
     #[arg(long, short)]
     pub(super) follow: bool,
 }
@@ -25,20 +25,18 @@ pub(in crate::cli) struct LogsArgs {
 pub(in crate::cli) fn logs(args: &LogsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let places = Places::of(session);
     let mut runs = places.all()?;
-    let none = || Error::refused("there was no run here").of_kind(Kind::Absent);
+    let none = || Error::refused("no runs here yet").of_kind(Kind::Absent);
     let run = match &args.name {
         Some(name) => {
             let asked = places.asked(name);
             runs.retain(|run| asked.is(run));
-            newest(runs).ok_or_else(|| {
-                asked.nothing("there was no run of", "`ll-loop history` lists the runs there were")
-            })?
+            newest(runs).ok_or_else(|| asked.nothing("no run of", "`ll-loop history` lists the runs"))?
         }
         None => newest(runs).ok_or_else(none)?,
     };
     match follow::show(&run, args.follow, output) {
         Ok(()) => Ok(0),
-        // Somebody has seen enough.
+        // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => {
             Err(Error::failed(format!("cannot show the log of run {}", run.files.instance()), &error))
@@ -46,7 +44,7 @@ pub(in crate::cli) fn logs(args: &LogsArgs, session: &Session<'_>, output: &Outp
     }
 }
 
-/// Returns the last run that is alive, or the last one.
+/// Returns the last running run, or else the last one.
 fn newest(mut runs: Vec<KnownRun>) -> Option<KnownRun> {
     let live = runs.iter().rposition(|run| run.status.is_live());
     match live {

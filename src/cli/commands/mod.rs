@@ -1,4 +1,4 @@
-//! One file a command: what it is asked, and what it does.
+//! The commands: one file each, with its arguments and what it does.
 
 pub(super) mod action;
 pub(super) mod artifact;

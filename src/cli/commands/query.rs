@@ -1,4 +1,4 @@
-//! `ll-loop answer-query`: what a run starts for each jq expression, so that no expression can harm the run.
+//! `ll-loop answer-query`: evaluates a jq expression in a process of its own, so that no expression can harm the run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::session::error::Error;
 /// The name of the command.
 const COMMAND: &str = "answer-query";
 
-/// The program that is running, also when its file was replaced or removed in the meantime.
+/// The running program, even if its file was replaced or removed since it started.
 const OURSELVES: &str = "/proc/self/exe";
 
 /// Answers a query from standard input.
@@ -19,7 +19,7 @@ pub(in crate::cli) fn answer() -> Result<u8, Error> {
         .map_err(|error| Error::failed("cannot answer the query", &error))
 }
 
-/// Returns how this program is started to answer a query.
+/// Returns the command that starts this program to answer a query.
 pub(in crate::cli) fn helper() -> Helper {
     let ourselves = Path::new(OURSELVES);
     let program = if ourselves.exists() { Ok(ourselves.to_owned()) } else { std::env::current_exe() };

@@ -1,4 +1,4 @@
-//! `ll-loop report`: what a run looked like, made again from its journal or from its bundle.
+//! `ll-loop report`: shows a run in one of the report formats, made from its journal or its bundle.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::report::formats::{self, FORMATS};
 use crate::session::context::Session;
 use crate::session::error::Error;
 
-/// The format that is no file of the report directory: annotations for the log of GitHub Actions.
+/// Annotations for the log of GitHub Actions: a format that the report directory has no file for.
 const GITHUB: &str = "github";
 
-/// Whose report is shown, and how.
+/// The arguments of `report`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportArgs {
-    /// A run, a loop, whose last run is taken, or a bundle
+    /// A run, a loop (whose last run is taken), or a bundle
     #[arg(value_name = "LOOP|RUN|BUNDLE")]
     pub(super) name: String,
-    /// How it is written
+    /// The format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parser())]
     pub(super) format: String,
 }

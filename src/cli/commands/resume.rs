@@ -1,4 +1,4 @@
-//! `ll-loop resume`: lets a run go on that was interrupted, handed off or killed.
+//! `ll-loop resume`: continues a run that was interrupted, handed off or killed.
 
 use std::time::Duration;
 
@@ -12,30 +12,31 @@ use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::{ResumeOptions, Which};
-use crate::session::resume::GoesOn;
+use crate::session::resume::Resumption;
 
-/// Which run goes on, and what is different from now on. What the first command line said still holds.
+/// The arguments of `resume`. Options of the first command line still hold.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct ResumeArgs {
-    /// A loop, whose newest run that can go on is taken; or a run by its id or the beginning of it
+    /// A loop, whose newest unfinished run is taken; or a run by its id or the beginning of its id
     #[arg(value_name = "LOOP|RUN", required_unless_present = "from")]
     pub(super) name: Option<String>,
-    /// Take the run over from elsewhere: the path of a bundle, `run:ID`, `run:latest` or `artifact:NAME` on GitHub
+    /// Take the run over from another machine: the path of a bundle, `run:ID`, `run:latest` or `artifact:NAME` on
+    /// GitHub
     #[arg(long, value_name = "BUNDLE")]
     pub(super) from: Option<String>,
-    /// With `--from`: the repository on GitHub, when it is not that of the job
+    /// With `--from`: the repository on GitHub, if it is not that of the job
     #[arg(long, value_name = "OWNER/NAME", requires = "from")]
     pub(super) repo: Option<String>,
-    /// Go on although the loop file is not what it was
+    /// Continue even if the loop file has changed
     #[arg(long)]
     pub(super) accept_changes: bool,
-    /// Cap the passes of the whole run, whatever was said before
+    /// Cap the passes of the whole run, whatever the first command line or the file says
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_iterations: Option<u32>,
-    /// Give the whole run so much time, whatever the file says
+    /// Limit the time of the whole run, whatever the file says
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) timeout: Option<Duration>,
-    /// Set a context value, such as a secret, which is not kept
+    /// Set a context value, such as a secret, which the journal does not keep
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,
     #[command(flatten)]
@@ -48,12 +49,12 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &
     let terminal = Terminal { output, verbosity, in_background: false };
     let session = &session.clone().talking_to(&terminal);
     match session.resume(&which, options, args.run.reach.allow_outside)? {
-        GoesOn::Ready(ready) => Ok(ready.run()?.exit_code()),
-        GoesOn::Finished(complete) => Ok(complete.exit_code),
+        Resumption::Ready(ready) => Ok(ready.run()?.exit_code()),
+        Resumption::Finished(complete) => Ok(complete.exit_code),
     }
 }
 
-/// Which run goes on, and how.
+/// Converts the arguments.
 fn options(args: &ResumeArgs, env: &Environment) -> Result<(Which, ResumeOptions), Error> {
     let which = match &args.from {
         Some(source) => {

@@ -1,4 +1,4 @@
-//! `ll-loop run`: begins a run and lets it go.
+//! `ll-loop run`: begins a run and drives it to its end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
 
-/// How a loop is run.
+/// The arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RunArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
@@ -24,29 +24,30 @@ pub(in crate::cli) struct RunArgs {
     pub(super) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,
-    /// Come back when the run has begun, and let it go on in the background
+    /// Return as soon as the run has begun; it goes on in the background
     #[arg(long, short)]
     pub(super) background: bool,
     /// Run in a fresh git worktree, on a branch of its own
     #[arg(long)]
     pub(super) worktree: bool,
-    /// Run nothing when nothing in the scope of the loop changed since this commit; `auto`: since the base of the event
+    /// Skip the run if nothing in the scope of the loop changed since this commit; `auto`: since the base of the
+    /// event
     #[arg(long, value_name = "BASE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) changed_since: Option<String>,
-    /// Show what would be run, and run nothing
+    /// Show what would be run, without running it
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Cap the passes, whatever the file says
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_iterations: Option<u32>,
-    /// Let a maintain loop do so many cycles; it then ends as its last terminal says
+    /// Stop a maintain loop after so many cycles; it then ends as its last terminal says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_cycles: Option<u32>,
-    /// Where the nights before this one are told: a `nights.json`, or a report directory, bundle or artifact with one.
-    /// For maintain loops in CI; without it, what this machine kept
+    /// The history of earlier nights: a `nights.json`, or a report directory, bundle or artifact that contains one.
+    /// For maintain loops in CI. The default is the history on this machine
     #[arg(long, value_name = "FROM")]
     pub(super) previous: Option<String>,
-    /// How often a night is due, so that one that did not happen is reported; 24h in a scheduled job
+    /// How often a night is due, so that missed ones are reported. The default in a scheduled job is 24h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) every: Option<Duration>,
     /// Set a context value
@@ -88,7 +89,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     }
 }
 
-/// How a run begins.
+/// Converts the arguments.
 fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
     Ok(BeginOptions {
         input: args.input.clone(),

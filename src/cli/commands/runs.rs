@@ -1,4 +1,4 @@
-//! Runs as commands show them: in a line, in detail, and for programs.
+//! Formats runs for commands: in one line, in detail, and as JSON.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::report::stages;
 use crate::report::work::Work;
 use crate::session::finish;
 
-/// How many tasks are listed.
+/// The most tasks that are listed.
 const MAX_TASKS: usize = 100;
 
 /// Shows a run in one line, to people or to programs.
@@ -50,7 +50,7 @@ pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
     out
 }
 
-/// Returns the status, and why it failed where there is more to say.
+/// Returns the status, and the outcome where that says more than `failed`.
 fn word(run: &KnownRun) -> String {
     let word = run.status.word();
     match run.status {
@@ -62,7 +62,7 @@ fn word(run: &KnownRun) -> String {
     }
 }
 
-/// Returns everything about a run that a person wants to know.
+/// Formats the details of a run for a person.
 pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     let mut out = format!("{}: {}\n", run.files.instance(), word(run));
     let mut row = |name: &str, value: &str| {
@@ -116,8 +116,8 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
     out
 }
 
-/// Returns the task board of a run that has one, as it is in `state.json`; where that does not agree with the journal,
-/// as the journal tells it.
+/// Returns the task board of a run that has one, as it is in `state.json`; where that does not agree with the
+/// journal, as the journal tells it.
 fn board(run: &KnownRun) -> Option<Value> {
     run.ends.start.as_ref().filter(|(_, start)| start.board.is_some())?;
     if let Some(mut state) = state_now(run) {
@@ -129,12 +129,12 @@ fn board(run: &KnownRun) -> Option<Value> {
     Some(execution::shown(digest.has_begun(), board, digest.end()))
 }
 
-/// Says what can be done with a run.
+/// Returns the advice for a run: what can be done with it.
 fn advice(run: &KnownRun) -> Option<String> {
     let instance = run.files.instance();
     if !run.status.is_resumable() && finish::is_due(run) {
         return Some(format!(
-            "its process was gone before everything was done; `ll-loop resume {instance}` makes up for it"
+            "its process ended before the run was reported; `ll-loop resume {instance}` does the rest"
         ));
     }
     let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };

@@ -1,4 +1,4 @@
-//! `ll-loop show`: a loop as a graph.
+//! `ll-loop show`: draws a loop as a graph.
 
 use std::fmt::Write as _;
 
@@ -11,20 +11,20 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::prepared::Prepared;
 
-/// What is shown, and how.
+/// The arguments of `show`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ShowArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
     #[arg(value_name = "LOOP")]
     pub(super) name: String,
-    /// How the graph is drawn
+    /// The format of the graph
     #[arg(long, value_enum, default_value_t = Graph::Text)]
     pub(super) format: Graph,
     #[command(flatten)]
     pub(super) reach: ReachFlags,
 }
 
-/// How a graph is drawn.
+/// The formats of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Graph {
     /// For a terminal

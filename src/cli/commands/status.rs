@@ -1,4 +1,4 @@
-//! `ll-loop status`: how runs stand.
+//! `ll-loop status`: shows the status of runs.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::session::runs::Places;
 
 use super::runs::{details, json};
 
-/// How often `--watch` looks.
+/// How often `--watch` looks for changes.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Whose standing is shown.
+/// The arguments of `status`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StatusArgs {
-    /// A loop or a run; everything that was not ended when there is none
+    /// A loop or a run. The default is all running and unfinished runs
     #[arg(value_name = "NAME|INSTANCE")]
     pub(super) name: Option<String>,
     /// Write one JSON object per line
     #[arg(long)]
     pub(super) json: bool,
-    /// Show every change until nothing of it runs any more
+    /// Show every change until none of the runs is running
     #[arg(long, short)]
     pub(super) watch: bool,
 }
@@ -63,7 +63,7 @@ pub(in crate::cli) fn status(args: &StatusArgs, session: &Session<'_>, output: &
     }
 }
 
-/// Finds what was asked for: everything that is not over, or the same of one loop, or its last run.
+/// Finds the runs: all running and unfinished ones, or those of one loop, or else its last run.
 fn chosen(places: &Places, args: &StatusArgs) -> Result<Vec<KnownRun>, Error> {
     let open = places.open()?;
     let Some(name) = &args.name else {
@@ -76,6 +76,6 @@ fn chosen(places: &Places, args: &StatusArgs) -> Result<Vec<KnownRun>, Error> {
     }
     match places.archived()?.into_iter().rfind(|run| asked.is(run)) {
         Some(last) => Ok(vec![last]),
-        None => Err(asked.nothing("there was no run of", "`ll-loop history` lists the runs there were")),
+        None => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
     }
 }

@@ -1,4 +1,4 @@
-//! `ll-loop stop`: ends a run as SIGTERM does, and sees it end.
+//! `ll-loop stop`: stops a run as SIGTERM does, and waits for its end.
 
 use clap::Args;
 
@@ -7,15 +7,15 @@ use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::runs::{Asked, Places};
+use crate::session::runs::{Places, RunQuery};
 use crate::session::stop;
 
 use super::runs::line;
 
-/// Who is stopped.
+/// The arguments of `stop`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StopArgs {
-    /// A loop that runs once, or a run
+    /// A run, or a loop with one running run
     #[arg(value_name = "NAME|INSTANCE")]
     pub(super) name: String,
 }
@@ -48,7 +48,7 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
     Ok(0)
 }
 
-fn nothing(asked: Asked, over: &[KnownRun]) -> Error {
+fn nothing(asked: RunQuery, over: &[KnownRun]) -> Error {
     match over.last() {
         Some(run) => {
             let instance = run.files.instance();
@@ -59,6 +59,6 @@ fn nothing(asked: Asked, over: &[KnownRun]) -> Error {
             .of_kind(Kind::Absent)
             .with_hint(format!("`ll-loop status {instance}` says more"))
         }
-        None => asked.nothing("nothing runs by the name", "`ll-loop list --running` shows what does"),
+        None => asked.nothing("no running run is named", "`ll-loop list --running` shows what does"),
     }
 }

@@ -1,20 +1,20 @@
-//! Claims: which runs are alive, and which paths each of them has for itself.
+//! Claims: records which runs are alive, and reserves paths for each of them.
 //!
 //! A claim is a file in `.loops/.running` that its run keeps locked for as long as it lives: `<instance>.lock` while
 //! it runs, `<instance>.wait` while it stands in the queue. The kernel drops the lock when the process ends, however
-//! it ends, so a claim is worth something if, and only if, its lock is held; files that a killed process left behind
-//! are nobody's claim, and the next run that takes one removes them. What is in a file is written before the file
-//! gets its name, and the lock is taken before that: nobody ever sees half a claim, or one whose lock is not held yet.
+//! it ends, so a claim is valid if, and only if, its lock is held; files that a killed process left behind
+//! are invalid, and the next run that makes a claim removes them. A file is written before it
+//! gets its name, and locked before that, so a visible claim is always complete and locked.
 //!
-//! Looking at all claims and adding one's own happens under one short lock, `.running/.mutex`. Nobody who waits holds
-//! it.
+//! Comparing all claims and adding one happens under one short lock, `.running/.mutex`, which waiting runs do not
+//! hold.
 //!
 //! For other modules:
 //!
-//! - [`take`] is called before the first event of a run, a resumed one included, and says who is in the way.
+//! - [`take`] is called before the first event of a new or resumed run, and returns the runs in the way.
 //! - [`Claim`] is kept until the last file of the run is written. Dropping it releases it.
 //! - [`find`] tells whether a run is alive, [`live`] which ones are; both look at locks, never at process ids.
-//! - [`watch`] waits in a thread until a run is gone.
+//! - [`watch`] blocks until a run has ended.
 
 mod record;
 mod rule;
@@ -33,35 +33,35 @@ pub use rule::{Live, Standing};
 /// The lock under which claims are compared and taken.
 const MUTEX: &str = ".mutex";
 
-/// The largest claim that is understood, in bytes.
+/// The largest claim that is read, in bytes.
 const MAX_RECORD: u64 = read::MIB;
 
-/// How long the others may take with it: they do so for milliseconds, unless somebody stopped one of them there.
+/// How long to wait for it. Others hold it for milliseconds, unless one was suspended (SIGSTOP) while it held it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often, and in which distance, somebody has to be in the way before a run is refused. Who was killed while it
-/// started a child leaves its lock to that child for the moment before it becomes another program.
+/// How often, and at what interval, a run has to be in the way before a new one is refused. A run that was killed
+/// while it forked leaves its lock to the child until that calls `exec`, so the first look may mislead.
 const TRIES: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// The beginning of the name of a file that is about to become a claim.
+/// The prefix of files that will become claims when they are renamed.
 const UNBORN: &str = ".claim-";
 
 const HOLDS: &str = ".lock";
 const WAITS: &str = ".wait";
 
-/// What a run wants.
+/// A request for a claim.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What its claim is to say. The order of arrival, the ancestors and the secret are filled in.
+    /// The content of the claim. [`take`] fills in the order of arrival, the ancestors and the secret.
     pub record: Record,
-    /// The pass that the environment holds, if the run was started from inside of another one.
+    /// The pass from the environment, if an action of another run started this one.
     pub pass: Option<Pass>,
     /// Whether it waits for its turn.
     pub queue: bool,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Debug)]
 #[must_use]
 pub enum Taken {
@@ -69,15 +69,15 @@ pub enum Taken {
     Held(Claim),
     /// It waits for its turn.
     Queued(Ticket),
-    /// It may not begin: these runs are in the way, at least one.
+    /// It may not begin: these runs, at least one, are in the way.
     Refused(Vec<Live>),
-    /// It may not wait: these runs wait for the one it was started from.
+    /// It may not wait: these runs wait for the run that started it.
     Circle(Vec<Live>),
-    /// It is running already.
+    /// Another process runs it already.
     Runs(Live),
 }
 
-/// The right to run, for as long as this is kept.
+/// The right to run, until it is dropped.
 #[derive(Debug)]
 pub struct Claim {
     /// Dropped to release the claim.
@@ -101,18 +101,18 @@ pub struct Ticket {
     pass: Pass,
 }
 
-/// What a look at the queue says.
+/// The result of looking at the queue.
 #[derive(Debug)]
 #[must_use]
 pub enum Turn {
     /// The run may begin.
     Now(Claim),
-    /// These runs come before, at least one.
+    /// These runs, at least one, come first.
     Later(Box<Ticket>, Vec<Live>),
 }
 
 impl Ticket {
-    /// Looks whether the turn has come.
+    /// Checks whether it is this run's turn.
     pub fn look(mut self) -> io::Result<Turn> {
         let _mutex = lock(&self.directory)?;
         let live = alive(scan(&self.directory)?);
@@ -121,7 +121,7 @@ impl Ticket {
             let ahead = ahead.into_iter().cloned().collect();
             return Ok(Turn::Later(Box::new(self), ahead));
         }
-        // The file changes its name and stays what it is, so those who wait for it wait on.
+        // The file is renamed and stays locked, so processes that wait for its lock go on waiting.
         self.file.rename(name(&self.record.instance, HOLDS))?;
         Ok(Turn::Now(Claim { _file: self.file, pass: self.pass }))
     }
@@ -166,13 +166,13 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     Ok(Taken::Queued(Ticket { directory: directory.to_owned(), record, file, pass }))
 }
 
-/// Says which claim it is that cannot be looked at. It is not passed over: it may be that of a run that is alive.
+/// Names the claim that cannot be read. It is not skipped, because its run may be alive.
 fn unusable(path: &Path, unread: Unread) -> io::Error {
     let error = io::Error::from(unread);
     io::Error::new(error.kind(), format!("the claim {} cannot be read: {error}", path.display()))
 }
 
-/// Returns the runs that are alive, in the order in which they came.
+/// Returns the runs that are alive, in the order of arrival.
 pub fn live(directory: &Path) -> io::Result<Vec<Live>> {
     Ok(alive(scan(directory)?))
 }
@@ -188,8 +188,8 @@ pub fn dead(directory: &Path) -> io::Result<Vec<String>> {
     Ok(found.filter(|found| !found.is_live).map(|found| found.run.instance).collect())
 }
 
-/// Waits until a run is gone. Blocks, and is woken by the kernel; returns early when the system cannot wait, or when
-/// the run changes from waiting to running in this moment, so the caller has to look again.
+/// Blocks on the lock of a run until it has ended. Returns early if the system cannot wait, or if
+/// the run leaves the queue at this moment, so the caller has to check again.
 pub fn watch(directory: &Path, run: &Live) {
     let waited =
         read::open(&file(directory, run)).map_err(io::Error::from).and_then(|file| file.lock_shared());
@@ -211,7 +211,7 @@ fn name(instance: &str, suffix: &str) -> String {
     format!("{instance}{suffix}")
 }
 
-/// Returns the runs around a new one, the outermost first, if its pass is the one that a live run gave out.
+/// Returns the runs around a new one, the outermost first, if its pass is that of a live run.
 fn ancestors(pass: &Pass, live: &[Live]) -> Vec<String> {
     let mut records = live.iter().filter_map(|run| run.record.as_ref());
     let around = records.find(|record| pass.is_of(record));
@@ -223,7 +223,7 @@ fn ancestors(pass: &Pass, live: &[Live]) -> Vec<String> {
 #[derive(Debug)]
 struct Locked {
     path: PathBuf,
-    /// Keeps the lock. Children do not inherit it: the standard library opens files so that they are closed there.
+    /// Keeps the lock. Children do not inherit it, because the standard library opens files with `O_CLOEXEC`.
     _file: File,
 }
 
@@ -251,7 +251,7 @@ impl Locked {
 }
 
 impl Drop for Locked {
-    /// Removes the file while its lock is held, so that it never looks like a dead one.
+    /// Removes the file while its lock is held, so that no process takes it for the claim of a killed run.
     fn drop(&mut self) {
         let _gone = std::fs::remove_file(&self.path);
     }
@@ -264,7 +264,7 @@ struct FoundClaim {
     path: PathBuf,
 }
 
-/// Looks at every claim there is.
+/// Reads all claims.
 fn scan(directory: &Path) -> io::Result<Vec<FoundClaim>> {
     let entries = match fs_err::read_dir(directory) {
         Ok(entries) => entries,
@@ -310,12 +310,12 @@ fn alive(found: Vec<FoundClaim>) -> Vec<Live> {
     let mut live: Vec<Live> = live.collect();
     let place = |run: &Live| run.record.as_ref().map_or(0, |record| record.place);
     live.sort_by_key(|run| (place(run), run.instance.clone(), run.standing == Standing::Waits));
-    // A run that leaves the queue changes its name, and may be seen under both.
+    // A run that leaves the queue renames its file, so a listing may have both names.
     live.dedup_by(|later, earlier| later.instance == earlier.instance);
     live
 }
 
-/// Removes what killed runs left behind. Nothing depends on it, so nothing fails when it cannot be done.
+/// Removes the files of killed runs. Failures are ignored, because dead claims do no harm.
 fn sweep(directory: &Path, found: &[FoundClaim]) {
     for dead in found.iter().filter(|found| !found.is_live) {
         let _gone = std::fs::remove_file(&dead.path);
@@ -323,7 +323,7 @@ fn sweep(directory: &Path, found: &[FoundClaim]) {
             let _gone = std::fs::remove_file(directory.join(format!("{}.{left}", dead.run.instance)));
         }
     }
-    // Claims are made under the lock that is held here, so one that is still unborn never will be.
+    // This process holds the lock under which claims are made, so whoever began this file is dead.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNBORN)) {
         let _gone = std::fs::remove_file(entry.path());

@@ -1,4 +1,4 @@
-//! What the file of a claim says about the run that holds it.
+//! The content of a claim's file: the run that holds the claim, and its scope.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,23 +14,23 @@ pub struct Record {
     pub instance: String,
     /// The loop.
     pub r#loop: String,
-    /// What is claimed.
+    /// The claimed paths.
     pub territory: Territory,
     /// The process of the run.
     pub pid: u32,
     /// Its machine.
     pub host: String,
-    /// When it came.
+    /// When the claim was made.
     pub since: Timestamp,
-    /// The order in which runs came, among those that were there together.
+    /// The position in the order of arrival, among the runs that were alive at that time.
     pub place: u64,
-    /// The runs from inside of which it was started, the outermost first.
+    /// The runs whose actions started it, the outermost first.
     pub ancestors: Vec<String>,
-    /// Digest of the secret that its actions pass on.
+    /// The digest of the secret that its actions inherit.
     pub secret: String,
 }
 
-/// What the actions of a run carry in their environment, so that a run they start is known as its descendant: the
+/// What the actions of a run carry in their environment, to prove that a run they start is its descendant: the
 /// instance, and a secret that is in no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
@@ -46,7 +46,7 @@ impl Pass {
         Self { instance: instance.to_owned(), secret: uuid::Uuid::new_v4().simple().to_string() }
     }
 
-    /// Reads it back from the environment.
+    /// Parses it from the environment.
     pub fn parse(text: &str) -> Option<Self> {
         let (instance, secret) = text.rsplit_once(':')?;
         Some(Self { instance: instance.to_owned(), secret: secret.to_owned() })
@@ -57,7 +57,7 @@ impl Pass {
         format!("{}:{}", self.instance, self.secret)
     }
 
-    /// Returns what the claim keeps of the secret.
+    /// Returns the digest of the secret, for the claim.
     pub fn digest(&self) -> String {
         hex(&Sha256::digest(&self.secret))
     }

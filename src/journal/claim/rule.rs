@@ -1,8 +1,8 @@
-//! Who stands in the way of whom: a function of the claims there are.
+//! Decides which runs have to wait for which others, as a pure function of their claims.
 
 use super::record::Record;
 
-/// How a live run stands to its claim.
+/// Whether a live run has its scope or waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It runs.
@@ -18,15 +18,15 @@ pub struct Live {
     pub instance: String,
     /// Whether it runs or waits.
     pub standing: Standing,
-    /// What its claim says; none when it cannot be read, as one of a later version may be.
+    /// The content of its claim; absent if a later version wrote it in a format that is unknown here.
     pub record: Option<Record>,
 }
 
 /// Returns the runs that have to end before this one may begin.
 ///
-/// Those are the ones that hold an overlapping scope, and, so that nobody waits for ever, those that came earlier and
-/// wait for one. A run that was started from inside another one shares the scope of that one; and it waits behind no
-/// one who waits, because those may wait for the run around it.
+/// Those are the runs that hold an overlapping scope, and, so that every run gets its turn, those that came earlier
+/// and wait for one. A run that an action of another run started shares the scope of that run; and it does not
+/// queue behind waiting runs, because those may wait for the run around it.
 pub(super) fn in_the_way<'l>(wanted: &Record, live: &'l [Live]) -> Vec<&'l Live> {
     let nested = !wanted.ancestors.is_empty();
     let blocks = |other: &&Live| {
@@ -43,8 +43,8 @@ pub(super) fn in_the_way<'l>(wanted: &Record, live: &'l [Live]) -> Vec<&'l Live>
     live.iter().filter(blocks).collect()
 }
 
-/// Tells whether a run would wait for itself: for a run that waits, perhaps through others, for one of its ancestors.
-/// A run is taken to wait for what was started from inside of it.
+/// Tells whether waiting would be a deadlock: for a run that waits, perhaps through others, for one of its ancestors.
+/// A run counts as waiting for the runs that its actions started.
 pub(super) fn waits_for_itself(wanted: &Record, live: &[Live]) -> bool {
     let mut open: Vec<&Live> = in_the_way(wanted, live);
     let mut seen: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! `ll-loop hook`: what the hooks of an agent's session ask. Whatever happens, they get one JSON answer and exit code 0,
-//! because a hook that fails either stops the session or is ignored by it.
+//! `ll-loop hook`: answers the hooks of an agent's session. Whatever happens, they get one JSON answer and exit
+//! code 0, because a hook that fails either stops the session or is ignored by it.
 
 mod settings;
 
@@ -19,54 +19,54 @@ use crate::run::shared_file::{self, STATE};
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
-/// How long the words of the caller are waited for. It says them when it starts the hook, or not at all.
+/// How long to wait for the caller's input. A caller writes it when it starts the hook, or not at all.
 const PATIENCE: Duration = Duration::from_millis(25);
 
-/// How much of them is read.
+/// The most bytes of it that are read.
 const MAX_WORDS: usize = 1024 * 1024;
 
-/// What a hook asks.
+/// The commands for hooks.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum HookArgs {
-    /// Say whether the session may stop, by the criteria in `.loop/state.json`
+    /// Decide whether the session may stop, by the criteria in `.loop/state.json`
     StopCheck(HookQuery),
-    /// Say how the work stands, to a session that begins
+    /// Describe the progress of the work to a session that begins
     SessionResume(HookQuery),
     /// Add both hooks to `.claude/settings.json`
     Install(HookSettings),
-    /// Take them out again
+    /// Remove both hooks from `.claude/settings.json`
     Uninstall(HookSettings),
 }
 
-/// What becomes of the settings.
+/// The arguments of `hook install` and `hook uninstall`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct HookSettings {
-    /// Print the settings as they would be, and write nothing
+    /// Print the new settings instead of writing them
     #[arg(long)]
     pub(super) print: bool,
 }
 
-/// About which file a hook asks, and how it is answered.
+/// The arguments of the hooks.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct HookQuery {
-    /// The state file; `.loop/state.json` of the session's directory or else of the project when absent
+    /// The state file. The default is `.loop/state.json` in the session's directory, or else in the project's
     #[arg(long, value_name = "PATH")]
     pub(super) state: Option<PathBuf>,
-    /// Whose answers to give
+    /// The format of the answers
     #[arg(long, value_enum, default_value_t = HookFormat::Seed)]
     pub(super) format: HookFormat,
 }
 
-/// Whose answers a hook gives.
+/// The formats of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum HookFormat {
     /// `{"ok": …}`
     Seed,
-    /// Those of Claude Code
+    /// The format of Claude Code
     Claude,
 }
 
-/// Answers a hook, or sets the hooks up.
+/// Answers a hook, or installs or removes the hooks.
 pub(in crate::cli) fn hook(
     args: &HookArgs,
     env: &Environment,
@@ -95,7 +95,7 @@ pub(in crate::cli) fn hook(
     Ok(0)
 }
 
-/// Answers a hook whose command line is wrong, if it was one: the session goes on as if there were none.
+/// Answers a hook whose command line is wrong: the session goes on as if it had no hook.
 pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let at = words.iter().position(|word| word == "hook")?;
@@ -120,8 +120,8 @@ impl HookFormat {
     }
 }
 
-/// Finds the state file that a hook is about. An agent that works for a run of ours is held by that run, and by nothing
-/// else.
+/// Finds the state file for a hook. An agent that works for a run of ll-loop has none: its run alone decides when it
+/// stops.
 fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> io::Result<Option<Vec<u8>>> {
     if env.get("LL_LOOP_RUN").is_some() {
         return Ok(None);
@@ -137,25 +137,25 @@ fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> io::Result<Option<
     }
 }
 
-/// What the caller says about itself; there is more, which does not matter here.
+/// The fields of the caller's input that matter here.
 #[derive(Deserialize)]
 struct Words {
     cwd: PathBuf,
 }
 
-/// Returns the working directory that the caller names on standard input.
+/// Returns the working directory from the caller's input.
 fn told_directory() -> Option<PathBuf> {
     if io::stdin().is_terminal() {
         return None;
     }
     let (sender, directory) = mpsc::channel();
-    // Reading may last forever. The thread ends with the program.
+    // In a thread, because reading may block forever. The thread ends with the program.
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();
         let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         while let Ok(count @ 1..) = stdin.read(&mut buffer) {
             heard.extend_from_slice(&buffer[..count]);
-            // A caller that has said everything may leave its end open.
+            // Stops at the end of the JSON, because a caller may leave the pipe open.
             if let Ok(words) = serde_json::from_slice::<Words>(&heard) {
                 let _late = sender.send(words.cwd);
                 break;

@@ -1,4 +1,5 @@
-//! `ll-loop hook install` and `uninstall`: two entries in the settings of Claude Code, and nothing else there.
+//! `ll-loop hook install` and `uninstall`: adds or removes two entries in the settings of Claude Code, and changes
+//! nothing else.
 
 use std::path::Path;
 
@@ -8,28 +9,28 @@ use crate::cli::output::Output;
 use crate::run::shared_file;
 use crate::session::error::Error;
 
-/// The settings that a project shares, below its directory.
+/// The shared settings of a project, relative to its directory.
 const PLACE: &str = ".claude/settings.json";
 
-/// The events, and what is called when they come.
+/// The events, and the commands that they call.
 const HOOKS: [(&str, &str); 2] = [
     ("Stop", "ll-loop hook stop-check --format claude"),
     ("SessionStart", "ll-loop hook session-resume --format claude"),
 ];
 
-/// After so many seconds the session goes on without an answer.
+/// The seconds after which Claude Code goes on without an answer.
 const TIMEOUT: u32 = 10;
 
-/// What is done to the settings.
+/// A change of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The entries are added, where they are not there.
+    /// Adds the entries that are missing.
     Install,
-    /// The entries are taken out, with what is empty then.
+    /// Removes the entries, and lists and objects that become empty.
     Uninstall,
 }
 
-/// Changes the settings of the project here, or prints what they would be.
+/// Changes the settings of the project in this directory, or prints the changed settings.
 pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Result<u8, Error> {
     let path = Path::new(PLACE);
     let before = read(path)?;
@@ -48,10 +49,10 @@ pub(super) fn change(change: Change, is_printed: bool, output: &Output) -> Resul
         ));
     } else {
         let written = shared_file::replace(path, &text);
-        written.map_err(|error| Error::failed(format!("{PLACE} is not changed"), &error))?;
+        written.map_err(|error| Error::failed(format!("cannot write {PLACE}"), &error))?;
         output.talk(&format!(
-            "{PLACE} is changed: {}\n",
-            if change == Change::Install { "both hooks are in it" } else { "the hooks are taken out" }
+            "{PLACE}: {}\n",
+            if change == Change::Install { "both hooks were added" } else { "the hooks were removed" }
         ));
     }
     Ok(0)
@@ -67,14 +68,14 @@ fn read(path: &Path) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// Refuses settings that would have to be guessed about.
+/// Refuses settings of an unexpected structure.
 fn odd(what: &str) -> Error {
     Error::refused(format!("{PLACE} is left as it is: {what}")).with_hint(
         "mend the file, or add by hand what `ll-loop hook install --print` shows in another directory",
     )
 }
 
-/// Adds the hooks that are not there. What stands in their way is told.
+/// Adds the hooks that are missing, or returns why it cannot.
 fn install(settings: &mut Map<String, Value>) -> Result<(), String> {
     let events = settings.entry("hooks").or_insert_with(|| json!({}));
     let events = events.as_object_mut().ok_or("`hooks` is not an object")?;
@@ -90,7 +91,7 @@ fn install(settings: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the hooks out. What was empty before stays.
+/// Removes the hooks. Lists and objects that were empty before stay.
 fn uninstall(settings: &mut Map<String, Value>) {
     let Some(events) = settings.get_mut("hooks").and_then(Value::as_object_mut) else { return };
     let mut has_less = false;
@@ -113,7 +114,7 @@ fn uninstall(settings: &mut Map<String, Value>) {
     }
 }
 
-/// Tells whether a hook calls ll-loop for the same, from wherever and with whatever options.
+/// Tells whether a hook calls the same command of ll-loop, by any path and with any options.
 fn is_ours(hook: &Value, command: &str) -> bool {
     let words = |text: &str| text.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>();
     let called = words(hook.get("command").and_then(Value::as_str).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What was found in all files, for every way to write it.
+//! Collects the findings in all files, for every output format.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::definition::render;
 use crate::session::check::Checked;
 use crate::session::error::Error;
 
-/// All files that were looked at, and what could not be read.
+/// The files that were checked, and errors about files that could not be read.
 pub(super) struct Reports {
     pub(super) files: Vec<Checked>,
     pub(super) unread: Vec<Error>,
@@ -19,12 +19,12 @@ pub(super) fn counts(checked: &Checked) -> (u64, u64) {
     (errors as u64, (checked.findings.count(Severity::Warning) - errors) as u64)
 }
 
-/// Returns one object a finding, in the order of the file.
+/// Returns one object for each finding, in the order of the file.
 pub(super) fn objects(checked: &Checked) -> Vec<Value> {
     render::to_json(&checked.findings, &checked.sources, checked.tree.as_ref())
 }
 
-/// Reads a word of a finding's object.
+/// Returns a text of a finding's object.
 pub(super) fn word<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
     object.get(key)?.as_str()
 }

@@ -1,4 +1,4 @@
-//! Findings as annotations on the lines of a pull request.
+//! Writes findings as annotations on the lines of a pull request.
 
 use crate::ci::github::commands::Commands;
 use crate::cli::output::Output;

@@ -1,4 +1,4 @@
-//! Findings for programs: one object per line.
+//! Writes findings for programs: one JSON object per line.
 
 use crate::cli::output::Output;
 

@@ -1,4 +1,4 @@
-//! `ll-loop validate`: everything that is wrong with loop files, and nothing run.
+//! `ll-loop validate`: checks loop files without running anything.
 
 use crate::base::diagnostic::Severity;
 use crate::cli::exit;
@@ -19,10 +19,10 @@ mod json;
 mod sarif;
 mod text;
 
-/// Writes all that was found.
+/// Writes all findings.
 type Write = fn(&Reports, &Output);
 
-/// How findings are written, one line a format.
+/// The formats; each has one line.
 const FORMATS: [(Findings, Write); 4] = [
     (Findings::Text, text::write),
     (Findings::Json, json::write),
@@ -30,16 +30,16 @@ const FORMATS: [(Findings, Write); 4] = [
     (Findings::Github, github::write),
 ];
 
-/// What is validated, and how it is said.
+/// The arguments of `validate`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ValidateArgs {
-    /// Names or files of loops; all loops of the repository when there are none
+    /// Names or files of loops. The default is all loops of the repository
     #[arg(value_name = "LOOP")]
     pub(super) loops: Vec<String>,
     /// Let warnings fail, too
     #[arg(long)]
     pub(super) strict: bool,
-    /// Walk everything that can happen, and show the shortest way to each bad end
+    /// Explore every sequence of verdicts, and show the shortest way to each bad end
     #[arg(long)]
     pub(super) deep: bool,
     /// How findings are written
@@ -96,7 +96,7 @@ fn located(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Result<Loca
         .collect();
     if all.is_empty() {
         let help = "name a loop file, or make `.loops/NAME.yaml`";
-        return Err(Error::refused("there are no loops here").with_hint(help));
+        return Err(Error::refused("no loops here").with_hint(help));
     }
     Ok(all)
 }

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, for code scanning. One run with all files; columns count characters.
+//! Writes findings as SARIF 2.1.0, for code scanning: one run with all files, and columns that count characters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -96,7 +96,7 @@ fn location(object: &Value) -> Option<Value> {
     }}))
 }
 
-/// Writes a path as a relative reference: what a URI cannot hold is given by its bytes.
+/// Writes a path as a relative URI reference, percent-encoded (RFC 3986).
 fn uri(path: &str) -> String {
     path.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"/.-_~".contains(&byte) {

@@ -1,4 +1,4 @@
-//! Findings for people: each with its lines, and one line a file.
+//! Writes findings for people: each with the lines it is about, and a summary line for each file.
 
 use std::fmt::Write as _;
 
