@@ -188,12 +188,12 @@ impl Known {
         let bytes = text.as_bytes();
         let mut found = Vec::new();
         let mut open = self.search(bytes, &mut found);
-        self.search_codes(bytes, &mut found);
+        open = Open::first(open, self.search_codes(bytes, &mut found));
         if escape::has(bytes, is_maybe_hidden) && text.chars().any(escape::is_hidden) {
             let visible = Bare::visible(text);
             let mut in_visible = Vec::new();
-            let end = self.search(visible.bytes(), &mut in_visible);
-            self.search_codes(visible.bytes(), &mut in_visible);
+            let mut end = self.search(visible.bytes(), &mut in_visible);
+            end = Open::first(end, self.search_codes(visible.bytes(), &mut in_visible));
             found.extend(in_visible.into_iter().map(|range| visible.origin(range)));
             open = Open::first(open, origin(end, &visible));
         }
@@ -201,7 +201,10 @@ impl Known {
             let mut in_dump = Vec::new();
             let end = self.search(view.bare.bytes(), &mut in_dump);
             found.extend(in_dump.into_iter().map(|range| view.bare.origin(range)));
-            open = Open::first(open, origin(end.filter(|_| view.is_open), &view.bare));
+            if view.is_open {
+                let end = Open::first(end, self.begun(view.bare.bytes()));
+                open = Open::first(open, origin(end.map(in_hidden_line), &view.bare));
+            }
         }
         if text.contains(CUT) {
             self.search_cuts(text, &mut found);
@@ -241,28 +244,42 @@ impl Known {
     }
 
     /// Finds secrets in a text with the codes of characters read.
-    fn search_codes(&self, text: &[u8], found: &mut Vec<Range<usize>>) {
+    fn search_codes(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<Open> {
         if !escape::is_in(text) {
-            return;
+            return None;
         }
+        let mut open = None;
         for part in parts(text, self.longest) {
-            let in_part = self.in_codes(&text[part.clone()], DEPTH);
+            let mut in_part = Vec::new();
+            let end = self.in_codes(&text[part.clone()], DEPTH, &mut in_part);
             found.extend(in_part.into_iter().map(|range| range.start + part.start..range.end + part.start));
+            open = end.map(|end| Open { at: end.at + part.start, ..end });
         }
+        open
     }
 
-    fn in_codes(&self, text: &[u8], depth: usize) -> Vec<Range<usize>> {
-        let mut all = Vec::new();
+    fn in_codes(&self, text: &[u8], depth: usize, found: &mut Vec<Range<usize>>) -> Option<Open> {
+        let mut open = None;
         for codes in Codes::ALL.into_iter().filter(|codes| codes.are_in(text)) {
             let bare = Bare::of(text, codes);
-            let mut found = Vec::new();
-            self.search(bare.bytes(), &mut found);
+            let mut in_bare = Vec::new();
+            let mut end = self.search(bare.bytes(), &mut in_bare);
             if depth > 1 {
-                found.extend(self.in_codes(bare.bytes(), depth - 1));
+                end = Open::first(end, self.in_codes(bare.bytes(), depth - 1, &mut in_bare));
             }
-            all.extend(found.into_iter().map(|range| bare.origin(range)));
+            found.extend(in_bare.into_iter().map(|range| bare.origin(range)));
+            open = Open::first(open, origin(end, &bare));
         }
-        all
+        open
+    }
+
+    /// Returns where the end of a text begins that is the beginning of a secret, sign by sign.
+    fn begun(&self, text: &[u8]) -> Option<Open> {
+        let begun = |secret: &String| {
+            (1..secret.len()).rev().find(|length| text.ends_with(&secret.as_bytes()[..*length]))
+        };
+        let signs = self.secrets.iter().filter_map(begun).max()?;
+        Some(Open { at: text.len() - signs, signs })
     }
 
     /// Finds what is left of secrets where a text was cut: their beginning before the sign, their end behind it.
@@ -284,6 +301,11 @@ impl Known {
             }
         }
     }
+}
+
+/// A secret hides all of each line of a dump that shows a part of it, so that the line waits however small the part is.
+fn in_hidden_line(open: Open) -> Open {
+    Open { signs: open.signs.max(HELD), ..open }
 }
 
 /// Returns where the end of a view stands in the text as written.
@@ -319,8 +341,8 @@ const HELD: usize = 4;
 /// Hides secrets in a text that comes in pieces, as soon as nothing that comes later can change what is shown.
 ///
 /// A line is shown when it is whole, and a line without end in pieces. A line whose end may be the beginning of a secret
-/// (at least four letters or digits of it) waits for the next one, so that a secret that is broken by line ends is hidden
-/// whole; what was shown with fewer of them stays shown, and only the rest is hidden.
+/// (at least four letters or digits of it, or one byte in a dump) waits for the next one, so that a secret that is broken by
+/// line ends is hidden whole; what was shown with fewer of them stays shown, and only the rest is hidden.
 #[derive(Debug, Default)]
 pub struct Flow {
     /// What was not shown yet, behind the end of what was.

@@ -52,6 +52,54 @@ fn every_way_of_writing_is_hidden_and_would_be_found() {
     }
 }
 
+/// Returns the ways in which programs dump a secret with addresses, alone and behind something else.
+fn dumps(secret: &str) -> impl Iterator<Item = (String, String)> {
+    let is_dump =
+        |name: &str| ["xxd", "hexdump", "od"].iter().any(|tool| name.split(' ').next() == Some(tool));
+    written(secret).into_iter().filter(move |(name, text)| is_dump(name) && text.starts_with("0000000"))
+}
+
+#[test]
+fn a_dump_is_shown_alike_however_its_bytes_come() {
+    for secret in [
+        "pL4nt+3d/t0=k&\"n\\<q'Zr9$~é%7Bw2Xv",
+        "correct-horse-battery-staple",
+        "+/=pL4nt3d-t0k3n-value",
+        "!?+/=-*#!$%&!?ab",
+    ] {
+        let redactor = Redactor::new([secret]);
+        for (name, text) in dumps(secret) {
+            let text = format!("first\n{text}last\n");
+            let whole = redactor.text(&text);
+            assert!(whole.contains("***"), "{name}: {whole}");
+            let line_ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+            let everywhere: Vec<usize> = (0..text.len()).collect();
+            let cuts = everywhere.iter().map(|cut| vec![*cut]).chain([line_ends, everywhere.clone()]);
+            for cuts in cuts {
+                assert_eq!(shown(&redactor, &text, &cuts), whole, "{name}, cut at {cuts:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn codes_that_are_broken_by_a_line_end_are_hidden_however_they_come() {
+    let secret = "correct-horse-battery-staple";
+    let redactor = Redactor::new([secret]);
+    let each = |text: &str, write: fn(u8) -> String| text.bytes().map(write).collect::<String>();
+    let units = |text: &str| each(text, |byte| format!("\\u{byte:04x}"));
+    let hex = |text: &str| each(text, |byte| format!("\\x{byte:02x}"));
+    let entities = |text: &str| each(text, |byte| format!("&#x{byte:X};"));
+    for write in [&units as &dyn Fn(&str) -> String, &hex, &entities] {
+        let (one, two) = (write(&secret[..14]), write(&secret[14..]));
+        let text = format!("first\n{one}\n{two}\nlast\n");
+        assert_eq!(redactor.text(&text), "first\n***\nlast\n");
+        for cut in 0..text.len() {
+            assert_eq!(shown(&redactor, &text, &[cut]), "first\n***\nlast\n", "{text}, cut at {cut}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 

@@ -326,6 +326,39 @@ fn a_secret_is_nowhere_in_what_a_run_writes() {
     no_leaks(&project, &all);
 }
 
+/// Prints a text in two parts, with a pause between them that is long enough to show the first.
+const IN_PIECES: &str = r"
+name: main
+description: prints a dump slowly
+initial: slow
+states:
+  slow:
+    action: 'for file in enc/*; do cut=$(cat cut); head -c $cut $file; sleep 0.2; tail -c +$((cut + 1)) $file; done'
+    next: done
+  done: {terminal: true}
+";
+
+#[test]
+fn a_dump_that_comes_in_pieces_is_nowhere() {
+    let dumps: Vec<_> = written(TOKEN)
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(" at 13") || name.ends_with(" at 14"))
+        .collect();
+    let dumps: Vec<_> = dumps.iter().filter(|(_, text)| text.starts_with("0000000")).collect();
+    assert_eq!(dumps.len(), 6);
+    let project = Project::with_loop(IN_PIECES).env("PLANTED_TOKEN", TOKEN);
+    for (index, (_, text)) in dumps.iter().enumerate() {
+        project.write(&format!("enc/{index}"), text);
+    }
+    // Behind the first line of some of them, and in the second of all.
+    for cut in [48, 68, 79, 90] {
+        project.write("cut", &cut.to_string());
+        let ran = project.run(&["run", "main", "-v"]).code(0);
+        assert!(ran.stdout.contains("***"), "{}", ran.stdout);
+        no_leaks(&project, &[&ran]);
+    }
+}
+
 #[test]
 fn a_secret_in_a_mistake_is_not_repeated() {
     let text = "name: main\ndescription: x\nscope: ['${context.given}']\ninitial: a\nstates:\n  a: {action: 'true', on_yes: done}\n  done: {terminal: true}\n";
