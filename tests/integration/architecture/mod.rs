@@ -187,9 +187,6 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("report/mod.rs", &["std::io"]),
 ];
 
-/// Layers in which files still lead in circles.
-const IN_CIRCLES: &[&str] = &[];
-
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
@@ -250,21 +247,8 @@ fn broken(house: &Crate) -> Vec<String> {
             broken.push(format!("{file} calls {method}()"));
         }
     }
-    let circles = circles(&names);
-    let in_circles: BTreeSet<&str> =
-        circles.iter().flatten().map(|file| file.split('/').next().unwrap_or_default()).collect();
-    broken.extend(
-        circles.iter().filter(|circle| !is_known(circle)).map(|circle| format!("circle: {circle:?}")),
-    );
-    let untangled = IN_CIRCLES.iter().filter(|layer| !in_circles.contains(*layer));
-    broken.extend(untangled.map(|layer| format!("{layer} has no circles any more: take it off the list")));
+    broken.extend(circles(&names).iter().map(|circle| format!("circle: {circle:?}")));
     broken
-}
-
-fn is_known(circle: &BTreeSet<String>) -> bool {
-    let layers: BTreeSet<&str> =
-        circle.iter().map(|file| file.split('/').next().unwrap_or_default()).collect();
-    layers.len() == 1 && layers.iter().all(|layer| IN_CIRCLES.contains(layer))
 }
 
 fn layer(file: &str) -> Option<&'static Layer> {
