@@ -1,4 +1,8 @@
 //! Black-box tests of the real program: what a user types, and what comes of it.
+#![cfg_attr(
+    not(all(feature = "github", feature = "jq", feature = "mcp")),
+    allow(dead_code, unused_imports, reason = "what is left out is not tested")
+)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
@@ -40,7 +44,6 @@ mod nightly;
 mod processes;
 mod providers;
 mod redaction;
-#[cfg(feature = "github")]
 mod reported;
 mod reports;
 mod resume;
