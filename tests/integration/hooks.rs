@@ -1,7 +1,7 @@
 //! The hooks of a session: one JSON answer and exit code 0, whatever they find.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -31,10 +31,12 @@ fn answer(ran: Ran) -> Value {
 #[track_caller]
 fn told(project: &Project, directory: &str, arguments: &[&str], words: &str) -> Value {
     let mut command = project.command(&[&["hook"], arguments].concat());
-    command.current_dir(project.at(directory)).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let _unread = child.stdin.take().unwrap().write_all(words.as_bytes());
-    answer(Ran::of(&child.wait_with_output().unwrap()))
+    // All of it is there when the hook starts: on a busy machine it would not wait long enough for what comes later.
+    let (mut caller, stdin) = (tempfile::tempfile().unwrap(), words.as_bytes());
+    caller.write_all(stdin).unwrap();
+    caller.rewind().unwrap();
+    command.current_dir(project.at(directory)).stdin(caller);
+    answer(Ran::of(&command.output().unwrap()))
 }
 
 fn invalid() -> Value {
