@@ -17,7 +17,7 @@ use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, Place, nearest};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
-use crate::files::place;
+use crate::files::place::{self, resolved};
 use crate::files::read::{self, Unread};
 
 /// The directory that holds the loops of a project.
@@ -52,19 +52,17 @@ impl Reach {
     /// or in the one where its actions run. Where there is no repository, the directories themselves count.
     fn of(path: &Path, root: &Path) -> Self {
         let runs_in = place::repository(root).unwrap_or(root);
-        let mut homes = vec![place::resolved(runs_in)];
+        let mut homes = vec![resolved(runs_in)];
         if !place::named(path).starts_with(place::named(runs_in)) {
             homes.push(place::home(path, DIRECTORY));
         }
         Self::Within(homes)
     }
 
-    fn holds(&self, path: &Path) -> bool {
+    /// Tells whether a path may be read, whose links are followed already.
+    fn holds(&self, resolved: &Path) -> bool {
         match self {
-            Self::Within(homes) => {
-                let path = place::resolved(path);
-                homes.iter().any(|home| path.starts_with(home))
-            }
+            Self::Within(homes) => homes.iter().any(|home| resolved.starts_with(home)),
             Self::Anywhere => true,
         }
     }
@@ -276,10 +274,6 @@ fn root_of(path: &Path, cwd: &Path) -> PathBuf {
         )
 }
 
-fn resolved(path: &Path) -> PathBuf {
-    fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
 fn located(path: PathBuf, root: PathBuf, cwd: &Path) -> Located {
     let shown = relative(&path, cwd).display().to_string();
     let reach = Reach::of(&path, &root);
@@ -334,7 +328,8 @@ fn loops_in(directory: &Path) -> BTreeMap<String, PathBuf> {
 
 /// Reads a loop file and every file it takes over.
 pub fn load(located: &Located) -> Result<Loaded, LoadError> {
-    if !located.reach.holds(&located.path) {
+    let path = resolved(&located.path);
+    if !located.reach.holds(&path) {
         return Err(LoadError::Outside { path: located.shown.clone().into() });
     }
     let text = read(&located.path)?;
@@ -342,7 +337,6 @@ pub fn load(located: &Located) -> Result<Loaded, LoadError> {
     let here = located.path.ancestors().find(|above| above.join(&located.shown) == located.path);
     let here = here.unwrap_or(&located.root).to_owned();
     let mut fetch = |reference: &Reference<'_>| fetch(reference, located, &here);
-    let path = resolved(&located.path);
     let mut loaded = decode_with(&located.shown, &text, &path, &mut fetch)
         .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })?;
     loaded.digest = digest(&root, &loaded.sources);
@@ -382,8 +376,9 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err("it has no name".to_owned());
     };
+    let real = resolved(path);
     // The message must not reveal whether the file exists.
-    if !located.reach.holds(path) {
+    if !located.reach.holds(&real) {
         let path = shown(path, cwd);
         return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));
     }
@@ -391,7 +386,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         return Err(format!("there is no `{}`", shown(path, cwd)));
     };
     let text = read(&path).map_err(|error| error.to_string())?;
-    Ok(Fetched { shown: shown(&path, cwd), path: resolved(&path), text })
+    Ok(Fetched { shown: shown(&path, cwd), path: real, text })
 }
 
 fn shown(path: &Path, cwd: &Path) -> String {

@@ -1,6 +1,7 @@
 //! Begins a run: checks its inputs, claims its scope, and makes its files.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -30,6 +31,7 @@ use super::options::{BeginOptions, RunOptions};
 use super::prepared::Prepared;
 use super::publish::{Publication, publisher};
 use super::ready::{Launch, Position, Ready, sinks};
+use super::start::start;
 use super::trust;
 use super::variables::resolve;
 use super::worktree::Worktree;
@@ -220,14 +222,7 @@ impl<'s> ConfiguredRun<'s> {
             overrides: overrides(options),
             schema: SCHEMA,
         };
-        Start {
-            env: session.env.all().clone(),
-            run_dir: files.scratch().to_string_lossy().into_owned(),
-            deadline: run.deadline.map(RunOptions::before_the_end),
-            budget: decided.budget,
-            on_handoff: decided.on_handoff,
-            ..Start::of(event, clock.now(), files.instance())
-        }
+        start(event, (clock.now(), Duration::ZERO), files, run, decided, session)
     }
 }
 

@@ -2,16 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::definition::load;
 use crate::journal::known::KnownRun;
 
 use super::bundler::{Bundler, file_name, warnings};
 use super::choose::{Chosen, choose, never_began};
-use super::claim;
 use super::context::Session;
 use super::error::Error;
 use super::finish;
-use super::prepared::refused;
 
 impl Session<'_> {
     /// Writes the bundle of a run, to `<run>.llz` in the directory of the session where no file is named. Returns the
@@ -29,14 +26,7 @@ impl Session<'_> {
         }
         let KnownRun { ends, .. } = *run;
         let Some((_, began)) = ends.start else { return Err(never_began(files.instance(), name)) };
-        let loops = files.loops();
-        let root = loops.parent().unwrap_or(loops);
-        let located = load::find(&began.source.file, root).map_err(|error| refused(&error))?;
-        let mut prepared = self.at(root).prepare(located)?;
-        if files.worktree().is_dir() {
-            prepared.work_in(files.worktree());
-        }
-        let territory = claim::territory(&prepared, &began.context, self, &self.redactor)?;
+        let (prepared, territory) = finish::read_again(&files, &began, self)?;
         let target = target.map_or_else(|| PathBuf::from(file_name(&files)), Path::to_owned);
         let bundler = Bundler::new(&prepared, &territory, self);
         let packed = bundler.write_to(&files, &files.report(), &self.path(&target));

@@ -212,16 +212,25 @@ impl RunMaterials {
         let home = files.loops().parent().unwrap_or(files.loops());
         let worktree = files.worktree();
         let root = if worktree.is_dir() { worktree } else { home.to_owned() };
-        let loops = || {
-            let located = load::find(&began.source.file, home).map_err(|error| refused(&error))?;
-            let mut prepared = session.at(home).prepare(located)?;
-            prepared.work_in(root.clone());
-            let territory = super::claim::territory(&prepared, &began.context, session, &session.redactor)?;
-            Ok((prepared, territory))
-        };
-        let loops = loops().map_err(|error: Error| error.message().to_owned());
+        let loops = read_again(files, began, session).map_err(|error| error.message().to_owned());
         Self { root, loops }
     }
+}
+
+/// Reads the loops and the scope of a run again, from where it was left.
+pub(crate) fn read_again(
+    files: &RunFiles,
+    began: &LoopStart,
+    session: &Session<'_>,
+) -> Result<(Prepared, Territory), Error> {
+    let home = files.loops().parent().unwrap_or(files.loops());
+    let located = load::find(&began.source.file, home).map_err(|error| refused(&error))?;
+    let mut prepared = session.at(home).prepare(located)?;
+    if files.worktree().is_dir() {
+        prepared.work_in(files.worktree());
+    }
+    let territory = super::claim::territory(&prepared, &began.context, session, &session.redactor)?;
+    Ok((prepared, territory))
 }
 
 /// Makes `state.json` match the end of the journal, if the process died between writing the two. If that fails, the

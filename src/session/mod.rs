@@ -42,6 +42,7 @@ pub mod report;
 pub mod resume;
 pub mod runs;
 pub mod secrets;
+pub mod start;
 pub mod stop;
 pub mod successor;
 pub mod talk;

@@ -9,7 +9,6 @@ use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
 use crate::definition::load;
-use crate::engine::Start;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
 use crate::engine::past::Standing;
 use crate::journal::files::RunFiles;
@@ -33,9 +32,10 @@ use super::finish;
 use super::fold::{Folded, fold};
 use super::incoming::Incoming;
 use super::interrupts::Interrupts;
-use super::options::{LlmOptions, ResumeOptions, RunOptions, Which};
+use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
+use super::start::start;
 use super::trust;
 use super::worktree::Worktree;
 
@@ -192,15 +192,8 @@ impl<'s> UnclaimedRun<'s> {
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;
-        let deadline = self.options.run.deadline;
-        let start = Start {
-            env: self.session.env.all().clone(),
-            run_dir: files.scratch().to_string_lossy().into_owned(),
-            deadline: deadline.map(|deadline| level.past.elapsed() + RunOptions::before_the_end(deadline)),
-            budget: decided.budget,
-            on_handoff: decided.on_handoff,
-            ..Start::of(event, level.at, files.instance())
-        };
+        let since = (level.at, level.past.elapsed());
+        let start = start(event, since, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
         let resumed = Resumed { start, past: level.past, how, rested, elapsed, left };
         Ok(OpenedRun { resumed, sinks, whole, decided })
