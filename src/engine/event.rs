@@ -371,12 +371,12 @@ pub struct LoopResume {
     pub continuation: Option<String>,
     /// What is different from now on.
     #[serde(flatten)]
-    pub changes: Changes,
+    pub changes: ResumeChanges,
 }
 
 /// What is different after a run was resumed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct ResumeChanges {
     /// Another cap on passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_iterations: Option<u32>,

@@ -410,7 +410,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
+    use crate::engine::event::{ActionKind, LoopResume, ResumeChanges, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
@@ -580,7 +580,7 @@ mod tests {
             step: 16,
             reason: ResumeReason::Interrupted,
             continuation: None,
-            changes: Changes::default(),
+            changes: ResumeChanges::default(),
         }));
         journal.operate("recover", "recover", &json!({})).operate("next", "next", &json!({}));
         journal.enter("implement", 1);

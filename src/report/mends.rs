@@ -163,7 +163,7 @@ mod tests {
             step: 1,
             reason: ResumeReason::Timeout,
             continuation: None,
-            changes: crate::engine::event::Changes::default(),
+            changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(Event::StateEnter { state: state("a"), iteration: 1, step: 1, attempt: 1 });
         journal.act("x").done(0, "", "").judge("yes").route(Some("yes"), "done");

@@ -626,7 +626,7 @@ mod tests {
             step: 1,
             reason: ResumeReason::Interrupted,
             continuation: None,
-            changes: crate::engine::event::Changes::default(),
+            changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(closing()).done(0, "", "");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
