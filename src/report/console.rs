@@ -9,6 +9,7 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, Shared};
 
+use super::changes;
 use super::closing::{advice, headline};
 use super::level::LoopViews;
 use super::stages::{self, Stage};
@@ -269,6 +270,7 @@ impl Console {
         }
         lines.push(style.bold().apply_to(headline(end)).to_string());
         lines.extend(self.levels.digest.work().and_then(stages::progress));
+        lines.extend(changes::closing(&self.levels.digest));
         if !good {
             lines.push(self.levels.digest.sentence());
             lines.extend(advice(&self.levels.digest));
@@ -729,6 +731,7 @@ mod tests {
                 kind: ActionKind::Shell,
                 role: None,
                 session: None,
+                tree: None,
             })
             .done(1, "", "");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);

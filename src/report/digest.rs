@@ -46,6 +46,8 @@ pub struct ReportPaths {
     pub junit: String,
     /// The Markdown summary.
     pub summary: String,
+    /// The patch, where the run changed something.
+    pub patch: String,
     /// The name under which the reports are uploaded.
     pub artifact_name: String,
 }
@@ -585,7 +587,14 @@ mod tests {
         let state = super::super::testing::state("failed");
         let kind = crate::engine::event::ActionKind::Shell;
         journal
-            .push(Event::ActionStart { state, action: "notify".into(), kind, role: None, session: None })
+            .push(Event::ActionStart {
+                state,
+                action: "notify".into(),
+                kind,
+                role: None,
+                session: None,
+                tree: None,
+            })
             .done(7, "", "");
         let digest = journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false).digest();
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");

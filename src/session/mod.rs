@@ -46,6 +46,7 @@ pub mod start;
 pub mod stop;
 pub mod successor;
 pub mod talk;
+mod tree;
 pub mod trust;
 pub mod upload;
 pub mod variables;

@@ -36,6 +36,7 @@ use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
 use super::start::start;
+use super::tree;
 use super::trust;
 use super::worktree::Worktree;
 
@@ -157,6 +158,7 @@ impl<'s> UnclaimedRun<'s> {
         })?;
         say(files.instance(), &resumed.how, session);
         let Self { session, options, prepared, worktree } = self;
+        let area = tree::area(&territory, &options.run, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -168,6 +170,7 @@ impl<'s> UnclaimedRun<'s> {
             clock,
             agents: decided.agents,
             territory,
+            area,
             claim,
             worktree,
         })
