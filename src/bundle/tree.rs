@@ -13,7 +13,7 @@ use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::secret::holds_secret;
-use crate::process::git::{Call, Git};
+use crate::process::git::{Call, Git, alternate, copy_index};
 
 use super::EXTENSION;
 use super::brought::{self, Protected, TreeChange, unfit};
@@ -89,9 +89,7 @@ impl<'w> Keeper<'w> {
         let place = TempDir::with_prefix("ll-tree-").map_err(|error| error.to_string())?;
         let own = |name: &str| place.path().join(name);
         fs::create_dir(own("objects")).map_err(|error| error.to_string())?;
-        if index.exists() {
-            fs::copy(index, own("index")).map_err(|error| error.to_string())?;
-        }
+        copy_index(&index, &own("index")).map_err(|error| error.to_string())?;
         let known = |commit: &ObjectId| {
             git.line(&Call::new("cat-file").with(&["-e"]).ids("", commit, "^{commit}")).is_ok()
         };
@@ -100,7 +98,7 @@ impl<'w> Keeper<'w> {
         let git = git
             .with("GIT_INDEX_FILE", own("index"))
             .with("GIT_OBJECT_DIRECTORY", own("objects"))
-            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
         Ok(Self { wanted, git, top, base, head, protected, _place: place, left_out: Vec::new() })
     }
 

@@ -274,6 +274,11 @@ impl TreeChanges {
         self.files.iter().filter(|file| file.run.is_none()).count() as u64 + self.more
     }
 
+    /// Tells whether the run itself changed anything.
+    pub fn has_own(&self) -> bool {
+        self.own() > 0 || self.head_moved()
+    }
+
     /// Tells whether the run ended on a tree that the commit does not have: tracked files of its own differ both from
     /// those at the start and from those of the commit, or another commit is checked out.
     pub fn are_uncommitted(&self) -> bool {

@@ -5,6 +5,7 @@ use crate::base::time::{human, millis};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::machine::{Action, End, EndId, Meaning};
 
+use super::changes::Changes;
 use super::common::{describe, saved};
 use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
 use super::outcome::{Outcome, TerminatedBy};
@@ -111,6 +112,18 @@ impl Engine<'_> {
             format!("ended in `{name}`, and cycle {cycle} needed a fix")
         } else {
             format!("ended in `{name}`")
+        }
+    }
+
+    /// A cycle in which nothing failed, but after which the tree is another one, was not without a fix.
+    pub(super) fn unless_clean(&self, end: LoopComplete) -> LoopComplete {
+        let changes = end.changes.as_ref().and_then(Changes::known).filter(|changes| changes.has_own());
+        match changes {
+            Some(changes) if self.start.event.until_clean && end.outcome == Outcome::Success => {
+                let reason = format!("cycle {} passed, and the run changed {}", end.cycles, changes.words());
+                LoopComplete { reason, ..end }
+            }
+            Some(_) | None => end,
         }
     }
 

@@ -222,7 +222,8 @@ impl<'m> Engine<'m> {
                 let Event::LoopComplete(end) = self.unless_asked_to_end(Event::LoopComplete(*end)) else {
                     unreachable!("the end of a run stays an end")
                 };
-                self.record(Event::LoopComplete(end.on_tree(changes, self.start.event.on_change)), events);
+                let end = end.on_tree(changes, self.start.event.on_change);
+                self.record(Event::LoopComplete(self.unless_clean(end)), events);
             }
             (Waiting::Backoff(_), Input::WaitDone) => self.run.waited(),
             (Waiting::Judging(_, MissingEvidence::Survey(request), before), Input::Surveyed(surveyed)) => {

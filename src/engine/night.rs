@@ -18,6 +18,9 @@ pub struct Night {
     pub outcome: Option<Outcome>,
     /// Whether something passed since the last failing observation.
     pub verified: bool,
+    /// Whether it left the tree as it was; nothing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unchanged: Option<bool>,
     /// How many cycles it took.
     pub cycles: u32,
     /// States that failed, and passed after another state had acted.

@@ -475,6 +475,27 @@ fn perform(
     }
 }
 
+/// Copies an index together with its time. By that time git knows which files it may take for unchanged: a file that
+/// was written later than the index, or in the same moment, is read.
+pub fn copy_index(index: &Path, copy: &Path) -> std::io::Result<()> {
+    let written = match fs_err::metadata(index) {
+        Ok(metadata) => metadata.modified()?,
+        // A repository without files has none.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    fs_err::copy(index, copy)?;
+    fs_err::OpenOptions::new().write(true).open(copy)?.file().set_modified(written)
+}
+
+/// Writes a directory for `GIT_ALTERNATE_OBJECT_DIRECTORIES`, in which a colon separates two.
+pub fn alternate(path: &str) -> String {
+    if !path.contains([':', '"', '\\']) {
+        return path.to_owned();
+    }
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -530,6 +551,12 @@ mod tests {
             ]
         );
         assert_eq!(words[5..at].len(), 2 * SETTINGS.len());
+    }
+
+    #[test]
+    fn a_directory_with_a_colon_is_one_directory() {
+        assert_eq!(alternate("/a b/objects"), "/a b/objects");
+        assert_eq!(alternate("/a:b/\"c\"\\d"), r#""/a:b/\"c\"\\d""#);
     }
 
     #[test]

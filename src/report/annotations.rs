@@ -294,6 +294,7 @@ mod tests {
             at: Timestamp::from_millis(day),
             outcome: Some(Outcome::Success),
             verified: true,
+            unchanged: Some(true),
             cycles: 2,
             fixed: fixed.iter().map(|name| state(name)).collect(),
             flaky: Vec::new(),

@@ -178,11 +178,13 @@ impl History {
     }
 }
 
-/// Tells whether a night ended well with nothing to do.
+/// Tells whether a night ended well with nothing to do: no verdict said no, and the tree stayed as it was. What is not
+/// known of nights of an earlier version counts for them.
 pub fn is_clean(night: &Night) -> bool {
     let named = [&night.fixed, &night.flaky, &night.left];
     night.outcome == Some(Outcome::Success)
         && night.verified
+        && night.unchanged != Some(false)
         && night.cycles == 1
         && named.iter().all(|states| states.is_empty())
 }
@@ -197,6 +199,7 @@ pub fn of(digest: &Digest) -> Option<History> {
         at: digest.began()?,
         outcome: end.map(|end| end.outcome),
         verified: end.is_some_and(|end| end.verified),
+        unchanged: digest.changes().map(|changes| !changes.has_own()),
         cycles: digest.cycles(),
         fixed: mends.fixed(),
         flaky: mends.flaky(),
@@ -227,6 +230,7 @@ mod tests {
             at: Timestamp::from_millis(hour * HOUR),
             outcome: Some(Outcome::Success),
             verified: true,
+            unchanged: Some(true),
             cycles: if fixed.is_empty() && flaky.is_empty() { 1 } else { 2 },
             fixed: states(fixed),
             flaky: states(flaky),
@@ -319,6 +323,8 @@ mod tests {
         assert_eq!(nights(&[("", ""), ("a", ""), ("", ""), ("", "")]).clean_in_a_row(), 2);
         assert_eq!(nights(&[("", ""), ("", "a")]).clean_in_a_row(), 0);
         let failed = Night { outcome: Some(Outcome::Failure), ..night(0, "", "") };
+        let changed = Night { unchanged: Some(false), ..night(0, "", "") };
+        assert!(is_clean(&night(0, "", "")) && !is_clean(&changed));
         assert!(!is_clean(&failed) && !is_clean(&Night { outcome: None, ..failed.clone() }));
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
-use crate::process::git::{Call, Filters, Walk, environment};
+use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment};
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -179,7 +179,7 @@ impl OwnIndex {
         let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
         fs_err::create_dir_all(objects).map_err(|error| error.to_string())?;
         let own = place.path().join("index");
-        copy_with_time(index, &own).map_err(|error| error.to_string())?;
+        copy_index(index, &own).map_err(|error| error.to_string())?;
         let text = |path: &Path| {
             path.to_str().map(str::to_owned).ok_or_else(|| format!("{} is no text", path.display()))
         };
@@ -199,25 +199,4 @@ impl OwnIndex {
         env.insert("GIT_INDEX_FILE".to_owned(), own.to_string_lossy().into_owned());
         Ok(Self { env, _place: place })
     }
-}
-
-/// Copies an index together with its time. By that time git knows which files it may take for unchanged: a file that
-/// was written later than the index, or in the same moment, is read.
-pub(crate) fn copy_with_time(index: &Path, copy: &Path) -> std::io::Result<()> {
-    let written = match fs_err::metadata(index) {
-        Ok(metadata) => metadata.modified()?,
-        // A repository without files has none.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    fs_err::copy(index, copy)?;
-    fs_err::OpenOptions::new().write(true).open(copy)?.file().set_modified(written)
-}
-
-/// Writes a directory for a list in which a colon separates two.
-fn alternate(path: &str) -> String {
-    if !path.contains([':', '"', '\\']) {
-        return path.to_owned();
-    }
-    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }

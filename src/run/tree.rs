@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::base::object::ObjectId;
 use crate::base::text::hex;
-use crate::process::git::Call;
+use crate::process::git::{Call, alternate, copy_index};
 
 use super::git::GitCalls;
 
@@ -37,14 +37,12 @@ impl WorkingTrees {
         let own = |name: &str| place.path().join(name);
         fs_err::create_dir(own("objects")).map_err(|error| error.to_string())?;
         // Git's own index knows which files did not change; without it every file is read.
-        let _no_commit_yet = fs_err::copy(top.join(index), own("index"));
-        for (name, value) in [
-            ("GIT_INDEX_FILE", own("index")),
-            ("GIT_OBJECT_DIRECTORY", own("objects")),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", top.join(objects)),
-        ] {
+        copy_index(&top.join(index), &own("index")).map_err(|error| error.to_string())?;
+        for (name, value) in [("GIT_INDEX_FILE", own("index")), ("GIT_OBJECT_DIRECTORY", own("objects"))] {
             git.env.insert(name.to_owned(), value.to_string_lossy().into_owned());
         }
+        let objects = alternate(&top.join(objects).to_string_lossy());
+        git.env.insert("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), objects);
         Ok(Self { top, place })
     }
 

@@ -41,6 +41,7 @@ mod locks;
 mod mcp;
 mod mutations;
 mod nightly;
+mod on_change;
 mod processes;
 mod providers;
 mod redaction;

@@ -25,7 +25,7 @@ states:
 ";
 
 /// What comes and goes without being a change of the tree.
-const IGNORED: &str = "broken\nflake\nsummary\nreports\n/kept\n/earlier\n";
+const IGNORED: &str = "broken\nflake\nsummary\nreports\n/kept\n/earlier\ngo\n";
 
 const HISTORY: &str = ".loops/.history/main/nights.json";
 

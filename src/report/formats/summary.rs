@@ -562,6 +562,7 @@ mod tests {
             at: Timestamp::from_millis(day * 24 * 3600 * 1000),
             outcome,
             verified: cycles == 1,
+            unchanged: Some(true),
             cycles,
             fixed: fixed.iter().map(|name| state(name)).collect(),
             flaky: Vec::new(),
