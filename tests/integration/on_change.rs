@@ -266,3 +266,192 @@ fn exit_code_status_and_reports_agree_on_every_line_of_the_table() {
     let failed: Vec<&str> = failed.map(|(name, _)| *name).collect();
     assert_eq!(failed, [""; 0]);
 }
+
+/// A project with a repository, as a run in CI sees it without GitHub.
+fn in_ci(text: &str) -> Project {
+    let project = files(Project::with_loop(text)).env("CI", "true");
+    git(&project, &["init", "-q", "-b", "main"]);
+    project.write(".git/info/exclude", "/reports\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
+    project
+}
+
+#[track_caller]
+fn run(project: &Project, code: i32) -> Value {
+    project.run(&["run", "main", "--report-dir", "reports"]).code(code);
+    json(project, "reports/result.json")
+}
+
+/// Returns the changed files as `modified a.txt`.
+fn changed(result: &Value) -> Vec<String> {
+    let files = result["changes"]["files"].as_array().unwrap();
+    files
+        .iter()
+        .map(|file| format!("{} {}", file["kind"].as_str().unwrap(), file["path"].as_str().unwrap()))
+        .collect()
+}
+
+/// Makes the race in which git cannot tell by its times whether a file changed: the file has the size and the time that
+/// the index knows, and the index is as old as the file.
+const RACE: &str = "git config core.checkStat minimal; git config core.trustctime false; then=$(stat -c @%Y a.txt); \
+    echo eno > a.txt; touch -d $then a.txt .git/index";
+
+#[test]
+fn an_edit_in_the_moment_of_the_checkout_is_seen() {
+    let project = in_ci(&working(RACE, ""));
+    let result = run(&project, 1);
+    assert_eq!(changed(&result), ["modified a.txt"]);
+    patch_makes_the_end(&project);
+    let bundle = format!("reports/{}.llz", result["outputs"]["run-id"].as_str().unwrap());
+    let listed =
+        Command::new("unzip").args(["-p", &bundle, "manifest.json"]).current_dir(project.path()).output();
+    let manifest: Value = serde_json::from_slice(&listed.unwrap().stdout).unwrap();
+    assert_eq!(manifest["tree"]["changed"], true, "{manifest}");
+    assert_eq!(manifest["tree"]["tree"], result["changes"]["end"]["tree"], "{manifest}");
+}
+
+#[test]
+fn names_that_are_no_text_come_along() {
+    let action =
+        "printf x > $'new\nline'; printf x > $'bad\\377'; printf 'x' > '\"quoted\"'; printf x > 'ü ß'";
+    let project = in_ci(&working(action, "on_change: report\n"));
+    let result = run(&project, 0);
+    let mut found = changed(&result);
+    found.sort();
+    assert_eq!(
+        found,
+        ["untracked \"\\\"quoted\\\"\"", "untracked \"bad\\377\"", "untracked new\nline", "untracked ü ß"]
+    );
+    patch_makes_the_end(&project);
+}
+
+#[test]
+fn a_shallow_clone_and_a_sparse_checkout_are_enough() {
+    let source = in_ci(&working("true", ""));
+    git(&source, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    let clone = Project::new().env("CI", "true");
+    let from = format!("file://{}", source.path().display());
+    git(&clone, &["init", "-q"]);
+    git(&clone, &["-c", "protocol.file.allow=always", "fetch", "-q", "--depth", "1", &from, "main"]);
+    git(&clone, &["sparse-checkout", "set", "--no-cone", "/*", "!/sub/"]);
+    git(&clone, &["checkout", "-q", "FETCH_HEAD"]);
+    assert!(!clone.exists("sub/c.txt"));
+    assert_eq!(changed(&run(&clone, 0)), [""; 0]);
+    clone.write("a.txt", "other\n");
+    let result = run(&clone, 0);
+    assert_eq!(result["changes"]["before"][0]["path"], "a.txt");
+}
+
+#[test]
+fn a_submodule_is_a_change_that_no_patch_holds() {
+    let project = in_ci(&working("echo x > vendor/a.txt; echo y > a.txt", "on_change: report\n"));
+    let inner = in_ci("");
+    let from = inner.path().to_string_lossy().into_owned();
+    git(&project, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "vendor"]);
+    git(&project, &["commit", "-q", "-am", "second"]);
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), ["modified a.txt", "modified vendor"]);
+    assert_eq!(result["changes"]["files"][1]["not_in_patch"], "it is a repository of its own");
+    let patch = project.read("reports/changes.patch");
+    assert!(patch.contains("a/a.txt") && !patch.contains("vendor"), "{patch}");
+}
+
+#[test]
+fn what_git_is_told_not_to_see_is_said_to_be_hidden() {
+    let project = in_ci(&working("git update-index --assume-unchanged a.txt; echo x > a.txt", ""));
+    let result = run(&project, 0);
+    let unseen = result["changes"]["unseen"][0].as_str().unwrap();
+    assert!(unseen.starts_with("changes of `a.txt` are hidden"), "{unseen}");
+    let junit = project.read("reports/junit.xml");
+    assert!(junit.contains("ll.caveat"), "{junit}");
+}
+
+#[test]
+fn a_locked_index_and_a_repository_that_cannot_be_written_keep_nobody_from_looking() {
+    let project = in_ci(&working("touch .git/index.lock; chmod -R a-w .git; echo x > a.txt", ""));
+    let result = run(&project, 1);
+    Command::new("chmod").args(["-R", "u+w", ".git"]).current_dir(project.path()).status().unwrap();
+    assert_eq!(changed(&result), ["modified a.txt"]);
+}
+
+#[test]
+fn too_many_and_too_large_files_are_named_and_not_read() {
+    let action = "mkdir many; (cd many; seq 12000 | xargs touch); truncate -s 3G large";
+    let project = in_ci(&working(action, "on_change: report\n"));
+    let result = run(&project, 0);
+    let unseen = result["changes"]["unseen"][0].as_str().unwrap();
+    assert!(unseen.contains("untracked files of the scope are not compared"), "{unseen}");
+    let large =
+        result["changes"]["files"].as_array().unwrap().iter().find(|file| file["path"] == "large").unwrap();
+    assert_eq!((&large["size"], &large["not_in_patch"]), (&(3u64 << 30).into(), &"it is too large".into()));
+    assert_eq!(result["outputs"]["changed-files"], "10000");
+}
+
+#[test]
+fn line_ends_are_compared_as_git_keeps_them() {
+    let project = in_ci(&working("printf 'one\\r\\n' > a.txt; printf 'two\\r\\nmore\\r\\n' > b.txt", ""));
+    git(&project, &["config", "core.autocrlf", "true"]);
+    assert_eq!(changed(&run(&project, 1)), ["modified b.txt"]);
+    patch_makes_the_end(&project);
+}
+
+#[test]
+fn a_repository_that_disappears_is_said_to_be_unknown() {
+    let project = in_ci(&working("rm -rf .git", ""));
+    let result = run(&project, 0);
+    assert_eq!(result["changes"], Value::Null);
+    assert_eq!(result["changes_unknown"], "there is no git repository");
+}
+
+#[test]
+fn a_secret_is_not_in_the_patch() {
+    let project = in_ci(&working("echo \"$MY_TOKEN\" > a.txt; echo x > b.txt", "on_change: report\n"));
+    let project = project.env("MY_TOKEN", "s3cr3t-0123456789");
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), ["modified a.txt", "modified b.txt"]);
+    assert_eq!(result["changes"]["files"][0]["not_in_patch"], "it holds a secret");
+    let patch = project.read("reports/changes.patch");
+    assert!(patch.contains("b.txt") && !patch.contains("s3cr3t") && !patch.contains("a/a.txt"), "{patch}");
+}
+
+#[test]
+fn a_resume_keeps_the_tree_on_which_the_run_began() {
+    let text = "name: main\ninitial: one\nstates:\n  one: {action: echo x > a.txt, next: two}\n  two: {action: 'test -e go || { echo CONTEXT_HANDOFF: later; exit 1; }', on_yes: done, on_no: two}\n  done: {terminal: true}\n";
+    let project = in_ci(text);
+    assert_eq!(changed(&run(&project, 75)), ["modified a.txt"]);
+    project.write("go", "");
+    let again = project.run(&["resume", "main", "--report-dir", "reports"]).code(1);
+    again.says("the check passes only with changes to 2 files that this commit does not have");
+    let result = json(&project, "reports/result.json");
+    assert_eq!(changed(&result), ["modified a.txt", "untracked go"]);
+    assert_eq!(result["terminated_by"], "uncommitted_changes");
+    assert_eq!(result["outputs"]["verified"], "true");
+}
+
+#[test]
+fn the_files_of_another_run_are_listed_with_it_and_fail_nothing() {
+    let other = "name: other\ninitial: work\nscope: [sub]\nstates:\n  work: {action: 'echo x > sub/c.txt; touch begun; until test -e go || ! test -d $PWD; do sleep 0.02; done', on_yes: done}\n  done: {terminal: true}\n";
+    let text = working("test -e begun", "scope: [docs]\n");
+    let project = in_ci(&text).file(".loops/other.yaml", other);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "second"]);
+    let child = project.start_until(&["run", "other", "--no-ci"], "begun");
+    git(&project, &["checkout", "-q", "sub/c.txt"]);
+    let text = working("echo y > sub/c.txt", "scope: [docs]\n");
+    project.write(".loops/main.yaml", &text);
+    git(&project, &["commit", "-q", "-am", "third"]);
+    let result = run(&project, 0);
+    project.write("go", "");
+    child.wait_with_output().unwrap();
+    let file = &result["changes"]["files"][0];
+    assert_eq!(file["path"], "sub/c.txt");
+    assert!(file["run"].as_str().unwrap().starts_with("other-"), "{file}");
+}
+
+#[test]
+fn a_person_hears_of_changes_in_one_line() {
+    let project = in_ci(&working("echo x > a.txt", ""));
+    let ran = project.run(&["run", "main", "--no-ci"]).code(0);
+    ran.says("changed 1 file: modified a.txt (+1 −1)");
+}

@@ -116,9 +116,9 @@ fn a_run_that_can_be_continued_keeps_its_worktree() {
 
 #[test]
 fn a_run_in_a_worktree_that_is_interrupted_in_its_terminal_goes_on_there() {
-    let text = "name: main\ninitial: a\nstates:\n  a: {action: 'echo work > new', on_yes: done}\n  done: {terminal: true, action: 'cat new >> $HOME/bye; test -e $HOME/go || sleep 60'}\n";
+    let text = "name: main\ninitial: a\nstates:\n  a: {action: 'echo work > new', on_yes: done}\n  done: {terminal: true, action: 'cat new >> $HOME/bye; touch $HOME/said; test -e $HOME/go || sleep 60'}\n";
     let project = repository("true").file(".loops/main.yaml", text);
-    let child = project.start_until(&["run", "main", "--worktree"], "bye");
+    let child = project.start_until(&["run", "main", "--worktree"], "said");
     signal(&child, Signal::QUIT);
     Ran::of(&child.wait_with_output().unwrap()).code(131).says("1 file not committed");
     assert_eq!(project.end()["outcome"], "interrupted");
