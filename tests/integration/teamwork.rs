@@ -671,11 +671,25 @@ fn a_command_tests_in_place_of_an_agent() {
 #[test]
 fn a_command_that_did_not_test_fails_the_attempt() {
     let limits = "limits: {attempts_before_replan: 1, max_replan_depth: 0}\n";
-    for check in ["exit 2", "no-such-command-here"] {
+    for check in ["exit 126", "no-such-command-here", "kill -9 $$"] {
         let project = one(&format!("{limits}roles: {{tester: {{check: '{check}'}}}}"));
         project.works(1);
         assert_eq!(project.asked(), ["plan", "verify_plan", "implement one"], "{check}");
         assert_eq!(project.tasks(), ["1 failed"]);
+    }
+}
+
+#[test]
+fn any_exit_code_of_a_tool_is_a_failed_test_unless_codes_are_listed() {
+    for (keys, calls) in [
+        ("check: 'exit 101'", &["implement one", "fix one"][..]),
+        ("check: 'exit 2', no: 2", &["implement one", "fix one"]),
+        ("check: 'exit 3', no: [1, 2]", &["implement one"]),
+    ] {
+        let limits = "limits: {max_fix_cycles: 1, attempts_before_replan: 1, max_replan_depth: 0}\n";
+        let project = one(&format!("{limits}roles: {{tester: {{{keys}}}}}"));
+        drop(project.works(1));
+        assert_eq!(project.asked()[2..], *calls, "{keys}");
     }
 }
 
