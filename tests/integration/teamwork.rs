@@ -680,6 +680,37 @@ fn a_command_that_did_not_test_fails_the_attempt() {
 }
 
 #[test]
+fn the_command_tests_everything_once_more_before_the_goal_is_judged() {
+    let goal = |keys: &str, ends: &str| {
+        let check = format!(
+            "echo \"$LL_AGENT_ROLE $LL_AGENT_PHASE ${{LL_AGENT_TASK-no task}}\" >> told; case $LL_AGENT_PHASE in verify_goal) {ends};; esac"
+        );
+        one(&format!("roles: {{tester: {{check: '{check}'{keys}}}}}"))
+    };
+    let fine = goal("", "true");
+    fine.works(0);
+    assert_eq!(fine.asked(), around(&["implement one", "verify_step one"]));
+    assert_eq!(fine.read("told"), "tester test one\ntester verify_goal no task\n");
+    for (keys, ends, code) in [
+        ("", "echo a later task broke it; exit 101", 1),
+        (", check_is: in_front", "exit 1", 1),
+        (", no: [1]", "exit 1", 1),
+        (", no: [1]", "exit 2", 4),
+        ("", "exit 127", 4),
+        ("", "kill -9 $$", 4),
+    ] {
+        let project = goal(keys, ends);
+        drop(project.works(code));
+        assert!(!project.asked().contains(&"verify_goal".to_owned()), "{ends}");
+        assert_eq!(project.tasks(), ["1 completed"], "{ends}");
+        assert_eq!(project.end()["verified"], false, "{ends}");
+    }
+    let late = goal("", "test -e mended").plans(&[("one", &[])]);
+    drop(late.run(&["run", "main", "--no-ci", "--yes", "--no-llm"]).code(75));
+    late.resumes(1);
+}
+
+#[test]
 fn any_exit_code_of_a_tool_is_a_failed_test_unless_codes_are_listed() {
     for (keys, calls) in [
         ("check: 'exit 101'", &["implement one", "fix one"][..]),
@@ -730,9 +761,12 @@ fn prompts_can_be_replaced() {
 
 #[test]
 fn what_children_are_told_says_who_they_are() {
-    let project = one("roles: {tester: {check: 'env | grep ^LL_AGENT_ | sort > told; true'}}");
+    let project = one("roles: {tester: {check: 'env | grep ^LL_AGENT_ | sort >> told; true'}}");
     project.works(0);
-    assert_eq!(project.read("told"), "LL_AGENT_PHASE=test\nLL_AGENT_ROLE=tester\nLL_AGENT_TASK=one\n");
+    assert_eq!(
+        project.read("told"),
+        "LL_AGENT_PHASE=test\nLL_AGENT_ROLE=tester\nLL_AGENT_TASK=one\nLL_AGENT_PHASE=verify_goal\nLL_AGENT_ROLE=tester\n"
+    );
 }
 
 #[test]
