@@ -8,6 +8,7 @@ mod continuation;
 mod drive;
 mod git;
 mod helper;
+mod kept;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;

@@ -146,6 +146,7 @@ impl Launch<'_> {
             root: located.root,
             redactor: session.redactor.clone(),
             surroundings: surroundings(&territory),
+            remarks: Vec::new(),
             state_failure: None,
             files: files.clone(),
             path: vec![name.clone()],

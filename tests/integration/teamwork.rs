@@ -794,6 +794,113 @@ fn the_facts_come_from_the_working_tree() {
     assert_eq!(crate::common::git(&project, &["count-objects"]), before, "the repository is left alone");
 }
 
+/// A repository with work in it that was not committed, and a script for one call.
+fn watched(call: &str, script: &str, answer: &str) -> Project {
+    let implements = format!(
+        "echo new > added; echo more >> kept; rm gone; echo '{}'",
+        result(&json!({"status": "complete", "summary": "s"}))
+    );
+    let project = one(
+        "limits: {retry_base_delay: 1ms, call_retries: 1, attempts_before_replan: 1, max_replan_depth: 0}",
+    )
+    .says("implement", implements)
+    .says(
+        &format!("{call}.1"),
+        format!("{script}\necho '{}'", result(&serde_json::from_str(answer).unwrap())),
+    );
+    for (path, text) in
+        [("kept", "as it was\n"), ("gone", "x\n"), ("sub/deep", "deep\n"), ("link", "a file\n")]
+    {
+        project.write(path, text);
+    }
+    project.write(".gitignore", "calls/\nbin/\nscript/\nignored/\n");
+    crate::common::git(&project, &["init", "-q", "-b", "main"]);
+    crate::common::git(&project, &["add", "-A"]);
+    crate::common::git(&project, &["commit", "-qm", "start"]);
+    project.write("stray", "not known to git\n");
+    project
+}
+
+/// What is in the tree, what is staged, and where it stands.
+fn everything(project: &Project) -> String {
+    let git = |arguments: &[&str]| crate::common::git(project, arguments);
+    let head = git(&["log", "--format=%H %s"]) + &git(&["symbolic-ref", "HEAD"]);
+    let files = git(&["ls-files", "-co", "--exclude-standard"]);
+    let shown = |path: &str| format!("{path}: {:?}\n", fs::read_to_string(project.at(path)).ok());
+    let files: String = files.lines().filter(|path| !path.starts_with(".loops/")).map(shown).collect();
+    format!("{head}\n{}\n{files}", git(&["diff", "--cached"]))
+}
+
+#[test]
+fn what_an_onlooker_changes_is_put_back_and_its_call_fails() {
+    let undisturbed = watched("verify_step", "true", &scored(90));
+    undisturbed.works(0);
+    let commit = "git add -A && git -c user.name=t -c user.email=t@example.org commit -qm mine";
+    for (script, why) in [
+        ("echo mine >> kept", "the supervisor changed `kept`, which was put back"),
+        ("echo mine > added", "the supervisor changed `added`"),
+        ("rm stray added", "the supervisor changed `added`, `stray`"),
+        ("echo mine > own; mkdir -p a/b; echo mine > a/b/c", "the supervisor changed `a/b/c`, `own`"),
+        ("rm -r sub; echo file > sub", "the supervisor changed `sub`, `sub/deep`"),
+        ("rm link; ln -s kept link", "the supervisor changed `link`"),
+        ("chmod +x kept; printf 'a\\0b' > stray", "the supervisor changed `kept`, `stray`"),
+        (commit, "the supervisor made commits, which were taken back"),
+        ("git checkout -q -b other", "the supervisor made commits"),
+        ("git checkout -q --detach; echo mine > own", "the supervisor made commits and changed `own`"),
+        ("git stash -q -u", "the supervisor changed `added`, `gone`, `kept`, `stray`"),
+    ] {
+        let project = watched("verify_step", script, &scored(90));
+        let ran = project.works(0);
+        let asked = ["implement one", "test one", "verify_step one", "verify_step one"];
+        assert_eq!(project.asked(), around(&asked), "{script}");
+        assert!(ran.stdout.contains(why) || ran.stderr.contains(why), "{script}: {}", ran.stdout);
+        let (is, was) = (everything(&project), everything(&undisturbed));
+        // The first line has the id of the commit, which is another one in each repository.
+        assert!(is.lines().skip(1).eq(was.lines().skip(1)), "{script}: {is}\n{was}");
+        assert_eq!(crate::common::git(&project, &["rev-list", "--count", "HEAD"]), "1", "{script}");
+        let is_said = project
+            .events()
+            .into_iter()
+            .any(|event| event["event"] == "action_complete" && event.to_string().contains(why));
+        assert!(is_said, "{script}");
+    }
+}
+
+#[test]
+fn what_does_not_matter_may_change_while_somebody_looks() {
+    for script in ["mkdir ignored; echo x > ignored/x", "git add -A", "touch kept", "git status > /dev/null"]
+    {
+        let project = watched("verify_step", script, &scored(90));
+        let ran = project.works(0);
+        assert_eq!(project.asked().len(), ONE.len(), "{script}: {}", ran.stdout);
+        assert_eq!(crate::common::git(&project, &["diff", "--cached"]), "", "{script}");
+    }
+}
+
+#[test]
+fn new_files_of_a_tester_are_removed_and_its_answer_counts() {
+    let project = watched("test", "echo report > report.xml; mkdir -p out; echo x > out/x", &tested(0));
+    let ran = project.works(0);
+    assert_eq!(project.asked(), ONE);
+    assert!(!project.exists("report.xml") && !project.exists("out") && project.exists("added"));
+    drop(ran.says("the tester left `out/x`, `report.xml`, removed again"));
+    let project = watched("test", "echo report > report.xml; echo mine >> added", &tested(0));
+    let ran = project.works(0);
+    let asked = ["implement one", "test one", "test one", "verify_step one"];
+    assert_eq!(project.asked(), around(&asked), "{}", ran.stdout);
+    assert_eq!(project.read("added"), "new\n");
+    assert!(!project.exists("report.xml"));
+}
+
+#[test]
+fn what_a_command_that_tests_changes_is_said_and_stays() {
+    let project = one("roles: {tester: {check: 'echo x > left'}}");
+    project.write(".gitignore", "calls/\nbin/\nscript/\n");
+    crate::common::git(&project, &["init", "-q"]);
+    drop(project.works(0).says("the test changed `left`"));
+    assert_eq!(project.read("left"), "x\n");
+}
+
 #[test]
 fn facts_are_known_without_a_commit_and_answers_are_no_work() {
     let writes =
