@@ -847,6 +847,10 @@ fn what_an_onlooker_changes_is_put_back_and_its_call_fails() {
         (commit, "the supervisor made commits, which were taken back"),
         ("git checkout -q -b other", "the supervisor made commits"),
         ("git checkout -q --detach; echo mine > own", "the supervisor made commits and changed `own`"),
+        (
+            "rm -r sub; ln -s /tmp sub; printf x > ./-f; printf x > \":(top)y\"; mkdir \"a\nb\"; echo x > \"a\nb/c\"; printf x > kept",
+            "the supervisor changed `-f`, `:(top)y`",
+        ),
         ("git stash -q -u", "the supervisor changed `added`, `gone`, `kept`, `stray`"),
     ] {
         let project = watched("verify_step", script, &scored(90));
@@ -864,6 +868,20 @@ fn what_an_onlooker_changes_is_put_back_and_its_call_fails() {
             .any(|event| event["event"] == "action_complete" && event.to_string().contains(why));
         assert!(is_said, "{script}");
     }
+}
+
+#[test]
+fn outside_of_what_the_run_claims_others_may_work() {
+    let commit = "echo theirs > theirs; git add theirs; git -c user.name=t -c user.email=t@example.org commit -qm theirs";
+    let project = watched("verify_step", &format!("{commit}; echo mine > sub/deep"), &scored(90));
+    let text = project.read(".loops/main.yaml");
+    project.write(".loops/main.yaml", &format!("{text}scope: [sub]\n"));
+    drop(project.works(0).says("the supervisor changed `sub/deep`, which was put back"));
+    assert_eq!(crate::common::git(&project, &["log", "-1", "--format=%s"]), "theirs");
+    assert_eq!(
+        (project.read("theirs"), project.read("sub/deep")),
+        ("theirs\n".to_owned(), "deep\n".to_owned())
+    );
 }
 
 #[test]

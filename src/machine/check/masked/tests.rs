@@ -77,6 +77,8 @@ fn what_shows_every_failure_is_fine() {
         "a || true\nb",
         "exec make",
         "sleep 1; make",
+        "cat log >&2; exit 1",
+        "cat log\nfalse\n",
     ]);
 }
 
@@ -112,6 +114,10 @@ fn a_command_that_another_one_follows_fails_unseen() {
         ("a # b\n c", "Sequence a"),
         ("[[ a ]]; b", "Sequence [[ a ]]"),
         ("a; ${context.b}", "Sequence a"),
+        ("a; b && exit 0; exit 1", "Sequence a | Sequence b && exit 0"),
+        ("a; b || exit 1", "Sequence a"),
+        ("a; exit 0", "Sequence a"),
+        ("a; b false", "Sequence a"),
     ] {
         assert_eq!(found(text), expected, "{text}");
     }

@@ -81,7 +81,7 @@ impl Upshot {
 pub(super) fn masked(text: &str, tokens: &[Token], options: Options) -> Vec<Masked> {
     let mut walk = Walk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
     let Some(list) = walk.list() else { return Vec::new() };
-    if walk.at < tokens.len() {
+    if walk.at < tokens.len() || always_fails(text, tokens) {
         return Vec::new();
     }
     if let Some(replaced) = list.last.and_then(|joined| joined.replaced) {
@@ -89,6 +89,21 @@ pub(super) fn masked(text: &str, tokens: &[Token], options: Options) -> Vec<Mask
     }
     walk.found.sort_by_key(|masked| masked.range.start);
     walk.found
+}
+
+/// Tells whether a text ends with a failure, and nowhere else: where everything fails, no failure is hidden.
+fn always_fails(text: &str, tokens: &[Token]) -> bool {
+    let is_end = |token: &&Token| token.kind == Kind::Operator(Operator::End);
+    let words: Vec<_> =
+        tokens.iter().rev().skip_while(is_end).map(|token| &text[token.range.clone()]).take(3).collect();
+    let is_separate = |before: Option<&&str>| before.is_none_or(|before| matches!(*before, ";" | "\n"));
+    let fails = match words[..] {
+        ["false", ..] => is_separate(words.get(1)),
+        [code, "exit", ..] => code.parse::<u8>().is_ok_and(|code| code != 0) && is_separate(words.get(2)),
+        _ => false,
+    };
+    let leaves = |token: &&Token| matches!(&text[token.range.clone()], "exit" | "return" | "exec");
+    fails && tokens.iter().filter(leaves).count() <= 1
 }
 
 struct Walk<'t> {
