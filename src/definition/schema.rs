@@ -298,6 +298,19 @@ choice! {
     }
 }
 
+impl ActionType {
+    /// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.
+    pub fn inferred(text: &str) -> Self {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let is_command = first.strip_prefix('/').is_some_and(|word| {
+            !word.is_empty()
+                && !word.contains('/')
+                && word.chars().all(|c| c.is_alphanumeric() || "-_:.".contains(c))
+        });
+        if is_command { Self::SlashCommand } else { Self::Shell }
+    }
+}
+
 choice! {
     /// A call of an agent in work that is planned on a task board.
     pub enum Phase {
@@ -650,4 +663,22 @@ impl Decode for Shell {
 
 fn default_input_key() -> VarName {
     VarName::parse("input").expect("`input` is a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slash_commands_are_told_from_paths() {
+        for (text, expected) in [
+            ("/ll:check_code types", ActionType::SlashCommand),
+            ("/review", ActionType::SlashCommand),
+            ("/usr/bin/true", ActionType::Shell),
+            ("pytest /x", ActionType::Shell),
+            ("/", ActionType::Shell),
+        ] {
+            assert_eq!(ActionType::inferred(text), expected, "{text}");
+        }
+    }
 }

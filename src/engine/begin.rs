@@ -130,7 +130,7 @@ impl Engine<'_> {
     ) -> Result<Decision, RenderError> {
         let event = self.announced(state, ActionKind::Shell, &text, None);
         let setting = self.setting(&shell.setting)?;
-        let request = ActionRequest { shell: shell.shell.clone(), text, setting };
+        let request = ActionRequest { shell: shell.shell.clone(), text, role: self.role_in(state), setting };
         Ok(Decision::Begins(event, WorkRequest::Action(request)))
     }
 
@@ -166,9 +166,13 @@ impl Engine<'_> {
         ))
     }
 
+    fn role_in(&self, state: &StateName) -> Option<String> {
+        self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string)
+    }
+
     /// Announces an action.
     fn announced(&self, state: &StateName, kind: ActionKind, shown: &str, session: Option<String>) -> Event {
-        let role = self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string);
+        let role = self.role_in(state);
         let action = bounds::in_event(shown).into_owned();
         Event::ActionStart { state: state.clone(), action, kind, role, session, tree: None }
     }
@@ -230,6 +234,7 @@ impl Engine<'_> {
             model,
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
             session,
+            role: self.role_in(state),
             setting: self.setting(&prompt.setting)?,
             budget: self.budget_left(),
         })

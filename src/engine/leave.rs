@@ -1,5 +1,6 @@
 //! Where an evaluated state leads.
 
+use crate::evaluate::Evaluate;
 use crate::evaluate::verdict::Verdict;
 use crate::machine::routing::{self, ActionEnd, Reason};
 use crate::machine::{Step, StepId, Target};
@@ -107,9 +108,32 @@ impl Engine<'_> {
         let ways: Vec<_> = step.routes.ways().into_iter().map(|(word, _)| format!("`{word}`")).collect();
         let seen = self.run.seen().map(describe).unwrap_or_default();
         let why = self.error_of_evaluation(step, verdict).map(|why| format!(": {why}")).unwrap_or_default();
-        let error =
-            format!("no route for the verdict `{verdict}`{seen}{why}; the routes are {}", ways.join(", "));
+        let advice = self.advice(step, verdict);
+        let error = format!(
+            "no route for the verdict `{verdict}`{seen}{why}; the routes are {}{advice}",
+            ways.join(", ")
+        );
         Event::LoopError { state: name.clone(), error }
+    }
+
+    /// Returns the ways on after an error: a route for it, or another meaning of its exit code.
+    fn advice(&self, step: &Step, verdict: &Verdict) -> String {
+        if !verdict.is_error() {
+            return String::new();
+        }
+        let was_judged = self.run.seen().and_then(unjudged_verdict).is_none();
+        let code = self.run.evaluation().and_then(|result| result.details.get("exit_code")?.as_i64());
+        let code = code.and_then(|code| i32::try_from(code).ok()).filter(|_| was_judged);
+        let other = match (&step.evaluate, code) {
+            (Some(Evaluate::ExitCode(by)), Some(code)) => by.advice(code).map(|advice| (advice, code)),
+            _ => None,
+        };
+        match other {
+            Some((advice, code)) => {
+                format!("; add `on_error`, or write {advice} if {code} is an answer of this tool")
+            }
+            None => "; add `on_error`".to_owned(),
+        }
     }
 
     /// Returns why the evaluator of this visit failed, if it did.

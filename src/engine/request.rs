@@ -164,6 +164,8 @@ pub struct ActionRequest {
     pub shell: Vec<String>,
     /// The text.
     pub text: String,
+    /// Who does it, in work that several do.
+    pub role: Option<String>,
     /// Where and how long it runs.
     pub setting: Setting,
 }
@@ -185,6 +187,8 @@ pub struct PromptRequest {
     pub answer: Option<Value>,
     /// The conversation that it belongs to.
     pub session: Option<Session>,
+    /// Who is asked, in work that several do.
+    pub role: Option<String>,
     /// Where and how long it runs.
     pub setting: Setting,
     /// What is left of the budget.

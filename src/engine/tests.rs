@@ -509,6 +509,40 @@ fn no_way_out_names_the_ways_there_are() {
 }
 
 #[test]
+fn an_error_without_a_route_names_its_exit_code_and_the_ways_on() {
+    let end = |evaluate: &str, answer: &str| {
+        let text = format!(
+            "states:\n  a: {{action: x, {evaluate}on_yes: done, on_no: done}}\n  done: {{terminal: true}}\n"
+        );
+        let all = events(&machine(&text), start(false), &world(answer));
+        let Some(Event::LoopComplete(end)) = all.last() else { panic!("{all:?}") };
+        end.reason.clone()
+    };
+    let listed = "evaluate: {type: exit_code, no: [1, 3-9]}, ";
+    for (evaluate, answer, code, advice) in [
+        (
+            "",
+            "x: 101",
+            "(exit 101)",
+            "add `on_error`, or write `evaluate: {type: exit_code, \"no\": [1, 101]}` if 101 is an answer of this tool",
+        ),
+        (
+            listed,
+            "x: 2",
+            "(exit 2)",
+            "add `on_error`, or write `\"no\": [1, 3-9, 2]` if 2 is an answer of this tool",
+        ),
+        ("", "x: 127", "(exit 127)", "add `on_error`"),
+        ("", "x: missing", "(no such program)", "add `on_error`"),
+        ("evaluate: {type: output_numeric, target: 1}, ", "x: 2", "(exit 2)", "add `on_error`"),
+    ] {
+        let expected = format!("the routes are `no`, `yes`; {advice}");
+        let reason = end(evaluate, answer);
+        assert!(reason.contains(code) && reason.ends_with(&expected), "{reason}");
+    }
+}
+
+#[test]
 fn a_timed_out_action_takes_its_error_route() {
     let text = "states:\n  slow: {action: x, on_yes: done, on_no: done, on_error: rescue}\n  rescue: {action: y, next: done}\n  done: {terminal: true}\n";
     assert_snapshot!(trace(text, "x: timeout"), @r"
@@ -726,8 +760,8 @@ fn diff_stall_asks_for_the_tree_and_compares_it_with_the_last_visit() {
 fn a_tree_that_cannot_be_seen_is_an_error_of_diff_stall() {
     assert_snapshot!(trace_on(LOOK, "", "!"), @"
     1/1 work: w (0) → look [Next]
-    1/2 look: l (0) → error error: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`
-    = error (4, unverified) by Error in look after 1 iterations, 2 steps: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`
+    1/2 look: l (0) → error error: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`; add `on_error`
+    = error (4, unverified) by Error in look after 1 iterations, 2 steps: no route for the verdict `error` (exit 0): the working tree cannot be compared: no git repository; the routes are `no`, `yes`; add `on_error`
     ");
 }
 
@@ -1286,6 +1320,23 @@ fn a_run_is_verified_by_a_passing_observation_that_no_failing_one_follows() {
         ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "y: deadline", "handoff verified"),
         ("  a: {action: x, on_yes: b}\n  b: {action: y, next: done}", "y: loop-timeout", "timeout verified"),
         ("  a: {action: x, next: done}", "x: deadline", "handoff unverified"),
+        ("  a: {action: x, next: b}\n  b: {action: y, next: done}", "y: loop-timeout", "timeout unverified"),
+        ("  a: {action: x, next: b}\n  b: {action: x, next: done}", "", "failure unverified"),
+        (
+            "  a: {action: x, next: b, on_error: b}\n  b: {action: y, on_yes: done}",
+            "x: 3",
+            "success verified",
+        ),
+        (
+            "  a: {action: x, on_yes: b}\n  b: {action: y, next: done, on_error: done}",
+            "y: 3",
+            "failure unverified",
+        ),
+        (
+            "  a: {action: x, on_yes: b}\n  b: {action: s/t, action_type: mcp_tool, on_not_found: done}",
+            "t: 127",
+            "failure unverified",
+        ),
         ("  a: {action: x, evaluate: {type: diff_stall}, on_yes: done}", "", "failure unverified"),
         ("  a: {action: x, evaluate: {type: action_stall}, on_yes: done}", "", "failure unverified"),
         ("  a: {action: x, evaluate: {type: score_stall}, on_yes: done}", "x: 0 5", "failure unverified"),

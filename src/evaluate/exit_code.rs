@@ -1,11 +1,13 @@
-//! `exit_code`: the Unix convention. 0 is yes, 1 is no, anything else is an error.
+//! `exit_code`: the Unix convention. 0 is yes, 1 is no, anything else is an error; a loop may list what is no.
 
 use serde_json::json;
 
 use crate::base::decode::record;
 use crate::base::template::Template;
 
-use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
+use super::effort::Effort;
+use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
+use super::exit_codes::ExitCodes;
 use super::field::{Field, FieldError};
 use super::subject::excerpt;
 use super::verdict::Verdict;
@@ -13,8 +15,10 @@ use super::verdict::Verdict;
 record! {
     /// Judges the exit code of the action.
     pub struct ExitCode {
-        /// The code that means yes; every other one is no.
+        /// The code that means yes; every other one is no, unless those are listed.
         target: Option<Field<i32>>,
+        /// The codes that mean no; every other one is an error, except the target.
+        no: Option<ExitCodes>,
         /// The code to judge instead of the one of the action.
         source: Option<Template>,
     }
@@ -23,7 +27,32 @@ record! {
 impl ExitCode {
     /// Makes the evaluator that shell actions get when they name none.
     pub fn unix() -> Self {
-        Self { target: None, source: None }
+        Self { target: None, no: None, source: None }
+    }
+
+    /// Returns what to write so that a code which is an error now means no. From 126 on, nothing ran that could say
+    /// no.
+    pub fn advice(&self, code: i32) -> Option<String> {
+        let is_of_a_tool = ExitCodes::nonzero().contain(code);
+        is_of_a_tool.then(|| match &self.no {
+            Some(no) => format!("`\"no\": [{no}, {code}]`"),
+            None => format!("`evaluate: {{type: exit_code, \"no\": [1, {code}]}}`"),
+        })
+    }
+
+    /// Returns what is odd about the target.
+    fn odd_target(&self) -> Option<Oddity> {
+        let target = *self.target.as_ref()?.as_literal()?;
+        let is_code = (0..=255).contains(&target);
+        (!is_code).then(|| Oddity::fault("target", format!("no exit code is `{target}`: they are 0 to 255")))
+    }
+
+    /// Returns what is odd about the list of codes. A target that is a template is compared first.
+    fn odd_list(&self) -> Option<Oddity> {
+        let no = self.no.as_ref()?;
+        let target = self.target.as_ref().map_or(Some(0), |target| target.as_literal().copied())?;
+        let message = || format!("the exit code {target} means yes, and stands in `no` as well");
+        no.contain(target).then(|| Oddity::fault("no", message()))
     }
 }
 
@@ -39,10 +68,16 @@ impl Evaluator for ExitCode {
             }
             None => judging.seen.map_or(0, |seen| seen.exit_code),
         };
-        let verdict = match (&self.target, code) {
-            (Some(target), code) => Verdict::yes_if(code == target.resolve(judging.scope)?),
-            (None, 0 | 1) => Verdict::yes_if(code == 0),
-            (None, _) => Verdict::error(),
+        let target = self.target.as_ref().map(|target| target.resolve(judging.scope)).transpose()?;
+        let is_no = match (&self.no, target) {
+            (Some(no), _) => no.contain(code),
+            (None, Some(_)) => true,
+            (None, None) => code == 1,
+        };
+        let verdict = match code == target.unwrap_or(0) {
+            true => Verdict::yes_if(true),
+            false if is_no => Verdict::yes_if(false),
+            false => Verdict::error(),
         };
         Ok(Judged::new(verdict, json!({ "exit_code": code })))
     }
@@ -56,11 +91,15 @@ impl Evaluator for ExitCode {
         let source = self.source.as_ref().map(|source| ("source", source));
         target.into_iter().chain(source).collect()
     }
+
+    fn check(&self, _: &mut Effort) -> Vec<Oddity> {
+        self.odd_target().into_iter().chain(self.odd_list()).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judge;
+    use super::super::testing::{checked, judge};
 
     #[test]
     fn the_unix_convention() {
@@ -82,5 +121,42 @@ mod tests {
         assert_eq!(judge("{type: exit_code, source: '${context.n}'}", "", 0), "error");
         assert_eq!(judge("{type: exit_code, source: '${context.n}', target: 5}", "", 0), "yes");
         assert_eq!(judge("{type: exit_code, source: '${context.word}'}", "", 0), "error");
+    }
+
+    #[test]
+    fn listed_codes_are_no_and_the_others_stay_errors() {
+        for (spec, codes) in [
+            ("no: [1, 101]", "0 yes 1 no 101 no 2 error 137 error"),
+            ("'no': [2, 4-6]", "0 yes 1 error 2 no 3 error 4 no 6 no 7 error"),
+            ("no: nonzero", "0 yes 1 no 125 no 126 error 127 error 137 error"),
+            ("no: 130-255", "0 yes 1 error 137 no 255 no"),
+            ("target: 3, no: 0", "3 yes 0 no 1 error"),
+            ("target: '${context.n}', no: 1-9", "5 yes 6 no 0 error"),
+        ] {
+            let words: Vec<_> = codes.split(' ').collect();
+            for pair in words.chunks(2) {
+                let spec = format!("{{type: exit_code, {spec}}}");
+                assert_eq!(judge(&spec, "", pair[0].parse().unwrap()), pair[1], "{spec}: {}", pair[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn codes_that_mean_two_things_or_nothing_are_faults() {
+        for (spec, expected) in [
+            ("no: [1]", None),
+            ("no: 0", Some("no")),
+            ("no: [1, 0-3]", Some("no")),
+            ("target: 4, no: nonzero", Some("no")),
+            ("target: 4, no: [0, 3, 5]", None),
+            ("target: '${context.n}', no: 1-9", None),
+            ("target: 255", None),
+            ("target: 256", Some("target")),
+            ("target: -1", Some("target")),
+        ] {
+            let found = checked(&format!("{{type: exit_code, {spec}}}"));
+            assert!(found.iter().all(|odd| odd.is_fault), "{spec}: {found:?}");
+            assert_eq!(found.first().map(|odd| odd.key), expected, "{spec}");
+        }
     }
 }

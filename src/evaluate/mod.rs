@@ -8,6 +8,7 @@ use crate::base::decode::tagged;
 pub mod answer;
 pub mod effort;
 pub mod evaluator;
+pub mod exit_codes;
 pub mod field;
 pub mod form;
 pub mod jq;

@@ -878,36 +878,12 @@ fn own_keys(kind: ActionType) -> &'static [&'static str] {
 
 /// Tells what an action is, by what the state says or by the text.
 fn kind(state: &State, text: &Template) -> ActionType {
-    state.action_type.unwrap_or_else(|| inferred_kind(text.source()))
-}
-
-/// Tells what an action is by its first word: `/word` and `/word:word` are slash commands, `/usr/bin/x` is not.
-fn inferred_kind(text: &str) -> ActionType {
-    let first = text.split_whitespace().next().unwrap_or_default();
-    let is_command = first.strip_prefix('/').is_some_and(|word| {
-        !word.is_empty()
-            && !word.contains('/')
-            && word.chars().all(|c| c.is_alphanumeric() || "-_:.".contains(c))
-    });
-    if is_command { ActionType::SlashCommand } else { ActionType::Shell }
+    state.action_type.unwrap_or_else(|| ActionType::inferred(text.source()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slash_commands_are_told_from_paths() {
-        for (text, expected) in [
-            ("/ll:check_code types", ActionType::SlashCommand),
-            ("/review", ActionType::SlashCommand),
-            ("/usr/bin/true", ActionType::Shell),
-            ("pytest /x", ActionType::Shell),
-            ("/", ActionType::Shell),
-        ] {
-            assert_eq!(inferred_kind(text), expected, "{text}");
-        }
-    }
 
     #[test]
     fn the_name_of_a_terminal_says_what_it_means() {

@@ -9,6 +9,7 @@ use super::changes;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
 use super::level::LoopViews;
+use super::passes::{Released, Repeats};
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
@@ -31,6 +32,7 @@ pub struct CiLog {
     dialect: Box<dyn Dialect>,
     colour: bool,
     levels: LoopViews,
+    repeats: Repeats,
     open: Open,
     live: u64,
     held: u64,
@@ -57,6 +59,7 @@ impl CiLog {
             dialect,
             colour,
             levels: LoopViews::new(),
+            repeats: Repeats::default(),
             open: Open::default(),
             live: 0,
             held: 0,
@@ -286,7 +289,8 @@ impl CiLog {
         self.open_block()?;
         for piece in text.split(is_line_end) {
             let clean = self.dialect.untrusted(piece);
-            writeln!(self.out, "│ {clean}")?;
+            let line = format!("│ {clean}");
+            self.raw(&line)?;
         }
         Ok(())
     }
@@ -320,7 +324,22 @@ impl CiLog {
     }
 
     fn raw(&mut self, line: &str) -> io::Result<()> {
-        writeln!(self.out, "{line}")
+        if !self.repeats.is_holding() {
+            return writeln!(self.out, "{line}");
+        }
+        match self.repeats.hold(line.to_owned()) {
+            Some(released) => self.release(released),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what was held back.
+    fn release(&mut self, Released { notice, lines }: Released) -> io::Result<()> {
+        if let Some(notice) = notice {
+            let notice = self.dialect.between_groups(self.own("", &notice));
+            writeln!(self.out, "{notice}")?;
+        }
+        lines.iter().try_for_each(|line| writeln!(self.out, "{line}"))
     }
 }
 
@@ -337,6 +356,9 @@ impl Sink for CiLog {
         }
         if matches!(stamped.event, Event::LoopComplete(_)) {
             self.pending_verdict()?;
+        }
+        if let Some(released) = self.repeats.event(stamped) {
+            self.release(released)?;
         }
         self.levels.event(stamped);
         self.show(&stamped.event)?;
@@ -369,7 +391,8 @@ impl Sink for CiLog {
 impl Drop for CiLog {
     /// Gives the log back as it was found, also when the run did not come to its end.
     fn drop(&mut self) {
-        let closed = self.close_group().and_then(|()| self.out.flush());
+        let held = self.repeats.release().map_or(Ok(()), |released| self.release(released));
+        let closed = held.and_then(|()| self.close_group()).and_then(|()| self.out.flush());
         // A log that failed while it was closed cannot report that.
         drop(closed);
     }

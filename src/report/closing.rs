@@ -39,6 +39,12 @@ pub fn advice(digest: &Digest) -> Option<String> {
     match end.outcome {
         Outcome::Success if end.verified => None,
         Outcome::Success => Some("with --strict an unverified success is a failure".into()),
+        Outcome::Exhausted if end.terminated_by != TerminatedBy::Stall && digest.same_passes().is_some() => {
+            Some(
+                "look at why nothing changes from pass to pass; `stall: {window: 3}` ends such a run sooner"
+                    .into(),
+            )
+        }
         Outcome::Exhausted => Some(match end.terminated_by {
             TerminatedBy::MaxSteps => "raise `max_steps`, or look at why it needs so many".into(),
             TerminatedBy::MaxEdgeRevisits => {

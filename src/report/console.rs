@@ -12,6 +12,7 @@ use screen::{MIN_WIDTH, Screen, Shared};
 use super::changes;
 use super::closing::{advice, headline};
 use super::level::LoopViews;
+use super::passes::{Released, Repeats};
 use super::stages::{self, Stage};
 use super::step::{Step, StepStanding};
 use super::wording;
@@ -49,6 +50,7 @@ pub struct Console {
     out: Shared,
     look: ConsoleOptions,
     levels: LoopViews,
+    repeats: Repeats,
     spinner: Option<ProgressBar>,
 }
 
@@ -68,7 +70,19 @@ const MAX_ACTION: usize = 1000;
 impl Console {
     /// Makes a console that writes to `out`.
     pub fn new(out: Box<dyn Write + Send>, look: ConsoleOptions) -> Self {
-        Self { out: Shared::new(out), look, levels: LoopViews::new(), spinner: None }
+        Self {
+            out: Shared::new(out),
+            look,
+            levels: LoopViews::new(),
+            repeats: Repeats::default(),
+            spinner: None,
+        }
+    }
+
+    /// Writes what was held back.
+    fn release(&self, Released { notice, lines }: Released) -> io::Result<()> {
+        let notice = notice.map(|notice| self.style().dim().apply_to(notice).to_string());
+        notice.into_iter().chain(lines).try_for_each(|line| self.write(&line))
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -311,9 +325,19 @@ impl Console {
     /// Writes a line, with the spinner out of the way.
     fn line(&mut self, line: &str) -> io::Result<()> {
         let line = self.cut(line);
+        if !self.repeats.is_holding() {
+            return self.write(&line);
+        }
+        match self.repeats.hold(line) {
+            Some(released) => self.release(released),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, line: &str) -> io::Result<()> {
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| self.out.line(&line)),
-            None => self.out.line(&line),
+            Some(spinner) => spinner.suspend(|| self.out.line(line)),
+            None => self.out.line(line),
         }
     }
 
@@ -349,6 +373,11 @@ impl Sink for Console {
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
         if matches!(stamped.event, Event::LoopComplete(_)) && self.look.verbosity > Verbosity::Quiet {
             self.cut_off()?;
+        }
+        // `--verbose` is for those who want to see everything.
+        let is_terse = self.look.verbosity == Verbosity::Normal;
+        if let Some(released) = is_terse.then(|| self.repeats.event(stamped)).flatten() {
+            self.release(released)?;
         }
         self.levels.event(stamped);
         if matches!(stamped.event, Event::StateEnter { .. }) {
@@ -388,6 +417,7 @@ impl Sink for Console {
 impl Drop for Console {
     fn drop(&mut self) {
         self.stop_spinner();
+        let _written = self.repeats.release().map(|released| self.release(released));
     }
 }
 

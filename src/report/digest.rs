@@ -9,6 +9,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::mends::Mends;
+use super::passes::Passes;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::way::{EdgeCount, Way, count};
@@ -28,6 +29,9 @@ pub const LAST_STEPS: usize = 400;
 
 /// How many warnings are kept.
 pub const MAX_WARNINGS: usize = 100;
+
+/// How many passes that are the same show that another one would be, too.
+const ENOUGH_PASSES: u32 = 3;
 
 /// Bytes of each stream that the row of a failing step keeps.
 const FAILING_TAIL: usize = 4 * 1024;
@@ -142,6 +146,7 @@ pub struct Digest {
     work: Option<Box<Work>>,
     restarts: u32,
     tracker: Tracker,
+    passes: Passes,
     end: Option<LoopComplete>,
 }
 
@@ -161,7 +166,12 @@ impl Digest {
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
     /// that of the loop it is about, 0 for the run itself.
     pub fn without_steps(depth: u32) -> Self {
-        Self { without_steps: true, tracker: Tracker::at(depth), ..Self::default() }
+        Self {
+            without_steps: true,
+            tracker: Tracker::at(depth),
+            passes: Passes::at(depth),
+            ..Self::default()
+        }
     }
 
     /// Takes the next event.
@@ -178,6 +188,7 @@ impl Digest {
                 self.mends.step(&step);
             }
         }
+        let _ended = self.passes.event(stamped);
         if stamped.depth > self.tracker.depth() {
             // What happens inside of a sub-loop is the business of the step that runs it.
             return;
@@ -282,6 +293,11 @@ impl Digest {
         if let Some(work) = &mut self.work {
             tell(work);
         }
+    }
+
+    /// Returns how many passes at the end were the same, where that is enough to say that nothing changes.
+    pub fn same_passes(&self) -> Option<u32> {
+        Some(self.passes.same()).filter(|same| *same >= ENOUGH_PASSES)
     }
 
     /// Returns how many cycles of a maintain loop began.
@@ -624,7 +640,7 @@ mod tests {
         assert_eq!(digest.deciding_step().unwrap().result.as_ref().unwrap().stdout.text.len(), TAIL);
         assert_eq!(
             digest.sentence(),
-            "exhausted: met the cap of 100000 iterations; `check` said no in 50000 of 50000 iterations"
+            "exhausted: met the cap of 100000 iterations; `check` said no in 50000 of 50000 iterations; all passes had the same verdicts and outputs"
         );
     }
 }

@@ -12,6 +12,7 @@ mod level;
 pub mod log_file;
 pub mod mends;
 pub mod nights;
+pub mod passes;
 mod recent;
 pub mod shown;
 pub mod stages;

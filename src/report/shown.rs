@@ -2,6 +2,7 @@
 //! journal, in the log file and in `result.json`; in a summary they would hide the work that they are about.
 
 use super::digest::Digest;
+use super::passes::SHOWN;
 use super::step::Step;
 use crate::base::name::StateName;
 use crate::base::text::plural;
@@ -47,6 +48,60 @@ fn next<'d>(digest: &Digest, steps: &[&'d Step]) -> Option<&'d StateName> {
 pub fn is_bookkeeping(digest: &Digest, step: &Step) -> bool {
     let names_roles = || digest.work().is_some_and(|work| !work.roles().is_empty());
     step.keeps_the_board() && digest.work().is_some() && (step.is_operation() || names_roles())
+}
+
+/// A row in a table of steps.
+pub enum Row<'d> {
+    /// A step.
+    Step(&'d ShownStep<'d>),
+    /// Passes like the one before.
+    Like {
+        /// How many.
+        passes: u64,
+        /// Their steps.
+        steps: u64,
+    },
+}
+
+impl Row<'_> {
+    /// Returns how many steps it stands for.
+    pub fn steps(&self) -> u64 {
+        match self {
+            Self::Step(_) => 1,
+            Self::Like { steps, .. } => *steps,
+        }
+    }
+}
+
+/// Returns the rows for some steps: with `once`, passes that are the same have those of the first two of them.
+pub fn rows<'d>(steps: &'d [ShownStep<'d>], once: bool) -> Vec<Row<'d>> {
+    let passes: Vec<_> = steps.chunk_by(|one, next| one.step.iteration == next.step.iteration).collect();
+    let mut rows = Vec::new();
+    for row in passes.chunk_by(|one, next| once && are_alike(one, next)) {
+        let shown = if row.len() > SHOWN as usize { SHOWN as usize } else { row.len() };
+        rows.extend(row[..shown].iter().flat_map(|pass| pass.iter()).map(Row::Step));
+        let left_out = &row[shown..];
+        if !left_out.is_empty() {
+            let steps = left_out.iter().map(|pass| pass.len() as u64).sum();
+            rows.push(Row::Like { passes: left_out.len() as u64, steps });
+        }
+    }
+    rows
+}
+
+/// Tells whether two passes that follow each other look the same.
+fn are_alike(one: &[ShownStep<'_>], next: &[ShownStep<'_>]) -> bool {
+    let seen = |shown: &ShownStep<'_>| {
+        let step = shown.step;
+        let result = step.result.as_ref();
+        let printed = result.map(|result| (result.exit_code, result.stdout.clone(), result.stderr.clone()));
+        let route = step.route.as_ref().map(|route| route.to.clone());
+        (step.state.clone(), step.verdict().cloned(), printed, step.error.clone(), step.closing, route)
+    };
+    let follows = |shown: &ShownStep<'_>| shown.step.number;
+    let is_next = matches!((one.last(), next.first()), (Some(one), Some(next)) if follows(next) == follows(one).saturating_add(1));
+    // The last pass leads elsewhere, into the end.
+    is_next && one.len() == next.len() && one.iter().zip(next).all(|(one, next)| seen(one) == seen(next))
 }
 
 #[cfg(test)]

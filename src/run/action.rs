@@ -9,6 +9,7 @@ use crate::engine::request::ActionRequest;
 use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
+use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
 use super::ticking::{show, while_ticking};
 use super::world::World;
@@ -16,8 +17,20 @@ use super::world::World;
 /// A longer text does not fit into one argument of a process, and runs from a file.
 const ARGUMENT: usize = 96 * 1024;
 
-/// Runs an action to its end and shows its output.
+/// Runs an action to its end and shows its output, and what a test changed.
 pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Observation {
+    if Onlooker::of(request.role.as_deref()) != Some(Onlooker::Tester) {
+        return run(request, world).await;
+    }
+    let kept = Kept::look(world).await;
+    let seen = run(request, world).await;
+    if let Some(kept) = kept {
+        kept.tell(world).await;
+    }
+    seen
+}
+
+async fn run(request: &ActionRequest, world: &mut World) -> Observation {
     if world.cancel.signal().is_some() {
         // The request came between two steps; nothing is started any more.
         return Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };

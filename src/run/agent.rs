@@ -14,6 +14,7 @@ use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 use super::clock::Clock;
+use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
 use super::recorded;
 use super::ticking::{show, tick, while_ticking};
@@ -41,7 +42,7 @@ struct CallResult<T> {
 /// Hands a prompt to an agent and waits for its end, or gives what was recorded. The observation of one that failed
 /// says why.
 pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
-    let Some(recording) = &world.agents.recording else { return prompt(request, world).await };
+    let Some(recording) = &world.agents.recording else { return watched(request, world).await };
     let replays = recording.replays();
     let call = match recorded::of_prompt(request, world).await {
         Ok(call) => call,
@@ -50,7 +51,7 @@ pub(super) async fn perform(request: &PromptRequest, world: &mut World) -> (Obse
     if replays {
         return recorded::replay_prompt(call, world).await;
     }
-    let (seen, usage) = prompt(request, world).await;
+    let (seen, usage) = watched(request, world).await;
     match recorded::keep_prompt(call, &seen, &usage, world).await {
         Ok(()) => (seen, usage),
         Err(why) => {
@@ -105,6 +106,17 @@ fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
     show(&RefCell::new(&mut world.sinks), Stream::Stderr, &why);
     let stop = if world.cancel.signal().is_some() { Stop::Cancelled } else { Stop::NotRecorded };
     (stop, why)
+}
+
+/// Hands over a prompt; somebody who only looks changes nothing by it.
+async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
+    let Some(onlooker) = Onlooker::of(request.role.as_deref()) else { return prompt(request, world).await };
+    let kept = Kept::look(world).await;
+    let (seen, usage) = prompt(request, world).await;
+    match kept {
+        Some(kept) => (kept.put_back(onlooker, seen, world).await, usage),
+        None => (seen, usage),
+    }
 }
 
 async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {

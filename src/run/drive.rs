@@ -87,7 +87,11 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         world.cancel.catch_up().await;
         let now = world.elapsed().saturating_sub(begun);
         let signal = world.cancel.signal().map(named);
-        let mut events = signal.map(|signal| engine.cancel(signal, now)).unwrap_or_default();
+        // Said before its end is: until then the engine decides nothing, and a warning changes nothing.
+        let state = engine.run().current().cloned();
+        let said = |message| Event::Warning { state: state.clone(), message };
+        let mut events: Vec<_> = world.remarks.drain(..).map(said).collect();
+        events.extend(signal.map(|signal| engine.cancel(signal, now)).unwrap_or_default());
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
             // The run ended before what it had asked for came.

@@ -10,6 +10,7 @@ mod diff;
 mod drive;
 mod git;
 mod helper;
+mod kept;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;

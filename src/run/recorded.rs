@@ -73,7 +73,7 @@ impl RecordedCall {
 }
 
 /// Tells whether the run works in a repository, whether or not git can use it.
-fn is_in_repository(world: &World) -> bool {
+pub(super) fn is_in_repository(world: &World) -> bool {
     let root = fs_err::canonicalize(&world.root).unwrap_or_else(|_| world.root.clone());
     world.env.contains_key("GIT_DIR") || root.ancestors().any(|directory| directory.join(".git").exists())
 }

@@ -15,13 +15,13 @@ use super::git::GitCalls;
 
 /// A place for indexes and objects, for as long as trees are compared.
 pub(super) struct WorkingTrees {
-    top: PathBuf,
+    pub(super) top: PathBuf,
     place: TempDir,
 }
 
 /// A working tree at one moment.
 pub(super) struct WorkingTree {
-    id: ObjectId,
+    pub(super) id: ObjectId,
     /// What the scope holds.
     pub(super) digest: String,
 }

@@ -58,6 +58,8 @@ pub struct World {
     pub area: Area,
     /// What `state.json` says beyond the engine.
     pub surroundings: Surroundings,
+    /// What is to be said about the action that is performed, as warnings.
+    pub remarks: Vec<String>,
     /// Why `state.json` could not be written the last time, if it could not.
     pub state_failure: Option<io::Error>,
     /// The loops that are running, the outermost first.

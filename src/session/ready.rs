@@ -149,6 +149,7 @@ impl Launch<'_> {
             redactor: session.redactor.clone(),
             area,
             surroundings: surroundings(&territory),
+            remarks: Vec::new(),
             state_failure: None,
             files: files.clone(),
             path: vec![name.clone()],

@@ -48,3 +48,15 @@ fn what_cannot_be_compiled_is_drawn() {
     assert_eq!(ran.stdout, "");
     drop(ran.says("`tools` is missing").says("a loop of this form needs `goal` and `tools`"));
 }
+
+#[test]
+fn exit_codes_that_mean_no_are_printed_so_that_every_reader_of_yaml_reads_them() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: exit 101, evaluate: {type: exit_code, no: [1, 3-9, 101]}, on_yes: b, on_no: done}\n  b: {terminal: true, outcome: failure}\n  done: {terminal: true}\n",
+    );
+    let printed = project.run(&["compile", "main"]).code(0).stdout;
+    assert!(printed.contains("'no':\n        - 1\n        - '3-9'\n        - 101\n"), "{printed}");
+    let again = Project::with_loop(&printed);
+    drop(again.run(&["run", "main", "--no-ci"]).code(0));
+    assert_eq!(path(&again).len(), 1);
+}

@@ -282,3 +282,33 @@ max_iterations: 5
     project.run(&["resume", "main", "--no-ci", "--llm"]).code(0).says("goes on in check_docs_updated");
     assert_eq!(fake_host::calls(&project), 4);
 }
+
+#[test]
+fn the_exit_codes_of_a_check_say_no_or_that_it_told_nothing() {
+    let verdict = |check: &str| {
+        let project = Project::with_loop(&format!(
+            "paradigm: criteria\nname: main\nspec: x\nusing: 'true'\nmax_iterations: 1\ncriteria:\n  - {{name: it, {check}}}\n"
+        ));
+        drop(project.run(&["run", "main", "--no-ci"]));
+        let all = project.events();
+        let judged = all.iter().find(|event| event["event"] == "evaluate").unwrap();
+        judged["verdict"].as_str().unwrap().to_owned()
+    };
+    for (check, expected) in [
+        ("check: 'true'", "yes"),
+        ("check: exit 101", "no"),
+        ("check: exit 127", "error"),
+        ("check: exit 2, no: [1]", "error"),
+        ("check: exit 2, \"no\": 2-3", "no"),
+        ("check: {action: exit 1, shell: sh}", "no"),
+        ("check: {action: exit 1, evaluate: {type: exit_code, target: 1}}", "yes"),
+    ] {
+        assert_eq!(verdict(check), expected, "{check}");
+    }
+    let odd = Project::with_loop(
+        "paradigm: criteria\nname: main\nspec: x\nusing: x\ncriteria:\n  - {name: a, judge: is it?, no: 1}\n  - {name: b, check: {action: x, evaluate: {type: classify}}, no: 1}\n  - {name: c, check: x, no: 0}\n",
+    );
+    let ran = odd.run(&["validate", "main"]).code(2);
+    assert_eq!(ran.stdout.matches("`no` has no effect here").count(), 2, "{}", ran.stdout);
+    drop(ran.says("the exit code 0 means yes, and stands in `no` as well"));
+}

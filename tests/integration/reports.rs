@@ -115,3 +115,53 @@ fn real_readers_read_hostile_output() {
     }
     "#);
 }
+
+/// Fails in the same way in each pass, but for one.
+const SAME: &str = "\
+name: main
+description: d
+initial: check
+max_iterations: 50
+states:
+  check: {action: 'n=$(cat n 2> /dev/null); n=$((n + 1)); echo $n > n; echo broken; [ $n != 10 ] || echo odd; exit 1', on_yes: done, on_no: fix}
+  fix: {action: echo trying, next: check}
+  done: {terminal: true}
+";
+
+#[test]
+fn passes_that_are_the_same_are_said_once_and_more_of_them_are_not_advised() {
+    let project = Project::with_loop(SAME);
+    let ran = project.run(&["run", "main", "--no-ci"]).code(3);
+    let said = ran.all();
+    let lines = |what: &str| said.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(lines("] check → "), 2 + 1 + 2, "{said}");
+    assert_eq!((lines("… 7 passes like this one"), lines("… 38 passes like this one")), (1, 1), "{said}");
+    assert!(said.contains("the last 40 passes had the same verdicts and outputs"), "{said}");
+    assert!(said.contains("`stall: {window: 3}`") && !said.contains("raise `max_iterations`"), "{said}");
+    let verbose = Project::with_loop(SAME).run(&["run", "main", "--no-ci", "--verbose"]).code(3).all();
+    assert!(!verbose.contains("like this one") && verbose.matches("] check → ").count() == 50);
+    let steps = project.events().iter().filter(|event| event["event"] == "state_enter").count();
+    assert_eq!(steps, 100, "the journal has all of them");
+}
+
+#[test]
+fn the_log_and_the_summary_in_ci_say_passes_that_are_the_same_once() {
+    let project = Project::with_loop(SAME).in_github_job();
+    let log = project.run(&["run", "main", "--ci"]).code(3).stdout;
+    assert_eq!(log.matches("::group::[").count(), 2 * (2 + 1 + 2), "{log}");
+    assert_eq!(log.matches("::group::").count(), log.matches("::endgroup::").count(), "{log}");
+    assert!(log.contains("… 7 passes like this one") && log.contains("… 38 passes like this one"), "{log}");
+    let summary = project.read("summary");
+    assert_eq!(summary.matches("✗ `no`").count(), 5, "{summary}");
+    assert!(summary.contains("| … | … 7 passes like this one |"), "{summary}");
+    assert!(summary.contains("| … | … 38 passes like this one |"), "{summary}");
+    assert!(!summary.contains("raise"), "{summary}");
+}
+
+#[test]
+fn a_run_that_ends_well_after_passes_that_were_the_same_shows_its_last_one() {
+    let text = SAME.replace("exit 1'", "[ $n = 20 ]'");
+    let said = Project::with_loop(&text).run(&["run", "main", "--no-ci"]).code(0).all();
+    assert!(said.contains("[20/50] check") && said.contains("… 7 passes like this one"), "{said}");
+    assert!(!said.contains("the same verdicts"), "{said}");
+}

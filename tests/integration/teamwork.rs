@@ -671,11 +671,56 @@ fn a_command_tests_in_place_of_an_agent() {
 #[test]
 fn a_command_that_did_not_test_fails_the_attempt() {
     let limits = "limits: {attempts_before_replan: 1, max_replan_depth: 0}\n";
-    for check in ["exit 2", "no-such-command-here"] {
+    for check in ["exit 126", "no-such-command-here", "kill -9 $$"] {
         let project = one(&format!("{limits}roles: {{tester: {{check: '{check}'}}}}"));
         project.works(1);
         assert_eq!(project.asked(), ["plan", "verify_plan", "implement one"], "{check}");
         assert_eq!(project.tasks(), ["1 failed"]);
+    }
+}
+
+#[test]
+fn the_command_tests_everything_once_more_before_the_goal_is_judged() {
+    let goal = |keys: &str, ends: &str| {
+        let check = format!(
+            "echo \"$LL_AGENT_ROLE $LL_AGENT_PHASE ${{LL_AGENT_TASK-no task}}\" >> told; case $LL_AGENT_PHASE in verify_goal) {ends};; esac"
+        );
+        one(&format!("roles: {{tester: {{check: '{check}'{keys}}}}}"))
+    };
+    let fine = goal("", "true");
+    fine.works(0);
+    assert_eq!(fine.asked(), around(&["implement one", "verify_step one"]));
+    assert_eq!(fine.read("told"), "tester test one\ntester verify_goal no task\n");
+    for (keys, ends, code) in [
+        ("", "echo a later task broke it; exit 101", 1),
+        (", check_is: in_front", "exit 1", 1),
+        (", no: [1]", "exit 1", 1),
+        (", no: [1]", "exit 2", 4),
+        ("", "exit 127", 4),
+        ("", "kill -9 $$", 4),
+    ] {
+        let project = goal(keys, ends);
+        drop(project.works(code));
+        assert!(!project.asked().contains(&"verify_goal".to_owned()), "{ends}");
+        assert_eq!(project.tasks(), ["1 completed"], "{ends}");
+        assert_eq!(project.end()["verified"], false, "{ends}");
+    }
+    let late = goal("", "test -e mended").plans(&[("one", &[])]);
+    drop(late.run(&["run", "main", "--no-ci", "--yes", "--no-llm"]).code(75));
+    late.resumes(1);
+}
+
+#[test]
+fn any_exit_code_of_a_tool_is_a_failed_test_unless_codes_are_listed() {
+    for (keys, calls) in [
+        ("check: 'exit 101'", &["implement one", "fix one"][..]),
+        ("check: 'exit 2', no: 2", &["implement one", "fix one"]),
+        ("check: 'exit 3', no: [1, 2]", &["implement one"]),
+    ] {
+        let limits = "limits: {max_fix_cycles: 1, attempts_before_replan: 1, max_replan_depth: 0}\n";
+        let project = one(&format!("{limits}roles: {{tester: {{{keys}}}}}"));
+        drop(project.works(1));
+        assert_eq!(project.asked()[2..], *calls, "{keys}");
     }
 }
 
@@ -716,9 +761,12 @@ fn prompts_can_be_replaced() {
 
 #[test]
 fn what_children_are_told_says_who_they_are() {
-    let project = one("roles: {tester: {check: 'env | grep ^LL_AGENT_ | sort > told; true'}}");
+    let project = one("roles: {tester: {check: 'env | grep ^LL_AGENT_ | sort >> told; true'}}");
     project.works(0);
-    assert_eq!(project.read("told"), "LL_AGENT_PHASE=test\nLL_AGENT_ROLE=tester\nLL_AGENT_TASK=one\n");
+    assert_eq!(
+        project.read("told"),
+        "LL_AGENT_PHASE=test\nLL_AGENT_ROLE=tester\nLL_AGENT_TASK=one\nLL_AGENT_PHASE=verify_goal\nLL_AGENT_ROLE=tester\n"
+    );
 }
 
 #[test]
@@ -744,6 +792,131 @@ fn the_facts_come_from_the_working_tree() {
         assert!(!told.contains("stray"), "what was there before is no work: {told}");
     }
     assert_eq!(crate::common::git(&project, &["count-objects"]), before, "the repository is left alone");
+}
+
+/// A repository with work in it that was not committed, and a script for one call.
+fn watched(call: &str, script: &str, answer: &str) -> Project {
+    let implements = format!(
+        "echo new > added; echo more >> kept; rm gone; echo '{}'",
+        result(&json!({"status": "complete", "summary": "s"}))
+    );
+    let project = one(
+        "limits: {retry_base_delay: 1ms, call_retries: 1, attempts_before_replan: 1, max_replan_depth: 0}",
+    )
+    .says("implement", implements)
+    .says(
+        &format!("{call}.1"),
+        format!("{script}\necho '{}'", result(&serde_json::from_str(answer).unwrap())),
+    );
+    for (path, text) in
+        [("kept", "as it was\n"), ("gone", "x\n"), ("sub/deep", "deep\n"), ("link", "a file\n")]
+    {
+        project.write(path, text);
+    }
+    project.write(".gitignore", "calls/\nbin/\nscript/\nignored/\n");
+    crate::common::git(&project, &["init", "-q", "-b", "main"]);
+    crate::common::git(&project, &["add", "-A"]);
+    crate::common::git(&project, &["commit", "-qm", "start"]);
+    project.write("stray", "not known to git\n");
+    project
+}
+
+/// What is in the tree, what is staged, and where it stands.
+fn everything(project: &Project) -> String {
+    let git = |arguments: &[&str]| crate::common::git(project, arguments);
+    let head = git(&["log", "--format=%H %s"]) + &git(&["symbolic-ref", "HEAD"]);
+    let files = git(&["ls-files", "-co", "--exclude-standard"]);
+    let shown = |path: &str| format!("{path}: {:?}\n", fs::read_to_string(project.at(path)).ok());
+    let files: String = files.lines().filter(|path| !path.starts_with(".loops/")).map(shown).collect();
+    format!("{head}\n{}\n{files}", git(&["diff", "--cached"]))
+}
+
+#[test]
+fn what_an_onlooker_changes_is_put_back_and_its_call_fails() {
+    let undisturbed = watched("verify_step", "true", &scored(90));
+    undisturbed.works(0);
+    let commit = "git add -A && git -c user.name=t -c user.email=t@example.org commit -qm mine";
+    for (script, why) in [
+        ("echo mine >> kept", "the supervisor changed `kept`, which was put back"),
+        ("echo mine > added", "the supervisor changed `added`"),
+        ("rm stray added", "the supervisor changed `added`, `stray`"),
+        ("echo mine > own; mkdir -p a/b; echo mine > a/b/c", "the supervisor changed `a/b/c`, `own`"),
+        ("rm -r sub; echo file > sub", "the supervisor changed `sub`, `sub/deep`"),
+        ("rm link; ln -s kept link", "the supervisor changed `link`"),
+        ("chmod +x kept; printf 'a\\0b' > stray", "the supervisor changed `kept`, `stray`"),
+        (commit, "the supervisor made commits, which were taken back"),
+        ("git checkout -q -b other", "the supervisor made commits"),
+        ("git checkout -q --detach; echo mine > own", "the supervisor made commits and changed `own`"),
+        (
+            "rm -r sub; ln -s /tmp sub; printf x > ./-f; printf x > \":(top)y\"; mkdir \"a\nb\"; echo x > \"a\nb/c\"; printf x > kept",
+            "the supervisor changed `-f`, `:(top)y`",
+        ),
+        ("git stash -q -u", "the supervisor changed `added`, `gone`, `kept`, `stray`"),
+    ] {
+        let project = watched("verify_step", script, &scored(90));
+        let ran = project.works(0);
+        let asked = ["implement one", "test one", "verify_step one", "verify_step one"];
+        assert_eq!(project.asked(), around(&asked), "{script}");
+        assert!(ran.stdout.contains(why) || ran.stderr.contains(why), "{script}: {}", ran.stdout);
+        let (is, was) = (everything(&project), everything(&undisturbed));
+        // The first line has the id of the commit, which is another one in each repository.
+        assert!(is.lines().skip(1).eq(was.lines().skip(1)), "{script}: {is}\n{was}");
+        assert_eq!(crate::common::git(&project, &["rev-list", "--count", "HEAD"]), "1", "{script}");
+        let is_said = project
+            .events()
+            .into_iter()
+            .any(|event| event["event"] == "action_complete" && event.to_string().contains(why));
+        assert!(is_said, "{script}");
+    }
+}
+
+#[test]
+fn outside_of_what_the_run_claims_others_may_work() {
+    let commit = "echo theirs > theirs; git add theirs; git -c user.name=t -c user.email=t@example.org commit -qm theirs";
+    let project = watched("verify_step", &format!("{commit}; echo mine > sub/deep"), &scored(90));
+    let text = project.read(".loops/main.yaml");
+    project.write(".loops/main.yaml", &format!("{text}scope: [sub]\n"));
+    drop(project.works(0).says("the supervisor changed `sub/deep`, which was put back"));
+    assert_eq!(crate::common::git(&project, &["log", "-1", "--format=%s"]), "theirs");
+    assert_eq!(
+        (project.read("theirs"), project.read("sub/deep")),
+        ("theirs\n".to_owned(), "deep\n".to_owned())
+    );
+}
+
+#[test]
+fn what_does_not_matter_may_change_while_somebody_looks() {
+    for script in ["mkdir ignored; echo x > ignored/x", "git add -A", "touch kept", "git status > /dev/null"]
+    {
+        let project = watched("verify_step", script, &scored(90));
+        let ran = project.works(0);
+        assert_eq!(project.asked().len(), ONE.len(), "{script}: {}", ran.stdout);
+        assert_eq!(crate::common::git(&project, &["diff", "--cached"]), "", "{script}");
+    }
+}
+
+#[test]
+fn new_files_of_a_tester_are_removed_and_its_answer_counts() {
+    let project = watched("test", "echo report > report.xml; mkdir -p out; echo x > out/x", &tested(0));
+    let ran = project.works(0);
+    assert_eq!(project.asked(), ONE);
+    assert!(!project.exists("report.xml") && !project.exists("out") && project.exists("added"));
+    drop(ran.says("the tester left `out/x`, `report.xml`, removed again"));
+    let project = watched("test", "echo report > report.xml; echo mine >> added", &tested(0));
+    let ran = project.works(0);
+    let asked = ["implement one", "test one", "test one", "verify_step one"];
+    assert_eq!(project.asked(), around(&asked), "{}", ran.stdout);
+    assert_eq!(project.read("added"), "new\n");
+    assert!(!project.exists("report.xml"));
+}
+
+#[test]
+fn what_a_command_that_tests_changes_is_said_and_stays() {
+    let project = one("roles: {tester: {check: 'echo x > left'}}");
+    project.write(".gitignore", "calls/\nbin/\nscript/\n");
+    crate::common::git(&project, &["init", "-q"]);
+    drop(project.works(0).says("the test changed `left`"));
+    assert_eq!(project.read("left"), "x\n");
 }
 
 #[test]

@@ -206,3 +206,43 @@ fn a_code_is_explained() {
     let list = project.run(&["explain"]).code(0).stdout;
     assert!(list.lines().count() > 30 && list.lines().all(|line| line.contains("  ")), "{list}");
 }
+
+#[test]
+fn a_command_that_fails_unseen_is_found_where_it_stands() {
+    let text = "\
+name: main
+description: d
+initial: a
+states:
+  a:
+    action: |
+      echo lint
+      make lint
+      make test | tee log
+    on_yes: b
+    on_no: failed
+  b: {action: 'make docs || true', next: c, on_error: failed}
+  c: {action: make pack; make sign, next: d}
+  d: {action: make pack; make sign, shell: [bash, -euo, pipefail, -c], on_yes: e, on_no: failed}
+  e: {action: make list; make count, evaluate: {type: output_numeric, target: 3}, on_yes: done, on_no: failed}
+  done: {terminal: true, action: rm -r x; true}
+  failed: {terminal: true, description: it failed}
+";
+    let project = Project::with_loop(text);
+    let ran = project.run(&["validate", "main", "--format", "json"]).code(0);
+    let found: Vec<_> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|finding| finding["code"] == "masked-failure")
+        .map(|finding| (finding["line"].clone(), finding["column"].clone(), finding["severity"].clone()))
+        .collect();
+    assert_eq!(
+        found,
+        [(8.into(), 7.into(), "warning".into()), (12.into(), 16.into(), "warning".into())],
+        "{}",
+        ran.stdout
+    );
+    drop(project.run(&["validate", "main", "--strict"]).code(2));
+    drop(project.run(&["explain", "masked-failure"]).code(0).says("fails unseen"));
+}

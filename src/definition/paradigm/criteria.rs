@@ -1,11 +1,12 @@
 //! `paradigm: criteria`: work that goes on until every criterion is met, or nothing moves any more.
 
-use super::parts::{Work, done, empty, identifier, to};
+use super::parts::{Work, by_exit_code, done, empty, identifier, to};
 use crate::base::decode::{Decode as _, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, Node};
 use crate::base::path::DocPath;
 use crate::definition::tree::{entry, items, map, plain, text};
+use crate::evaluate::exit_codes::ExitCodes;
 
 record! {
     /// Work, and the criteria by which it is done.
@@ -32,6 +33,9 @@ record! {
         name: String,
         /// The command that tells whether it is met.
         check: Option<Work>,
+        /// The exit codes of the command that mean that it is not met; without, 1 to 125. With any other one but 0 the
+        /// command did not tell.
+        no: Option<ExitCodes>,
         /// What a model is asked to judge instead.
         judge: Option<String>,
     }
@@ -58,11 +62,23 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         let onward = |words: &[&str]| -> Vec<Entry> { words.iter().map(|word| to(word, next, at)).collect() };
         states.push(match (&criterion.check, at.get("judge")) {
             (Some(check), None) => {
-                check.state(&checks[index], at.get("check")?, onward(&["on_yes", "on_no", "on_error"]))
+                let (no, written) = (at.get("no").filter(|no| !no.is_null()), at.get("check")?);
+                let mut keys = onward(&["on_yes", "on_no", "on_error"]);
+                if check.is_judged_by_code() {
+                    keys.insert(0, by_exit_code(no, written));
+                } else if no.is_some() {
+                    out.push(without_code(&path.index(index), "here, something else judges"));
+                }
+                check.state(&checks[index], written, keys)
             }
             // No way out for an error: what nobody could judge is not unmet, and where no model may be asked the run
             // is handed to a job that may.
-            (None, Some(judge)) => judged(&checks[index], judge, onward(&["on_yes", "on_no", "on_partial"])),
+            (None, Some(judge)) => {
+                if criterion.no.is_some() {
+                    out.push(without_code(&path.index(index), "`judge` asks a model"));
+                }
+                judged(&checks[index], judge, onward(&["on_yes", "on_no", "on_partial"]))
+            }
             (None, None) => {
                 let message = format!("nothing tells whether `{}` is met", criterion.name);
                 let help = "write `check: COMMAND`, or `judge: QUESTION` for a model";
@@ -92,6 +108,13 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     states.push(entry("not_stopped", map(&written.span, failed)));
     states.push(done("completed", written));
     Some(map(&own.span, vec![to("initial", "work", using), entry("states", map(&written.span, states))]))
+}
+
+/// Reports exit codes where none is looked at.
+fn without_code(path: &DocPath, because: &str) -> Diagnostic {
+    let message = format!("`no` has no effect here: {because}");
+    let help = "`no` lists exit codes of the command in `check`";
+    Diagnostic::warning("no-effect", Place::Key(path.key("no")), message).help(help)
 }
 
 /// Makes the state in which an agent looks, and a model judges what it saw.

@@ -6,7 +6,9 @@ use crate::base::decode::{Decode, Definitions, subject, wrong_type};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, Node, NodeValue};
 use crate::base::path::DocPath;
+use crate::definition::schema::ActionType;
 use crate::definition::tree::{entries, entry, map, plain, take, text};
+use crate::evaluate::exit_codes::NONZERO;
 
 /// Something to do: the text of an action, or the keys of a state with the action under `action` or `tool`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,17 @@ impl Work {
     pub(super) fn state(&self, name: &str, at: &Node, routes: Vec<Entry>) -> Entry {
         let keys = self.0.iter().cloned().chain(routes).collect();
         entry(name, map(&at.span, keys))
+    }
+
+    /// Tells whether it is a shell command that its exit code judges.
+    pub(super) fn is_judged_by_code(&self) -> bool {
+        let said = |key: &str| self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+        let word = |key: &str| said(key).and_then(Node::as_scalar).map(|scalar| scalar.text.as_str());
+        let is_shell = match word("action_type") {
+            Some(kind) => kind == ActionType::Shell.word(),
+            None => ActionType::inferred(word("action").unwrap_or_default()) == ActionType::Shell,
+        };
+        is_shell && ["evaluate", "condition", "next"].iter().all(|key| said(key).is_none())
     }
 
     /// Takes the keys apart: whatever a state can have.
@@ -75,6 +88,14 @@ impl Judge {
     pub(super) fn entry(&self, key: &str) -> Entry {
         entry(key, self.0.clone())
     }
+}
+
+/// Makes the evaluator that asks the exit code of a test: what is listed under `no`, or else any code by which a tool
+/// says that it failed.
+pub(super) fn by_exit_code(no: Option<&Node>, at: &Node) -> Entry {
+    let no = no.cloned().unwrap_or_else(|| text(&at.span, NONZERO));
+    let keys = vec![to("type", "exit_code", at), entry("no", no)];
+    entry("evaluate", map(&at.span, keys))
 }
 
 /// Makes the state in which the form ends.

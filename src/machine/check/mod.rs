@@ -11,6 +11,7 @@ mod deep;
 mod ends;
 mod flow;
 mod injection;
+mod masked;
 mod models;
 mod reach;
 mod subject;
@@ -25,7 +26,7 @@ pub use models::fate;
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -35,6 +36,7 @@ const RULES: [Rule; 13] = [
     ends::unverified_success,
     ends::silent_failure,
     injection::injection,
+    masked::masked,
     models::needed,
     values::undefined,
     values::board,

@@ -58,8 +58,20 @@ impl Digest {
                     sentence.words("; ");
                     self.explain_deciding(end, sentence);
                 }
-                if end.terminated_by != TerminatedBy::Stall && self.changed_nothing() {
-                    sentence.words("; nothing changed between the last two");
+                let is_stall = end.terminated_by == TerminatedBy::Stall;
+                match self.same_passes().filter(|_| !is_stall) {
+                    Some(same) => {
+                        let all = same == end.iterations;
+                        let which = if all { "all".to_owned() } else { format!("the last {same}") };
+                        sentence.words(&format!("; {which} passes had the same verdicts and outputs"));
+                        if self.changed_nothing() {
+                            sentence.words(", and nothing changed between the last two");
+                        }
+                    }
+                    None if !is_stall && self.changed_nothing() => {
+                        sentence.words("; nothing changed between the last two");
+                    }
+                    None => {}
                 }
                 sentence
             }

@@ -14,6 +14,7 @@ use crate::evaluate::model::Usage;
 use crate::report::closing::advice;
 use crate::report::digest::{Digest, SentencePart};
 use crate::report::nights::{self, History};
+use crate::report::passes;
 use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
 use crate::report::way::EdgeCount;
@@ -366,18 +367,19 @@ fn steps(digest: &Digest, out: &mut String) {
     out.push_str("### Steps\n\n| # | state | action | verdict | exit | duration | next |\n");
     out.push_str("|--:|---|---|---|--:|--:|---|\n");
     let omitted = digest.omitted();
-    let fits = omitted == 0 && all.len() <= FIRST_ROWS + LAST_ROWS;
-    let (first, last) =
-        if fits { (&all[..], &all[..0]) } else { (&all[..FIRST_ROWS], &all[all.len() - LAST_ROWS..]) };
-    for step in first {
-        row(step, out);
+    let rows = shown::rows(&all, digest.work().is_none());
+    let fits = omitted == 0 && rows.len() <= FIRST_ROWS + LAST_ROWS;
+    let (first, last) = if fits { (&rows[..], &rows[..0]) } else { rows_of_both_ends(&rows) };
+    for one in first {
+        row(one, out);
     }
     if !fits {
-        let left_out = omitted + (all.len() - FIRST_ROWS - LAST_ROWS) as u64;
+        let in_between = &rows[first.len()..rows.len() - last.len()];
+        let left_out = omitted + in_between.iter().map(shown::Row::steps).sum::<u64>();
         let _ = writeln!(out, "| … | {} not shown | | | | | |", plural(left_out, "step"));
     }
-    for step in last {
-        row(step, out);
+    for one in last {
+        row(one, out);
     }
     if let Some(sentence) = shown::left_out(bookkeeping) {
         let _ = writeln!(out, "\n{sentence}.");
@@ -385,7 +387,20 @@ fn steps(digest: &Digest, out: &mut String) {
     out.push('\n');
 }
 
-fn row(ShownStep { step, next }: &ShownStep<'_>, out: &mut String) {
+/// Returns the rows of the beginning and of the end. In a run of which the middle was not kept, they may be few.
+fn rows_of_both_ends<'r, 'd>(rows: &'r [shown::Row<'d>]) -> (&'r [shown::Row<'d>], &'r [shown::Row<'d>]) {
+    let first = rows.len().min(FIRST_ROWS);
+    (&rows[..first], &rows[rows.len().saturating_sub(LAST_ROWS).max(first)..])
+}
+
+fn row(row: &shown::Row<'_>, out: &mut String) {
+    let ShownStep { step, next } = match row {
+        shown::Row::Step(step) => step,
+        shown::Row::Like { passes, .. } => {
+            let _ = writeln!(out, "| … | {} | | | | | |", passes::like(*passes));
+            return;
+        }
+    };
     let action = step.action_line(60).map(|action| code(&action, 60)).unwrap_or_default();
     let verdict = match step.verdict() {
         Some(verdict) => code(verdict.as_str(), 60),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::parts::empty;
+use super::parts::{by_exit_code, empty};
 use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
@@ -15,6 +15,7 @@ use crate::base::path::DocPath;
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
 use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
+use crate::evaluate::exit_codes::ExitCodes;
 
 mod call;
 
@@ -75,8 +76,10 @@ record! {
         timeout: Option<Duration>,
         /// How long one conversation lasts.
         session: Conversation = Conversation::Task,
-        /// The command that tests: 0 is passed, 1 is failed.
+        /// The command that tests: 0 is passed, and what `no` says is failed.
         check: Option<String>,
+        /// The exit codes of the command that mean failed; without, 1 to 125. With any other one it did not test.
+        no: Option<ExitCodes>,
         /// Whether the command tests instead of the agent, or before it.
         check_is: CheckIs = CheckIs::Instead,
     }
@@ -221,6 +224,11 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         out.push(Diagnostic::error("thresholds", place, message).help(help));
         return None;
     }
+    if roles.tester.no.is_some() && roles.tester.check.is_none() {
+        let place = Place::Key(path.key("roles").key("tester").key("no"));
+        let finding = Diagnostic::warning("no-effect", place, "`no` has no effect without `check`");
+        out.push(finding.help("it lists the exit codes of that command which mean failed"));
+    }
     let form = Form { at: own.get("goal")?.span.clone(), own, roles, limits, review };
     Some(form.written(&goal, &constraints))
 }
@@ -310,6 +318,7 @@ impl Form<'_> {
             }
             Some(_) | None => {
                 if let Some(check) = self.said(&role, "check") {
+                    put(state, by_exit_code(self.said(&role, "no").as_ref(), &check));
                     put(state, entry("action", check));
                 }
             }

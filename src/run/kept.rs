@@ -1,0 +1,341 @@
+//! Keeps the working tree as it is while somebody looks at it who is not to change it: the supervisor and the tester of
+//! planned work. What they change all the same is put back, files and commits alike, and does not count as an answer.
+//!
+//! Everything is compared with an index and objects of our own. What git ignores may change, and so may what ll-loop
+//! itself writes.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::base::object::ObjectId;
+use crate::base::text::one_line;
+use crate::evaluate::observation::Observation;
+use crate::process::git::Call;
+use crate::process::signal::Cancel;
+
+use super::clock::Clock;
+use super::git::GitCalls;
+use super::recorded::is_in_repository;
+use super::tree::{WorkingTree, WorkingTrees};
+use super::world::World;
+
+/// The longest time for looking at the working tree, and for putting it back.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// How many files a message names.
+const MOST_NAMED: usize = 5;
+
+/// Files that are put back at a time, which all have to fit into one command line.
+const AT_ONCE: usize = 200;
+
+/// What ll-loop itself writes while a run goes on.
+const OURS: [&str; 4] = ["/.loops/.running/", "/.loops/.history/", "/.loops/.gitignore", "/.loop/state.json"];
+
+/// The mode of a repository inside the repository.
+const REPOSITORY: &[u8] = b"160000";
+
+/// Somebody who looks at work that others do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Onlooker {
+    /// Changes nothing.
+    Supervisor,
+    /// Leaves new files at most, which are removed.
+    Tester,
+}
+
+impl Onlooker {
+    /// Finds the one with a role.
+    pub(super) fn of(role: Option<&str>) -> Option<Self> {
+        match role? {
+            "supervisor" => Some(Self::Supervisor),
+            "tester" => Some(Self::Tester),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Supervisor => "supervisor",
+            Self::Tester => "tester",
+        }
+    }
+}
+
+/// The repository and the working tree as they were.
+pub(super) struct Kept {
+    git: GitCalls,
+    trees: WorkingTrees,
+    before: WorkingTree,
+    /// None in a run that claims a part of the repository only: in the others, somebody else may commit.
+    commits: Option<Commits>,
+}
+
+/// What git itself knows about the working tree.
+struct Commits {
+    git: GitCalls,
+    top: PathBuf,
+    /// The branch; none where a commit is checked out.
+    branch: Option<String>,
+    head: Option<ObjectId>,
+    index: PathBuf,
+    staged: Vec<u8>,
+    /// The index, byte for byte.
+    bytes: Option<Vec<u8>>,
+}
+
+/// A file that is not as it was.
+struct Change {
+    path: Vec<u8>,
+    is_new: bool,
+    is_repository: bool,
+}
+
+impl Kept {
+    /// Looks at everything before somebody else does. Outside of a repository there is nothing to look at, and where
+    /// git cannot do it, that is said.
+    pub(super) async fn look(world: &mut World) -> Option<Self> {
+        match Self::try_look(world).await {
+            Ok(kept) => Some(kept),
+            Err(why) => {
+                if is_in_repository(world) {
+                    say(&format!("what changes now cannot be put back: {why}"), world);
+                }
+                None
+            }
+        }
+    }
+
+    async fn try_look(world: &World) -> Result<Self, String> {
+        let mut git = calls(world);
+        let trees = WorkingTrees::open(&mut git, &world.root).await?;
+        let before = seen(&mut git, &trees, world).await?;
+        let commits = if claims_all(world, &trees.top) {
+            Some(Commits::look(calls(world), &trees.top).await?)
+        } else {
+            None
+        };
+        Ok(Self { git, trees, before, commits })
+    }
+
+    /// Says what a test changed. It stays: a test may leave what it needs.
+    pub(super) async fn tell(mut self, world: &mut World) {
+        let changes = self.changes(world).await.unwrap_or_default();
+        if !changes.is_empty() {
+            say(&format!("the test changed {}", named(&changes)), world);
+        }
+    }
+
+    /// Puts back what an onlooker changed, and makes of the call one that failed, unless only new files were left.
+    pub(super) async fn put_back(
+        mut self,
+        onlooker: Onlooker,
+        call: Observation,
+        world: &mut World,
+    ) -> Observation {
+        let who = onlooker.word();
+        let changes = match self.changes(world).await {
+            Ok(changes) => changes,
+            Err(why) => {
+                return failed(call, &format!("it is not known whether the {who} changed anything: {why}"));
+            }
+        };
+        let put_back = match &mut self.commits {
+            Some(commits) => commits.put_back().await,
+            None => Ok(false),
+        };
+        let has_committed = match put_back {
+            Ok(has_committed) => has_committed,
+            Err(why) => {
+                return failed(call, &format!("the {who} made commits, which cannot be put back: {why}"));
+            }
+        };
+        if changes.is_empty() && !has_committed {
+            return call;
+        }
+        let names = named(&changes);
+        if let Err(why) = self.put_files_back(&changes, world).await {
+            return failed(call, &format!("the {who} changed {names}, which cannot be put back: {why}"));
+        }
+        let only_new = changes.iter().all(|change| change.is_new);
+        match (onlooker, only_new, has_committed) {
+            (Onlooker::Tester, true, false) => {
+                say(&format!("the tester left {names}, removed again"), world);
+                call
+            }
+            (_, _, true) if changes.is_empty() => {
+                failed(call, &format!("the {who} made commits, which were taken back"))
+            }
+            (_, _, true) => {
+                failed(call, &format!("the {who} made commits and changed {names}; both were put back"))
+            }
+            (_, _, false) => failed(call, &format!("the {who} changed {names}, which was put back")),
+        }
+    }
+
+    /// Returns the files in the scope of the run that are not as they were.
+    async fn changes(&mut self, world: &World) -> Result<Vec<Change>, String> {
+        self.git.clock = Clock::start();
+        let after = seen(&mut self.git, &self.trees, world).await?;
+        let call = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames"]);
+        let call = call.id(&self.before.id).id(&after.id).paths(&world.surroundings.scope).literal();
+        let listed = self.git.run(&world.root, &call).await?;
+        Ok(read(&listed).into_iter().filter(|change| !is_ours(&change.path)).collect())
+    }
+
+    async fn put_files_back(&mut self, changes: &[Change], world: &World) -> Result<(), String> {
+        if let Some(change) = changes.iter().find(|change| change.is_repository) {
+            return Err(format!("{} is a repository of its own", shown(&change.path)));
+        }
+        for change in changes.iter().filter(|change| change.is_new) {
+            remove(&self.trees.top, &change.path)?;
+        }
+        let top = self.trees.top.clone();
+        let others: Vec<_> = changes.iter().filter(|change| !change.is_new).collect();
+        for some in others.chunks(AT_ONCE) {
+            let name = |change: &&Change| {
+                let name = String::from_utf8(change.path.clone());
+                name.map_err(|_| format!("{} is no text", shown(&change.path)))
+            };
+            let names: Vec<_> = some.iter().map(name).collect::<Result<_, _>>()?;
+            let now = seen(&mut self.git, &self.trees, world).await?;
+            let call = Call::new("diff-tree").with(&["-r", "-p", "--binary", "--full-index", "--no-renames"]);
+            let call = call.id(&now.id).id(&self.before.id).paths(names).literal();
+            let patch = self.git.run(&top, &call).await?;
+            self.trees.apply(&mut self.git, &patch).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Commits {
+    async fn look(mut git: GitCalls, top: &Path) -> Result<Self, String> {
+        let index = line(&git.run(top, &Call::new("rev-parse").with(&["--git-path", "index"])).await?);
+        let index = top.join(OsStr::from_bytes(&index));
+        let (branch, head) = stand(&mut git, top).await;
+        let staged = staged(&mut git, top).await?;
+        let bytes = fs_err::read(&index).ok();
+        Ok(Self { git, top: top.to_owned(), branch, head, index, staged, bytes })
+    }
+
+    /// Puts the branch, its commit and the index back; tells whether a commit was made, or another one checked out.
+    async fn put_back(&mut self) -> Result<bool, String> {
+        let (git, top) = (&mut self.git, &self.top);
+        git.clock = Clock::start();
+        let (branch, head) = stand(git, top).await;
+        let has_moved = (&branch, &head) != (&self.branch, &self.head);
+        if has_moved {
+            if let Some(branch) = self.branch.as_ref().filter(|_| branch != self.branch) {
+                let call = Call::new("symbolic-ref").revision("HEAD").named(branch, "");
+                git.run(top, &call).await?;
+            }
+            let set = Call::new("update-ref");
+            let call = match (&self.branch, &self.head) {
+                (Some(branch), Some(head)) => set.named(branch, "").named(head.as_str(), ""),
+                (Some(branch), None) => set.with(&["-d"]).named(branch, ""),
+                (None, Some(head)) => set.with(&["--no-deref"]).revision("HEAD").named(head.as_str(), ""),
+                (None, None) => return Err("there was no commit".to_owned()),
+            };
+            git.run(top, &call).await?;
+        }
+        if has_moved || staged(git, top).await? != self.staged {
+            let written = match &self.bytes {
+                Some(bytes) => fs_err::write(&self.index, bytes),
+                None => fs_err::remove_file(&self.index),
+            };
+            written.map_err(|error| error.to_string())?;
+        }
+        Ok(has_moved)
+    }
+}
+
+/// Tells whether nobody else may work in the repository while the run goes on.
+fn claims_all(world: &World, top: &Path) -> bool {
+    let is_top =
+        |path: &Path| matches!((path.canonicalize(), top.canonicalize()), (Ok(path), Ok(top)) if path == top);
+    world.surroundings.scope.iter().any(|scope| is_top(&world.root.join(scope)))
+}
+
+/// Makes calls that end by themselves: what was changed is put back even when the run is to end.
+fn calls(world: &World) -> GitCalls {
+    let (_nobody, cancel) = Cancel::channel();
+    GitCalls::with(world.env.clone(), cancel, LIMIT)
+}
+
+async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {
+    let recording = world.agents.recording.as_ref().map(|recording| recording.directory().to_owned());
+    trees.look(git, &world.root, &world.surroundings.scope, &recording.unwrap_or_default()).await
+}
+
+/// Returns the branch and the commit that are checked out.
+async fn stand(git: &mut GitCalls, top: &Path) -> (Option<String>, Option<ObjectId>) {
+    let branch = git.run(top, &Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).await;
+    let branch = branch.ok().and_then(|branch| String::from_utf8(line(&branch)).ok());
+    let head = git.run(top, &Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD")).await;
+    let head = head.ok().and_then(|head| {
+        ObjectId::parse(String::from_utf8_lossy(&head).lines().last().unwrap_or_default().trim()).ok()
+    });
+    (branch, head)
+}
+
+async fn staged(git: &mut GitCalls, top: &Path) -> Result<Vec<u8>, String> {
+    git.run(top, &Call::new("ls-files").with(&["-s", "-z"])).await
+}
+
+fn line(printed: &[u8]) -> Vec<u8> {
+    printed.strip_suffix(b"\n").unwrap_or(printed).to_vec()
+}
+
+/// Reads `:MODE MODE ID ID LETTER`, a NUL, the path and a NUL, as often as there are files.
+fn read(listed: &[u8]) -> Vec<Change> {
+    let mut parts = listed.split(|byte| *byte == 0);
+    let mut changes = Vec::new();
+    while let (Some(facts), Some(path)) = (parts.next(), parts.next()) {
+        let words: Vec<_> = facts.split(|byte| *byte == b' ').collect();
+        let [before, after, _, _, letter] = words[..] else { continue };
+        let is_repository = before.strip_prefix(b":") == Some(REPOSITORY) || after == REPOSITORY;
+        changes.push(Change { path: path.to_vec(), is_new: letter == b"A", is_repository });
+    }
+    changes
+}
+
+fn is_ours(path: &[u8]) -> bool {
+    let path = format!("/{}", String::from_utf8_lossy(path));
+    OURS.iter().any(|own| path.contains(own))
+}
+
+/// Removes a file, and the directories that are empty then.
+fn remove(top: &Path, path: &[u8]) -> Result<(), String> {
+    let path = top.join(OsStr::from_bytes(path));
+    fs_err::remove_file(&path).map_err(|error| error.to_string())?;
+    for directory in path.ancestors().skip(1).take_while(|directory| *directory != top) {
+        if fs_err::remove_dir(directory).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn named(changes: &[Change]) -> String {
+    let names: Vec<_> = changes.iter().take(MOST_NAMED).map(|change| shown(&change.path)).collect();
+    let more = changes.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+fn shown(path: &[u8]) -> String {
+    format!("`{}`", one_line(&String::from_utf8_lossy(path), 80))
+}
+
+/// Makes of a call one that failed, unless it had already.
+fn failed(call: Observation, why: &str) -> Observation {
+    let exit_code = if call.exit_code == 0 { 1 } else { call.exit_code };
+    let failure = call.failure.map_or_else(|| why.to_owned(), |first| format!("{first}; {why}"));
+    Observation { exit_code, failure: Some(failure), ..call }
+}
+
+fn say(what: &str, world: &mut World) {
+    let what = world.redactor.text(what).into_owned();
+    world.remarks.push(what);
+}
