@@ -2,18 +2,22 @@
 //! opening the group, what the step came to. What actions print can issue no command.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use console::Style;
 
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
+use super::digest::EndKind;
 use super::level::LoopViews;
+use super::reader::Reader;
+use super::silence::Silence;
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
 use super::{OutputLine, Sink};
-use crate::base::text::{is_line_end, plural};
-use crate::base::time::Timestamp;
+use crate::base::text::{coloured, is_line_end, plural};
+use crate::base::time::{Timestamp, human};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
@@ -23,6 +27,9 @@ pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
 const SHOWN_AT_END: usize = 30;
 
 const MAX_TITLE: usize = 200;
+
+/// The sign of a run that goes on elsewhere.
+const HANDED_OFF: &str = "⏸";
 
 /// A sink that writes the log of a CI system.
 pub struct CiLog {
@@ -35,6 +42,9 @@ pub struct CiLog {
     held: u64,
     /// Whether what runs is shown only if it fails.
     is_silent: bool,
+    silence: Silence,
+    /// Whether the run waits before the next piece of work.
+    is_waiting: bool,
     /// When the last event happened.
     now: Timestamp,
 }
@@ -60,8 +70,17 @@ impl CiLog {
             live: 0,
             held: 0,
             is_silent: false,
+            silence: Silence::default(),
+            is_waiting: false,
             now: Timestamp::from_millis(0),
         }
+    }
+
+    /// Says where the run is read about.
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.levels.digest.reader = reader;
+        self
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -266,7 +285,11 @@ impl CiLog {
             return Ok(());
         };
         let (headline, sentence) = (headline(end), self.levels.digest.sentence());
-        let mark = if self.levels.digest.is_success() { "✓" } else { "✗" };
+        let mark = match self.levels.digest.end_kind() {
+            EndKind::Success | EndKind::NotRun => "✓",
+            EndKind::HandedOff => HANDED_OFF,
+            EndKind::Failure | EndKind::Error => "✗",
+        };
         let progress = self.levels.digest.work().and_then(stages::progress);
         self.ending(mark, &headline)?;
         if let Some(progress) = progress {
@@ -274,17 +297,19 @@ impl CiLog {
         }
         self.line(" ".repeat(2).as_str(), &sentence)?;
         match advice(&self.levels.digest) {
-            Some(advice) => self.line("  ", &advice),
+            Some(advice) => self.line("  ", &advice.to_string()),
             None => Ok(()),
         }
     }
 
     /// Writes a line of an action's output, as many lines as a reader of the log would see in it.
     fn quote(&mut self, text: &str) -> io::Result<()> {
+        self.silence.end();
         self.open_block()?;
         for piece in text.split(is_line_end) {
             let clean = self.dialect.untrusted(piece);
-            writeln!(self.out, "│ {clean}")?;
+            let coloured = if self.colour { coloured(piece, &clean) } else { None };
+            writeln!(self.out, "│ {}", coloured.as_deref().unwrap_or(&clean))?;
         }
         Ok(())
     }
@@ -312,12 +337,14 @@ impl CiLog {
         let style = match mark {
             "✓" => Style::new().green(),
             "✗" => Style::new().red(),
+            HANDED_OFF => Style::new().yellow(),
             _ => Style::new(),
         };
         style.force_styling(self.colour).apply_to(format!("{mark} {text}")).to_string()
     }
 
     fn raw(&mut self, line: &str) -> io::Result<()> {
+        self.silence.end();
         writeln!(self.out, "{line}")
     }
 }
@@ -329,6 +356,10 @@ impl Sink for CiLog {
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
         self.now = stamped.ts;
+        if let Event::Backoff { .. } | Event::StateEnter { .. } | Event::ActionStart { .. } = stamped.event {
+            self.silence.begin();
+            self.is_waiting = matches!(stamped.event, Event::Backoff { .. });
+        }
         if matches!(stamped.event, Event::StateEnter { .. }) {
             self.close_group()?;
             self.pending_verdict()?;
@@ -359,7 +390,11 @@ impl Sink for CiLog {
         self.quote(line.text)
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, running: Duration) -> io::Result<()> {
+        if let Some(took) = self.silence.tick(running) {
+            let what = if self.is_waiting { "waiting" } else { "running" };
+            self.line("…", &format!("still {what}, {}", human(took)))?;
+        }
         self.out.flush()
     }
 }

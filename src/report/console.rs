@@ -4,19 +4,22 @@
 mod screen;
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, Shared};
 
 use super::closing::{advice, headline};
+use super::digest::EndKind;
 use super::level::LoopViews;
+use super::reader::Reader;
 use super::stages::{self, Stage};
 use super::step::{Step, StepStanding};
 use super::wording;
 use super::work::TaskChange;
 use super::{OutputLine, Sink};
-use crate::base::text::{is_direction, is_line_end, one_line, plain};
+use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// How much a console says.
@@ -58,6 +61,9 @@ const SHOWN_AT_END: usize = 15;
 const NAME_COLUMN: usize = 12;
 const ROLE_COLUMN: usize = 11;
 
+/// Bytes of the line beside the spinner, which is cut to the window.
+const MAX_BESIDE: usize = 400;
+
 /// Columns of a spinner for what runs.
 const MAX_RUNNING: usize = 40;
 
@@ -68,6 +74,13 @@ impl Console {
     /// Makes a console that writes to `out`.
     pub fn new(out: Box<dyn Write + Send>, look: ConsoleOptions) -> Self {
         Self { out: Shared::new(out), look, levels: LoopViews::new(), spinner: None }
+    }
+
+    /// Says where the run is read about.
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.levels.digest.reader = reader;
+        self
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -259,7 +272,8 @@ impl Console {
         };
         let good = self.levels.digest.is_success() && end.verified;
         let style = if good { self.style().green() } else { self.style().yellow() };
-        let style = if self.levels.digest.is_success() { style } else { self.style().red() };
+        let is_red = !matches!(self.levels.digest.end_kind(), EndKind::Success | EndKind::HandedOff);
+        let style = if is_red { self.style().red() } else { style };
         let mut lines = Vec::new();
         if self.look.verbosity == Verbosity::Normal {
             lines.extend(self.deciding_output());
@@ -271,7 +285,7 @@ impl Console {
         lines.extend(self.levels.digest.work().and_then(stages::progress));
         if !good {
             lines.push(self.levels.digest.sentence());
-            lines.extend(advice(&self.levels.digest));
+            lines.extend(advice(&self.levels.digest).map(|advice| advice.to_string()));
         }
         lines.iter().try_for_each(|line| self.out.line(line))
     }
@@ -286,7 +300,7 @@ impl Console {
             return Vec::new();
         }
         let title = format!("the last lines of {}:", one_line(step.state.as_str(), 120));
-        let quoted = lines.iter().flat_map(|line| quoted(line)).map(|line| self.cut(&line));
+        let quoted = lines.iter().flat_map(|line| self.quoted(line)).map(|line| self.cut(&line));
         [String::new(), title].into_iter().chain(quoted).collect()
     }
 
@@ -323,13 +337,33 @@ impl Console {
         let screen = Screen { out: self.out.clone(), width: self.look.width };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
-        let message = if running.is_empty() { "" } else { "{msg} " };
-        let template = format!("{}{{spinner}} {message}{{elapsed}}", self.margin());
+        let prefix = if running.is_empty() { "" } else { "{prefix} " };
+        let template = format!("{}{{spinner}} {prefix}{{elapsed}} {{wide_msg}}", self.margin());
         if let Ok(style) = ProgressStyle::with_template(&template) {
             spinner.set_style(style);
         }
-        spinner.set_message(running.to_owned());
+        spinner.set_prefix(running.to_owned());
         self.spinner = Some(spinner);
+    }
+
+    /// Shows the last line of output that says anything, as much as fits.
+    fn show_beside_spinner(&self, text: &str) {
+        let Some(spinner) = &self.spinner else { return };
+        let line = one_line(head(text, MAX_BESIDE), MAX_BESIDE);
+        if !line.is_empty() {
+            spinner.set_message(self.style().dim().apply_to(line).to_string());
+        }
+    }
+
+    /// Returns a line of output as it is shown: free of escapes but for colours, in as many lines as a terminal would
+    /// make of it.
+    fn quoted(&self, text: &str) -> Vec<String> {
+        let shown = |piece: &str| {
+            let clean: String = plain(piece).chars().filter(|c| !is_direction(*c)).collect();
+            let shown = if self.look.colour { coloured(piece, &clean) } else { None };
+            shown.unwrap_or(clean).replace('\t', "    ")
+        };
+        text.split(is_line_end).map(|piece| format!("{INDENT}│ {}", shown(piece))).collect()
     }
 
     fn stop_spinner(&mut self) {
@@ -363,10 +397,11 @@ impl Sink for Console {
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
         self.levels.recent.push(line.text);
         if self.look.verbosity < Verbosity::Verbose {
+            self.show_beside_spinner(line.text);
             return Ok(());
         }
         // Never cut: `--verbose` is for copying the output.
-        for line in quoted(line.text) {
+        for line in self.quoted(line.text) {
             match &self.spinner {
                 Some(spinner) => spinner.suspend(|| self.out.line(&line))?,
                 None => self.out.line(&line)?,
@@ -375,7 +410,7 @@ impl Sink for Console {
         Ok(())
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, _running: Duration) -> io::Result<()> {
         if let Some(spinner) = &self.spinner {
             spinner.tick();
         }
@@ -395,21 +430,14 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Returns a line of output as it is shown: free of escapes, in as many lines as a terminal would make of it.
-fn quoted(text: &str) -> Vec<String> {
-    let clean: String = plain(text).chars().filter(|c| !is_direction(*c)).collect();
-    clean.split(is_line_end).map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    "))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use serde_json::json;
 
     use super::super::Stream;
     use super::super::testing::{Buffer, Journal, failing, plan, planned, show, succeeding, working};
     use super::*;
-    use serde_json::json;
-
     use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
@@ -648,7 +676,7 @@ mod tests {
         journal.operate("load", "load", &plan(&[("a", &[])])).operate("next", "next", &json!({}));
         journal.begin("implement", "coder");
         show(&mut console, &journal).unwrap();
-        console.tick().unwrap();
+        console.tick(Duration::ZERO).unwrap();
         drop(console);
         assert!(buffer.text().contains("implement (coder)"), "{:?}", buffer.text());
         assert!(!screen(&buffer.text()).contains("implement"), "{}", screen(&buffer.text()));
@@ -794,7 +822,7 @@ mod tests {
         a person has to look at it
         Loop timed out in fix (1 iteration, 2.3s)
         timeout: in `fix` after 2.3s
-        continue with `ll-loop resume fix-types-20251120T234847-1f2e --timeout DURATION`
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e --timeout 60s`
         Loop saved in fix (1 iteration, 2.3s)
         handoff: saved in `fix`
         continue with `ll-loop resume fix-types-20251120T234847-1f2e`
@@ -804,7 +832,7 @@ mod tests {
         error: `fix`: 
         Loop over its budget in fix (1 iteration, 2.3s)
         over_budget: in `fix`
-        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
+        raise the `budget` of the loop, and continue with `ll-loop resume fix-types-20251120T234847-1f2e --accept-changes`
         Loop unable to go on in fix (1 iteration, 2.3s)
         unavailable: in `fix`
         continue with `ll-loop resume fix-types-20251120T234847-1f2e`
@@ -824,7 +852,9 @@ mod tests {
             Console::new(Box::new(Buffer::closed_after(30)), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::start();
         journal.enter("a", 1).act("b");
-        let result = show(&mut console, &journal).and_then(|()| console.tick()).and_then(|()| console.tick());
+        let result = show(&mut console, &journal)
+            .and_then(|()| console.tick(Duration::ZERO))
+            .and_then(|()| console.tick(Duration::ZERO));
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
@@ -903,7 +933,7 @@ mod tests {
         for stamped in &succeeding().events {
             console.event(stamped).unwrap();
             for text in ["one", "two"] {
-                console.tick().unwrap();
+                console.tick(Duration::ZERO).unwrap();
                 console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
             }
         }

@@ -1,5 +1,6 @@
 //! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
 
+pub mod advice;
 pub mod annotations;
 pub mod ci_log;
 pub mod closing;
@@ -11,8 +12,10 @@ mod level;
 pub mod log_file;
 pub mod mends;
 pub mod nights;
+pub mod reader;
 mod recent;
 pub mod shown;
+mod silence;
 pub mod stages;
 pub mod step;
 #[cfg(test)]
@@ -22,6 +25,7 @@ mod wording;
 pub mod work;
 
 use std::io;
+use std::time::Duration;
 
 use crate::engine::event::Stamped;
 pub use crate::engine::outcome::Outcome;
@@ -54,8 +58,9 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Is called a few times a second while something runs, for sinks that show passing time.
-    fn tick(&mut self) -> io::Result<()> {
+    /// Is called a few times a second while something runs, with the time that this piece of work has taken, for sinks
+    /// that show passing time.
+    fn tick(&mut self, _running: Duration) -> io::Result<()> {
         Ok(())
     }
 }
@@ -94,8 +99,8 @@ impl Sinks {
     }
 
     /// Lets time pass everywhere.
-    pub fn tick(&mut self) {
-        self.each(|sink| sink.tick());
+    pub fn tick(&mut self, running: Duration) {
+        self.each(|sink| sink.tick(running));
     }
 
     /// Returns what went wrong, once, for the warnings at the end.

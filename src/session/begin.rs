@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::base::command;
 use crate::base::diagnostic::Severity;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
@@ -179,7 +180,7 @@ impl<'s> ConfiguredRun<'s> {
             let (every, of) = (nights::due(options, session), (&files, &prepared.machine.name));
             nights::before(previous.as_ref(), every, of, clock.now(), session)
         });
-        let sinks = sinks(prepared, &files, &options.run.audience, session);
+        let sinks = sinks(prepared, &files, &options.run, session);
         let start = self.start(&files, before.unwrap_or_default(), &clock);
         let Self { session, prepared, options, decided, .. } = self;
         Ok(Launch {
@@ -292,6 +293,6 @@ fn warn(prepared: &Prepared, session: &Session<'_>) {
     let warnings = prepared.findings.count(Severity::Warning);
     if warnings > 0 {
         let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
-        session.talk.warning(&format!("{file} has {count}, see `ll-loop validate {file}`"));
+        session.talk.warning(&format!("{file} has {count}, see `{}`", command::validate(file)));
     }
 }

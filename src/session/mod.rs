@@ -49,4 +49,5 @@ pub mod talk;
 pub mod trust;
 pub mod upload;
 pub mod variables;
+pub mod whereabouts;
 pub mod worktree;

@@ -48,6 +48,8 @@ fn a_step_is_a_group_and_a_verdict() {
     ✓ yes (exit 0, TIME) → done
     ✓ Loop completed: done (2 iterations, TIME)
     · success: `check` said yes
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     ");
     assert_eq!(ran.stderr, "");
 }
@@ -92,6 +94,8 @@ states:
     · raise `max_iterations`, or look at why the check never passes
     ::error file=.loops/main.yaml,line=6,title=main%3A exhausted::exhausted: met the cap of 2 iterations; `check` said no in 2 of 2 iterations%0Asrc/a.py:3:7: error: bad thing
     ::error file=src/a.py,line=3,col=7,title=check::error: bad thing
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     "#);
 }
 

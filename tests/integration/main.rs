@@ -11,6 +11,7 @@ mod fake_host;
 mod leaks;
 
 mod action_inputs;
+mod advice;
 mod agents;
 mod architecture;
 mod artifact;

@@ -68,6 +68,8 @@ fn a_run_on_gitlab() {
     · ended in `failed`
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:3:7: error: bad
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
     assert_snapshot!(shown(&project, &project.read("reports/gitlab.env")), @"
     LL_LOOP_OUTCOME=failure
@@ -138,6 +140,8 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=summary;isOutput=true;]reports/summary.md
     ##vso[task.setvariable variable=cost_usd;isOutput=true;]
     ##vso[task.uploadsummary]ROOT/reports/summary.md
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
 }
 
@@ -178,6 +182,8 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.summary' value='reports/summary.md']
     ##teamcity[setParameter name='ll-loop.cost-usd' value='']
     ##teamcity[importData type='junit' path='ROOT/reports/junit.xml']
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
 }
 
@@ -206,6 +212,8 @@ fn a_run_on_buildkite() {
     · ended in `failed`
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:2: error: bad
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     ");
 }
 
