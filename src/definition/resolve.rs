@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 
 use super::schema::{Composition, Loop, Parameter};
-use super::source::Sources;
+use super::source::{Source, Sources};
 use super::tree::{
     MergeLevel, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight,
 };
@@ -368,7 +368,7 @@ impl Resolver<'_, '_> {
             return;
         };
         let message = "`flow` is a short form; its states were written out";
-        let file = self.sources.iter().next().map(|source| source.name()).unwrap_or_default();
+        let file = self.sources.iter().next().map(Source::name).unwrap_or_default();
         let help = format!("`{}` prints them", CommandLine::of("compile").arg(file));
         self.push(Diagnostic::note("expanded", Place::At(written.key_span.clone()), message).help(help));
         let name = |item: &str| item.split('?').next().unwrap_or_default().trim().to_owned();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// After so long without a line there is one.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Measures how long something takes, and how long nothing was heard of it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -226,13 +226,16 @@ impl Publication {
         untold.warnings
     }
 
-    /// Returns the root of the repository, and the ways in which tools write it: as the run knows it, and with links
-    /// followed.
+    /// Returns the root of the repository, and the ways in which tools write it: with links followed, as the run knows
+    /// it, and as the job does.
     fn repository(&self) -> (PathBuf, Vec<String>) {
         let repository = whereabouts::repository(&self.root, Some(&self.workspace));
         let up = Path::new(&self.reader.home).components().count();
         let known = self.root.ancestors().nth(up).unwrap_or(&self.root).to_owned();
-        let roots = [&repository, &known].map(|root| root.to_string_lossy().into_owned());
+        let followed = self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone());
+        let below = repository.strip_prefix(&followed).unwrap_or(Path::new(""));
+        let ways = [&repository, &known, &self.workspace.join(below)];
+        let roots = ways.map(|root| root.to_string_lossy().trim_end_matches('/').to_owned());
         (repository, roots.into())
     }
 

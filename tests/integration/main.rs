@@ -42,6 +42,7 @@ mod locks;
 mod mcp;
 mod mutations;
 mod nightly;
+mod paths;
 mod processes;
 mod providers;
 mod redaction;
