@@ -98,7 +98,7 @@ impl Service for Azure {
 }
 
 /// The dialect of logging commands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Commands;
 
 const MARKERS: &[&str] = &["", "vso"];
@@ -212,7 +212,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show(Commands, action, lines);
+        let Shown { log, steps } = show::<Commands>(action, lines);
         let names: Vec<String> = found(&log).into_iter().map(|(name, _, _)| name).collect();
         assert_eq!(names, ["group", "endgroup"].repeat(steps), "{log}");
     }

@@ -75,7 +75,7 @@ fn each_file(directory: &Path, read: &mut dyn FnMut(&Path, &str)) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
             each_file(&path, read);
-        } else if name.ends_with(".rs") && !name.contains("test") {
+        } else if path.extension().is_some_and(|end| end == "rs") && !name.contains("test") {
             read(&path, &fs::read_to_string(&path).unwrap());
         }
     }

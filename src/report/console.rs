@@ -925,6 +925,42 @@ mod tests {
             + "\n"
     }
 
+    /// What stands on the terminal while an action runs that printed `lines`.
+    fn beside_spinner(lines: &[&str], look: ConsoleOptions) -> String {
+        let buffer = Buffer::default();
+        let mut console =
+            Console::new(Box::new(buffer.clone()), ConsoleOptions { interactive: true, ..look });
+        let mut journal = Journal::start();
+        show(&mut console, journal.enter("check", 1).act("make")).unwrap();
+        for text in lines {
+            console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
+        }
+        // Drawing is limited in time, and this is not.
+        console.spinner.as_ref().unwrap().force_draw();
+        let kept = screen(&buffer.text());
+        drop(console);
+        kept
+    }
+
+    #[test]
+    fn the_last_line_of_output_stands_beside_the_spinner() {
+        let kept = beside_spinner(&["one", "\u{1b}[31mtwo\u{1b}[2J\tthree\u{202e}", "  "], LOOK);
+        assert!(kept.lines().last().unwrap().ends_with("0s two three"), "{kept}");
+        let long = beside_spinner(&["x".repeat(5000).as_str()], LOOK);
+        assert!(long.lines().all(|line| console::measure_text_width(line) <= 80), "{long}");
+        assert!(long.lines().last().unwrap().contains("xxxx"), "{long}");
+    }
+
+    #[test]
+    fn colours_of_tools_stay_where_there_are_colours() {
+        let buffer = Buffer::default();
+        let look = ConsoleOptions { verbosity: Verbosity::Verbose, colour: true, ..LOOK };
+        let mut console = Console::new(Box::new(buffer.clone()), look);
+        let text = "\u{1b}[32mgreen\u{1b}[2J \u{1b}]0;title\u{7}text";
+        console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
+        assert_eq!(buffer.text(), "       │ \u{1b}[32mgreen text\u{1b}[0m\n");
+    }
+
     #[test]
     fn the_spinner_leaves_nothing_behind() {
         let buffer = Buffer::default();
