@@ -88,6 +88,32 @@ fn helps(command: &mut clap::Command) -> String {
     help
 }
 
+/// Returns every long option of a command and of those below it.
+fn options(command: &clap::Command) -> Vec<String> {
+    let own = command.get_arguments().filter_map(clap::Arg::get_long).map(str::to_owned);
+    own.chain(command.get_subcommands().flat_map(options)).collect()
+}
+
+#[test]
+fn every_option_in_a_message_is_one() {
+    let known = options(&Args::command());
+    let (mut count, mut faults) = (0, Vec::new());
+    each_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut |path, text| {
+        let mut found = Vec::new();
+        texts(text.parse().unwrap(), &mut found);
+        for quoted in found.iter().flat_map(|text| text.split('`').skip(1).step_by(2)) {
+            let Some(option) = quoted.strip_prefix("--") else { continue };
+            let option = option.split([' ', '=']).next().unwrap_or_default();
+            count += 1;
+            if !option.starts_with('{') && !known.iter().any(|known| known == option) {
+                faults.push(format!("{}: {quoted}", path.display()));
+            }
+        }
+    });
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(count > 10, "only {count} were found");
+}
+
 #[test]
 fn every_command_in_a_message_is_one() {
     let (mut count, mut faults) = (0, Vec::new());
