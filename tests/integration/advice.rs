@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::common::{Project, Ran, git, signal};
+use crate::fake_host::{self, prints};
 
 /// Hands off until somebody lets it go on, and needs its parameters to succeed.
 const LOOP: &str = r#"
@@ -257,4 +259,30 @@ fn the_help_of_an_error_helps() {
     pasted(&project, ".", &commands(&ran.stderr).pop().unwrap()).code(0);
     let ran = project.run(&["resume", "main"]).code(2).says("nothing is left to do");
     pasted(&project, ".", &commands(&ran.stderr).pop().unwrap()).code(0).says("completed: done");
+}
+
+#[test]
+fn a_run_over_its_budget_gets_more_of_it() {
+    let looping = |more: &str| {
+        format!(
+            "name: main\ninitial: one\n{more}states:\n  one: {{action: /a, next: two}}\n  two: {{action: /b, next: check}}\n  check: {{action: 'true', on_yes: done}}\n  done: {{terminal: true}}\n"
+        )
+    };
+    let answer =
+        prints(&[json!({"type": "result", "subtype": "success", "is_error": false, "result": "fine"})]);
+    let answers = [answer.clone(), answer];
+    let project = fake_host::project(&["claude"], &looping(""), &answers);
+    let ran = project.run(&["run", "main", "-y", "--max-llm-calls", "1"]).code(6);
+    let command = advised(&ran.stdout.replace("continue with twice of it:", "continue with"));
+    assert!(command.ends_with("--max-llm-calls 2"), "{command}");
+    let path = format!("PATH={}:$PATH; {command} -y", project.at("bin").display());
+    pasted(&project, ".", &path).code(0).says("completed: done");
+
+    let project = fake_host::project(&["claude"], &looping("budget: {llm_calls: 1}\n"), &answers);
+    let ran = project.run(&["run", "main", "-y"]).code(6).says("raise the `budget` of the loop");
+    let command =
+        commands(ran.stdout.lines().find(|line| line.contains("raise the")).unwrap()).pop().unwrap();
+    project.write(".loops/main.yaml", &looping("budget: {llm_calls: 2}\n"));
+    let path = format!("PATH={}:$PATH; {command} -y", project.at("bin").display());
+    pasted(&project, ".", &path).code(0).says("completed: done");
 }
