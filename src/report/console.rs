@@ -64,6 +64,9 @@ const ROLE_COLUMN: usize = 11;
 /// Bytes of the line beside the spinner, which is cut to the window.
 const MAX_BESIDE: usize = 400;
 
+/// Columns of a spinner for itself and the passing time.
+const CLOCK_COLUMNS: usize = 10;
+
 /// Columns of a spinner for what runs.
 const MAX_RUNNING: usize = 40;
 
@@ -338,7 +341,7 @@ impl Console {
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
         let prefix = if running.is_empty() { "" } else { "{prefix} " };
-        let template = format!("{}{{spinner}} {prefix}{{elapsed}} {{wide_msg}}", self.margin());
+        let template = format!("{}{{spinner}} {prefix}{{elapsed}} {{msg}}", self.margin());
         if let Ok(style) = ProgressStyle::with_template(&template) {
             spinner.set_style(style);
         }
@@ -349,7 +352,10 @@ impl Console {
     /// Shows the last line of output that says anything, as much as fits.
     fn show_beside_spinner(&self, text: &str) {
         let Some(spinner) = &self.spinner else { return };
+        let before = self.margin().len() + console::measure_text_width(&spinner.prefix()) + CLOCK_COLUMNS;
+        let room = self.look.width.max(MIN_WIDTH).saturating_sub(before);
         let line = one_line(head(text, MAX_BESIDE), MAX_BESIDE);
+        let line = truncate_str(&line, room, "…");
         if !line.is_empty() {
             spinner.set_message(self.style().dim().apply_to(line).to_string());
         }
