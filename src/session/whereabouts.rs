@@ -69,7 +69,7 @@ fn remote(
 }
 
 /// Returns a path as it is written from a directory; empty for the directory itself.
-fn relative(path: &Path, from: &Path) -> String {
+pub(crate) fn relative(path: &Path, from: &Path) -> String {
     let (path, from) = (followed(path), followed(from));
     let shared = path.components().zip(from.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);

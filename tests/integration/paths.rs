@@ -117,3 +117,32 @@ fn without_a_repository_the_workspace_is_the_root() {
     assert!(ran.stdout.contains("\n::error file=.loops/main.yaml,line=5,"), "{}", ran.stdout);
     assert!(ran.stdout.contains("\n::error file=a.py,line=1,"), "{}", ran.stdout);
 }
+
+#[test]
+fn findings_in_a_loop_below_the_root_are_there_for_code_scanning() {
+    let project = Project::new();
+    repository(&project, "repo");
+    project.write(
+        "repo/tools/.loops/main.yaml",
+        "name: main\ninitial: nowhere\nstates:\n  a: {terminal: true}\n",
+    );
+    for directory in ["repo", "repo/tools", "repo/tools/deep"] {
+        let loops = project.at("repo/tools/.loops/main.yaml").display().to_string();
+        let check = |name: &str, format: &str| {
+            let mut command = project.command(&["validate", name, "--format", format]);
+            Ran::of(&command.current_dir(project.at(directory)).output().unwrap()).code(2).stdout
+        };
+        let names = if directory == "repo" { vec![loops.as_str()] } else { vec![loops.as_str(), "main"] };
+        for name in names {
+            let found = check(name, "github");
+            assert!(
+                found.starts_with("::error file=tools/.loops/main.yaml,line=2,"),
+                "{directory} {name}: {found}"
+            );
+            let found: serde_json::Value = serde_json::from_str(&check(name, "sarif")).unwrap();
+            let uri = &found["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+                ["uri"];
+            assert_eq!(uri, "tools/.loops/main.yaml", "{directory} {name}");
+        }
+    }
+}
