@@ -247,7 +247,7 @@ impl End<'_> {
         }
         match lost {
             None => Ok(Ended { instance: files.instance().to_owned(), complete }),
-            Some(lost) => Err(journal_lost(&lost, &files, &shown)),
+            Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
         }
     }
 }
@@ -288,9 +288,11 @@ fn env_of_actions(
     if in_worktree { Worktree::env(env) } else { env }
 }
 
-fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str) -> Error {
+fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> Error {
     let what = format!("run {}", files.instance());
-    let hint = if lost.has_begun {
+    let hint = if lost.has_begun && reader.remote.is_some() {
+        "free some space; the end of the log says how to go on".to_owned()
+    } else if lost.has_begun {
         format!("free some space, and go on with `{}`", command::resume(files.instance()))
     } else {
         format!("free some space, and start it again with `{}`", command::run(shown))

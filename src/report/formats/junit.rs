@@ -446,6 +446,25 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_later_has_no_failed_case() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "mypy", (1, "bad"), "no", "fix").enter("fix", 1).act("ruff");
+        let xml = render(&journal.end(Outcome::Handoff, TerminatedBy::Handoff, "fix", false).digest());
+        assert!(xml.contains(r#"tests="3" skipped="3" failures="0" errors="0""#), "{xml}");
+        assert!(xml.contains(r#"<skipped message="said no; the run goes on later"/>"#), "{xml}");
+        assert!(xml.contains(r#"<skipped message="handoff: saved in `fix`" type="handoff"/>"#), "{xml}");
+        // What is ended from outside is broken off, and what it had found stands.
+        for (outcome, by) in
+            [(Outcome::Interrupted, TerminatedBy::Interrupted), (Outcome::Timeout, TerminatedBy::Timeout)]
+        {
+            let mut journal = Journal::start();
+            journal.step(("check", 1), "mypy", (1, "bad"), "no", "fix").enter("fix", 1).act("ruff");
+            let xml = render(&journal.end(outcome, by, "fix", false).digest());
+            assert!(xml.contains(r#"tests="3" skipped="0" failures="1" errors="2""#), "{xml}");
+        }
+    }
+
+    #[test]
     fn a_run_on_a_board_has_a_case_for_each_task() {
         assert_snapshot!(render(&working().digest()), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
