@@ -18,6 +18,40 @@ fn is_printable(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t' | '\r')
 }
 
+/// Returns a line with the colours that its writer gave it, and nothing else of its escape sequences; nothing when it
+/// has none, or when it would not read as `clean`, which is what a reader may see of it. Whatever is broken in `clean`
+/// because it would be obeyed is so without its colours, and no colour can put it together again.
+pub fn coloured(line: &str, clean: &str) -> Option<String> {
+    const RESET: &str = "\u{1b}[0m";
+    if !line.contains(CSI) {
+        return None;
+    }
+    let (mut out, mut seen) = (String::with_capacity(line.len()), String::with_capacity(clean.len()));
+    for (part, is_sequence) in console::AnsiCodeIterator::new(line) {
+        if is_sequence {
+            out.extend(is_colour(part).then_some(part));
+            continue;
+        }
+        for c in part.chars().filter(|c| is_printable(*c) && !is_direction(*c)) {
+            out.push(c);
+            seen.push(c);
+        }
+    }
+    let has_colour = out.len() > seen.len();
+    (has_colour && seen == clean).then(|| if out.ends_with(RESET) { out } else { out + RESET })
+}
+
+/// What a colour begins with.
+const CSI: &str = "\u{1b}[";
+
+/// Tells whether an escape sequence chooses a colour or a weight (SGR), and is nothing that only ends like one.
+fn is_colour(sequence: &str) -> bool {
+    let numbers = sequence.strip_prefix(CSI).and_then(|rest| rest.strip_suffix('m'));
+    numbers.is_some_and(|numbers| {
+        numbers.len() <= 40 && numbers.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')
+    })
+}
+
 /// Makes a text fit for a terminal, whoever wrote it: no escape sequences, no control characters but tabs and line
 /// ends, and nothing that turns the direction of reading. A line that a carriage return would write over stays.
 pub fn screen(text: &str) -> Cow<'_, str> {
@@ -197,6 +231,37 @@ mod tests {
     #[test]
     fn escapes_and_controls_go_and_lines_stay() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{0}\tok\n"), "red\tok\n");
+    }
+
+    #[test]
+    fn of_escapes_only_colours_stay() {
+        let check = |line: &str, expected: Option<&str>| {
+            assert_eq!(coloured(line, &plain(line)).as_deref(), expected, "{line:?}");
+        };
+        check("plain", None);
+        check("\u{1b}[31mred\u{1b}[0m", Some("\u{1b}[31mred\u{1b}[0m"));
+        check("\u{1b}[1;38;5;9mred", Some("\u{1b}[1;38;5;9mred\u{1b}[0m"));
+        check("a\u{1b}[mb", Some("a\u{1b}[mb\u{1b}[0m"));
+        for other in [
+            "\u{1b}[2J",
+            "\u{1b}[?25l",
+            "\u{1b}[>4m",
+            "\u{1b}[31 m",
+            "\u{1b}]8;;x\u{7}",
+            "\u{1b}c",
+            "\u{9b}31m",
+            "\u{1b}[1A",
+        ] {
+            check(&format!("a{other}b"), None);
+            let line = format!("{other}\u{1b}[31mb\u{1b}[0m{other}");
+            let shown = coloured(&line, &plain(&line)).unwrap_or_default();
+            assert!(
+                !shown.replace("\u{1b}[31m", "").replace("\u{1b}[0m", "").contains(['\u{1b}', '\u{9b}']),
+                "{line:?}"
+            );
+        }
+        // What is not to be seen as it is written has no colours.
+        assert_eq!(coloured("#\u{1b}[31m#[error]x", "# #[error]x"), None);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Service for Azure {
 }
 
 /// The dialect of logging commands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Commands;
 
 const MARKERS: &[&str] = &["", "vso"];
@@ -212,7 +212,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show(Commands, action, lines);
+        let Shown { log, steps } = show::<Commands>(action, lines);
         let names: Vec<String> = found(&log).into_iter().map(|(name, _, _)| name).collect();
         assert_eq!(names, ["group", "endgroup"].repeat(steps), "{log}");
     }
@@ -296,7 +296,7 @@ mod tests {
         digest.places.summary = ".loops/r/summary.md".into();
         let env = |name: &str| (name == "BUILD_SOURCESDIRECTORY").then(|| "/agent/s".to_owned());
         let mut log = Vec::new();
-        let tree = Checkout { root: "/elsewhere", exists: &|_| true };
+        let tree = Checkout { roots: &["/elsewhere"], home: "", exists: &|_| true };
         assert!(Azure::new(&env).publish(&digest, &tree, &mut log).is_empty());
         assert_snapshot!(String::from_utf8(log).unwrap(), @r#"
         ##vso[task.logissue type=error;sourcepath=.loops/fix-types.yaml;linenumber=6;]failure: `check` said no in 3 of 3 iterations%0Asrc/app.py:3: error: Name "foo" is not defined  [name-defined]%0Asrc/app.py:9:5: error: Missing return statement  [return]%0AFound 2 errors in 1 file (checked 4 source files)

@@ -72,7 +72,7 @@ impl Service for Buildkite {
 }
 
 /// The dialect of headings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Headings;
 
 impl Dialect for Headings {
@@ -123,7 +123,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show(Headings, action, lines);
+        let Shown { log, steps } = show::<Headings>(action, lines);
         let mut expected = vec!["~~~"];
         expected.extend(["---", "~~~"].repeat(steps));
         expected.push("+++");

@@ -153,7 +153,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show(Sections::default(), action, lines);
+        let Shown { log, steps } = show::<Sections>(action, lines);
         let found = found(&log);
         assert_eq!(found.len(), 2 * steps, "{log}");
         for pair in found.chunks(2) {

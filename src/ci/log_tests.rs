@@ -1,14 +1,16 @@
 //! What the log of a run looks like in each CI system.
 
 use std::io;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
 
 use super::Provider;
+use crate::engine::event::Event;
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::report::ci_log::{CiLog, MAX_LIVE};
-use crate::report::testing::{Buffer, Journal, failing, planned, show, succeeding, working};
+use crate::report::testing::{Buffer, Journal, failing, planned, show, state, succeeding, working};
 use crate::report::{OutputLine, Sink, Stream};
 
 fn log(provider: &str) -> (CiLog, Buffer) {
@@ -304,6 +306,60 @@ fn a_step_that_prints_without_end_does_not_fill_the_log() {
     log.event(journal.done(0, "", "").events.last().unwrap()).unwrap();
     assert!(buffer.text().len() < 5 * 1024 * 1024);
     assert!(buffer.text().ends_with("│ … 8.0 MiB more in the log file of the run\n"));
+}
+
+#[test]
+fn a_hand_off_is_yellow() {
+    let mut journal = Journal::start();
+    journal.step(("check", 1), "mypy", (1, ""), "no", "fix");
+    journal.end(Outcome::Handoff, TerminatedBy::Handoff, "fix", false);
+    let buffer = Buffer::default();
+    let dialect = Provider::by_name("github", &|_| None).unwrap().dialect();
+    show(&mut CiLog::new(Box::new(buffer.clone()), dialect, true), &journal).unwrap();
+    let text = buffer.text();
+    assert!(text.contains("\u{1b}[33m⏸ Loop saved in fix (1 iteration, 2.3s)\u{1b}[0m\n"), "{text:?}");
+}
+
+#[test]
+fn colours_of_tools_stay_where_they_are_shown_and_end_with_their_line() {
+    let printed = "\u{1b}[31mred\u{1b}[0m \u{1b}[2Jand \u{1b}[1mbold";
+    let said = |colour: bool| {
+        let buffer = Buffer::default();
+        let dialect = Provider::by_name("gitlab", &|_| None).unwrap().dialect();
+        let mut log = CiLog::new(Box::new(buffer.clone()), dialect, colour);
+        show(&mut log, Journal::start().enter("fix", 1).act("make")).unwrap();
+        log.output(OutputLine { stream: Stream::Stdout, text: printed }).unwrap();
+        drop(log);
+        let text = buffer.text();
+        text.lines().find(|line| line.starts_with('│')).unwrap().to_owned()
+    };
+    assert_eq!(said(true), "│ \u{1b}[31mred\u{1b}[0m and \u{1b}[1mbold\u{1b}[0m");
+    assert_eq!(said(false), "│ red and bold");
+}
+
+#[test]
+fn a_minute_without_a_line_is_filled() {
+    let (mut log, buffer) = log("github");
+    let mut journal = Journal::start();
+    show(&mut log, journal.enter("fix", 1).act("sleep 999")).unwrap();
+    let tick = |log: &mut CiLog, seconds: u64| log.tick(Duration::from_secs(seconds)).unwrap();
+    (0..60).for_each(|second| tick(&mut log, second));
+    log.output(OutputLine { stream: Stream::Stdout, text: "half way" }).unwrap();
+    (60..=200).for_each(|second| tick(&mut log, second));
+    log.event(journal.done(0, "", "").events.last().unwrap()).unwrap();
+    let text = buffer.text();
+    let between: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("::group::")).collect();
+    assert_eq!(between[2..5], ["│ half way", "… still running, 1m 59s", "… still running, 2m 59s"], "{text}");
+}
+
+#[test]
+fn who_waits_is_said_to_wait() {
+    let (mut log, buffer) = log("plain");
+    let mut journal = Journal::start();
+    journal.push(Event::Backoff { state: state("check"), duration_ms: 100_000 });
+    show(&mut log, &journal).unwrap();
+    log.tick(Duration::from_mins(1)).unwrap();
+    assert!(buffer.text().ends_with("… still waiting, 1m 0s\n"), "{}", buffer.text());
 }
 
 #[test]

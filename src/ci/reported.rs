@@ -31,8 +31,6 @@ pub struct ReportedRun {
     pub loop_name: String,
     /// The run.
     pub instance: String,
-    /// The directory of the loop, as seen from the root of the repository; empty for the root itself.
-    pub directory: String,
 }
 
 /// Asks for a run to be reported beside its log.

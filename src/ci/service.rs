@@ -91,6 +91,7 @@ pub(super) fn annotate(
 
 /// Returns the absolute path of a report, for readers that run in another directory.
 pub(super) fn absolute(job: &Job, tree: &Checkout<'_>, path: &str) -> String {
-    let workspace = job.workspace.as_deref().unwrap_or_else(|| Path::new(tree.root));
+    let home = || Path::new(tree.roots.first().unwrap_or(&"")).join(tree.home);
+    let workspace = job.workspace.clone().unwrap_or_else(home);
     workspace.join(path).to_string_lossy().into_owned()
 }

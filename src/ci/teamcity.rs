@@ -14,7 +14,7 @@ use crate::base::text::head;
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, Checkout, Level};
 use crate::report::dialect::Dialect;
-use crate::report::digest::Digest;
+use crate::report::digest::{Digest, EndKind};
 use crate::report::formats::outputs;
 
 /// How this provider is found, and what of its environment actions do not see.
@@ -67,7 +67,8 @@ impl Service for Teamcity {
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
         let told = annotate(&Messages::default(), digest, tree, log).and_then(|()| {
-            if !digest.is_success() {
+            // What goes on in a later build is no problem of this one.
+            if !matches!(digest.end_kind(), EndKind::Success | EndKind::NotRun | EndKind::HandedOff) {
                 let identity = format!("ll-loop {}", digest.loop_name());
                 let sentence = head(&digest.sentence(), MAX_DESCRIPTION).to_owned();
                 let problem = [("description", sentence), ("identity", head(&identity, 60).to_owned())];
@@ -223,7 +224,7 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let Shown { log, steps } = show(Messages::default(), action, lines);
+        let Shown { log, steps } = show::<Messages>(action, lines);
         let found = found(&log);
         assert_eq!(found.len(), 2 * steps, "{log}");
         for pair in found.chunks(2) {
@@ -301,7 +302,7 @@ mod tests {
         let mut digest = failing().digest();
         digest.places.junit = ".loops/r/junit.xml".into();
         let mut log = Vec::new();
-        let tree = Checkout { root: "/agent/work", exists: &|_| true };
+        let tree = Checkout { roots: &["/agent/work"], home: "", exists: &|_| true };
         assert!(Teamcity::new(&|_| None).publish(&digest, &tree, &mut log).is_empty());
         assert_snapshot!(String::from_utf8(log).unwrap(), @r#"
         ##teamcity[message text='.loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…' status='ERROR']

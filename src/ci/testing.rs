@@ -1,6 +1,9 @@
 //! What every provider's log is tested with: a run whose action prints what it likes.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
+use regex::Regex;
 
 use super::plain::one_clean_line;
 use crate::base::text::is_line_end;
@@ -19,9 +22,26 @@ pub(super) struct Shown {
 /// Shows a failing run of two steps whose actions are called `action` and print `lines`, and makes sure that what they
 /// print is still there: every character of it that can be seen, in its order.
 #[track_caller]
-pub(super) fn show(dialect: impl Dialect + 'static, action: &str, lines: &[&str]) -> Shown {
+pub(super) fn show<D: Dialect + Default + 'static>(action: &str, lines: &[&str]) -> Shown {
+    let log = logged::<D>(action, lines, false);
+    // Colours are all that a log with colours has more.
+    let coloured = logged::<D>(action, lines, true);
+    assert_eq!(COLOUR.replace_all(&coloured, ""), log, "{lines:?}");
+    let seen = |text: &str| text.split_whitespace().collect::<String>();
+    for piece in lines.iter().flat_map(|line| line.split(is_line_end)) {
+        let wanted = format!("│{}", seen(&one_clean_line(piece)));
+        let count = log.lines().filter(|line| seen(line) == wanted).count();
+        assert!(count >= 2, "{piece:?} is not there:\n{log}");
+    }
+    Shown { log, steps: 2 }
+}
+
+/// What chooses a colour, as ECMA-48 writes it (SGR).
+pub(super) static COLOUR: LazyLock<Regex> = LazyLock::new(|| Regex::new("\u{1b}\\[[0-9;]*m").unwrap());
+
+fn logged<D: Dialect + Default + 'static>(action: &str, lines: &[&str], colour: bool) -> String {
     let buffer = Buffer::default();
-    let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(dialect), false);
+    let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(D::default()), colour);
     let mut journal = Journal::start();
     for (state, next) in [("fix", "check"), ("check", "failed")] {
         journal.enter(state, 1).act(action);
@@ -34,14 +54,7 @@ pub(super) fn show(dialect: impl Dialect + 'static, action: &str, lines: &[&str]
     journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
     journal.events.drain(..).for_each(|event| log.event(&event).unwrap());
     drop(log);
-    let log = buffer.text();
-    let seen = |text: &str| text.split_whitespace().collect::<String>();
-    for piece in lines.iter().flat_map(|line| line.split(is_line_end)) {
-        let wanted = format!("│{}", seen(&one_clean_line(piece)));
-        let count = log.lines().filter(|line| seen(line) == wanted).count();
-        assert!(count >= 2, "{piece:?} is not there:\n{log}");
-    }
-    Shown { log, steps: 2 }
+    buffer.text()
 }
 
 /// Lines made of the pieces that a system's commands are made of, of what hides and splits, and of anything else.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::base::command;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::event::Stamped;
@@ -76,7 +77,10 @@ fn say(begun: &Begun, output: &Output) {
     let Begun { begun: instance, pid } = begun;
     output.data(&format!("{instance}\n"));
     output.talk(&format!(
-        "runs in the background as process {pid}\n  follow  ll-loop logs -f {instance}\n  look    ll-loop status {instance}\n  end     ll-loop stop {instance}\n"
+        "runs in the background as process {pid}\n  follow  {}\n  look    {}\n  end     {}\n",
+        command::follow(instance),
+        command::status(instance),
+        command::stop(instance)
     ));
 }
 

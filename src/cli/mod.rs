@@ -1,5 +1,7 @@
 //! The composition root: arguments and environment come in, one exit code goes out. Nobody imports this layer.
 
+#[cfg(test)]
+mod advised;
 mod args;
 mod background;
 mod commands;

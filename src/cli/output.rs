@@ -147,22 +147,44 @@ impl Talk for Output {
         let _closed = write(&format!("{line}\n"));
     }
 
+    fn closing(&self, text: &str, audience: &Audience) {
+        Self::closing(self, text, audience);
+    }
+
     fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
-        Some(self.shown(run.audience, Verbosity::Normal))
+        Some(self.shown(run, Verbosity::Normal))
     }
 }
 
 impl Output {
     /// Returns the sink that shows a run on standard output.
-    pub(super) fn shown(&self, audience: &Audience, verbosity: Verbosity) -> Box<dyn Sink> {
-        let stdout = Box::new(io::stdout());
-        match audience {
-            Audience::Ci(provider) => Box::new(CiLog::new(stdout, provider.dialect(), self.color)),
+    pub(super) fn shown(&self, run: &Watched<'_>, verbosity: Verbosity) -> Box<dyn Sink> {
+        let (stdout, reader) = (Box::new(io::stdout()), run.reader.clone());
+        match run.audience {
+            Audience::Ci(provider) => {
+                Box::new(CiLog::new(stdout, provider.dialect(), self.color).read_by(reader))
+            }
             Audience::Person => {
                 let (colour, width, interactive) = (self.color, self.width, self.is_terminal);
-                Box::new(Console::new(stdout, ConsoleOptions { verbosity, colour, width, interactive }))
+                let look = ConsoleOptions { verbosity, colour, width, interactive };
+                Box::new(Console::new(stdout, look).read_by(reader))
             }
         }
+    }
+
+    /// Shows the last line about a run, where the rest of it was shown.
+    pub(super) fn closing(&self, text: &str, audience: &Audience) {
+        match audience {
+            Audience::Ci(provider) => {
+                let dialect = provider.dialect();
+                let _closed = write(&format!("· {}\n", dialect.untrusted(&self.redactor.text(text))));
+            }
+            Audience::Person => self.drawn(&format!("{}\n", self.dim(&screen(text)))),
+        }
+    }
+
+    fn dim(&self, text: &str) -> String {
+        console::Style::new().dim().force_styling(self.color).apply_to(text).to_string()
     }
 }
 

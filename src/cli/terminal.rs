@@ -2,6 +2,7 @@
 
 use crate::report::Sink;
 use crate::report::console::Verbosity;
+use crate::session::audience::Audience;
 use crate::session::talk::{Findings, Talk, Watched};
 
 use super::background;
@@ -31,11 +32,19 @@ impl Talk for Terminal<'_> {
         Talk::ci_line(self.output, line);
     }
 
+    fn closing(&self, text: &str, audience: &Audience) {
+        // Whoever asked for quiet gets the last words of the run, and no more; CI shows all of it anyway.
+        let is_wanted = audience.is_ci() || self.verbosity > Verbosity::Quiet;
+        if is_wanted && !self.in_background {
+            self.output.closing(text, audience);
+        }
+    }
+
     fn watch(&self, run: &Watched<'_>) -> Option<Box<dyn Sink>> {
         if self.in_background {
             // A run in the background shows nothing; its log keeps the output of actions.
             return Some(Box::new(background::Announcement::new(run)));
         }
-        Some(self.output.shown(run.audience, self.verbosity))
+        Some(self.output.shown(run, self.verbosity))
     }
 }

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 
 use super::schema::{Composition, Loop, Parameter};
-use super::source::Sources;
+use super::source::{Source, Sources};
 use super::tree::{
     MergeLevel, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight,
 };
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, paradigm};
+use crate::base::command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::VarName;
@@ -367,7 +368,8 @@ impl Resolver<'_, '_> {
             return;
         };
         let message = "`flow` is a short form; its states were written out";
-        let help = "`ll-loop compile` prints them";
+        let file = self.sources.iter().next().map(Source::name).unwrap_or_default();
+        let help = format!("`{}` prints them", CommandLine::of("compile").arg(file));
         self.push(Diagnostic::note("expanded", Place::At(written.key_span.clone()), message).help(help));
         let name = |item: &str| item.split('?').next().unwrap_or_default().trim().to_owned();
         let mut states = Vec::new();
@@ -875,11 +877,11 @@ mod tests {
             terminal: true
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: [a, 'b?c']\n")]), @"
-        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
+        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile main` prints them)
         main:2:11 flow: `b?c` is not an entry of a flow (write `STATE`, or `STATE?YES:NO` with the two states that follow)
         ");
         assert_snapshot!(findings(&[("main", "name: main\nflow: []\n")]), @"
-        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile` prints them)
+        main:2:1 expanded: `flow` is a short form; its states were written out (`ll-loop compile main` prints them)
         main:2:7 flow: the flow is empty (name at least one state)
         ");
     }

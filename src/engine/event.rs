@@ -799,6 +799,11 @@ impl LoopComplete {
     pub fn is_resumable(&self) -> bool {
         self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost
     }
+
+    /// Tells whether nothing is left to look at.
+    pub fn is_verified_success(&self) -> bool {
+        self.outcome == Outcome::Success && self.verified
+    }
 }
 
 /// An event with its time and its number, from 1 without gaps.

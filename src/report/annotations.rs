@@ -8,6 +8,7 @@ use regex::{Captures, Regex};
 
 use super::digest::Digest;
 use super::nights;
+use super::reader::Reader;
 use super::step::Step;
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
@@ -38,7 +39,7 @@ pub enum Level {
 /// A place in a file of the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The file, relative to the root.
+    /// The file, relative to the root of the repository.
     pub file: String,
     /// The line, from 1.
     pub line: Option<u32>,
@@ -61,24 +62,39 @@ pub struct Annotation {
 
 /// The checkout, for finding the files that an output names.
 pub struct Checkout<'a> {
-    /// The absolute path of the root; paths below it are shortened.
-    pub root: &'a str,
+    /// The absolute paths of the root of the repository, such as one with its links followed; paths below one of them
+    /// are shortened.
+    pub roots: &'a [&'a str],
+    /// The directory in which actions run, from that root; empty for the root itself.
+    pub home: &'a str,
     /// Tells whether a file exists, by its path relative to the root.
     pub exists: &'a dyn Fn(&str) -> bool,
 }
 
 impl Checkout<'_> {
-    /// Returns the path relative to the root of a file that exists in the tree.
+    /// Returns the path relative to the root of a file that exists in the tree. Tools name a file from where they run,
+    /// or from the root.
     fn find(&self, path: &str) -> Option<String> {
-        let relative = match path.strip_prefix('/') {
-            Some(_) => path.strip_prefix(self.root.trim_end_matches('/'))?.strip_prefix('/')?,
-            None => path,
-        };
-        let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if path.starts_with('/') {
+            let below = |root: &&str| path.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/');
+            return self.roots.iter().find_map(below).and_then(|path| self.inside(path));
+        }
+        let from_home =
+            Reader { home: self.home.to_owned(), ..Reader::default() }.in_repository(plain_way(path));
+        self.inside(&from_home).or_else(|| self.inside(path))
+    }
+
+    fn inside(&self, path: &str) -> Option<String> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let relative = parts.join("/");
         let inside = !parts.is_empty() && !parts.contains(&"..") && !relative.contains('\\');
         (inside && (self.exists)(&relative)).then_some(relative)
     }
+}
+
+/// Returns a path without what leads nowhere at its beginning.
+fn plain_way(path: &str) -> &str {
+    path.strip_prefix("./").map_or(path, |rest| plain_way(rest.trim_start_matches('/')))
 }
 
 /// Returns the annotations of a run, the one about its end first, at most [`MAX_PER_LEVEL`] of each level.
@@ -156,7 +172,7 @@ fn recurring(digest: &Digest) -> Vec<Annotation> {
 }
 
 fn at(digest: &Digest, line: Option<u32>) -> Location {
-    Location { file: digest.file().to_owned(), line, column: None }
+    Location { file: digest.file_in_repository(), line, column: None }
 }
 
 fn message(text: &str) -> String {
@@ -254,7 +270,7 @@ mod tests {
         &["src/app.py", "src/main.rs", "main.go", "src/a.ts", "tests/test_a.py", "web/a.js", "a.c"];
 
     fn shown(digest: &Digest) -> String {
-        let tree = Checkout { root: "/home/me/repo/", exists: &|path| FILES.contains(&path) };
+        let tree = Checkout { roots: &["/home/me/repo/"], home: "", exists: &|path| FILES.contains(&path) };
         annotations(digest, &tree).iter().map(line).collect()
     }
 
@@ -377,7 +393,7 @@ src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
         }
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         let exists = |_: &str| true;
-        let found = annotations(&journal.digest(), &Checkout { root: "/", exists: &exists });
+        let found = annotations(&journal.digest(), &Checkout { roots: &["/"], home: "", exists: &exists });
         assert!(found.iter().all(|annotation| annotation.message.chars().count() <= MAX_MESSAGE));
         assert_eq!(
             found.iter().filter(|annotation| annotation.level == Level::Warning).count(),

@@ -2,20 +2,24 @@
 //! opening the group, what the step came to. What actions print can issue no command.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use console::Style;
 
 use super::changes;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
+use super::digest::EndKind;
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
+use super::reader::Reader;
+use super::silence::Silence;
 use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
 use super::{OutputLine, Sink};
-use crate::base::text::{is_line_end, plural};
-use crate::base::time::Timestamp;
+use crate::base::text::{coloured, is_line_end, plural};
+use crate::base::time::{Timestamp, human};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
@@ -25,6 +29,9 @@ pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
 const SHOWN_AT_END: usize = 30;
 
 const MAX_TITLE: usize = 200;
+
+/// The sign of a run that goes on elsewhere.
+const HANDED_OFF: &str = "⏸";
 
 /// A sink that writes the log of a CI system.
 pub struct CiLog {
@@ -38,6 +45,9 @@ pub struct CiLog {
     held: u64,
     /// Whether what runs is shown only if it fails.
     is_silent: bool,
+    silence: Silence,
+    /// Whether the run waits before the next piece of work.
+    is_waiting: bool,
     /// When the last event happened.
     now: Timestamp,
 }
@@ -64,8 +74,17 @@ impl CiLog {
             live: 0,
             held: 0,
             is_silent: false,
+            silence: Silence::default(),
+            is_waiting: false,
             now: Timestamp::from_millis(0),
         }
+    }
+
+    /// Says where the run is read about.
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.levels.digest.reader = reader;
+        self
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -270,7 +289,11 @@ impl CiLog {
             return Ok(());
         };
         let (headline, sentence) = (headline(end), self.levels.digest.sentence());
-        let mark = if self.levels.digest.is_success() { "✓" } else { "✗" };
+        let mark = match self.levels.digest.end_kind() {
+            EndKind::Success | EndKind::NotRun => "✓",
+            EndKind::HandedOff => HANDED_OFF,
+            EndKind::Failure | EndKind::Error => "✗",
+        };
         let progress = self.levels.digest.work().and_then(stages::progress);
         self.ending(mark, &headline)?;
         if let Some(progress) = progress {
@@ -279,7 +302,7 @@ impl CiLog {
         self.line(" ".repeat(2).as_str(), &sentence)?;
         changes::closing(&self.levels.digest).iter().try_for_each(|line| self.line("  ", line))?;
         match advice(&self.levels.digest) {
-            Some(advice) => self.line("  ", &advice),
+            Some(advice) => self.line("  ", &advice.to_string()),
             None => Ok(()),
         }
     }
@@ -289,7 +312,8 @@ impl CiLog {
         self.open_block()?;
         for piece in text.split(is_line_end) {
             let clean = self.dialect.untrusted(piece);
-            let line = format!("│ {clean}");
+            let coloured = if self.colour { coloured(piece, &clean) } else { None };
+            let line = format!("│ {}", coloured.as_deref().unwrap_or(&clean));
             self.raw(&line)?;
         }
         Ok(())
@@ -318,6 +342,7 @@ impl CiLog {
         let style = match mark {
             "✓" => Style::new().green(),
             "✗" => Style::new().red(),
+            HANDED_OFF => Style::new().yellow(),
             _ => Style::new(),
         };
         style.force_styling(self.colour).apply_to(format!("{mark} {text}")).to_string()
@@ -325,7 +350,7 @@ impl CiLog {
 
     fn raw(&mut self, line: &str) -> io::Result<()> {
         if !self.repeats.is_holding() {
-            return writeln!(self.out, "{line}");
+            return self.write(line);
         }
         match self.repeats.hold(line.to_owned()) {
             Some(released) => self.release(released),
@@ -337,9 +362,15 @@ impl CiLog {
     fn release(&mut self, Released { notice, lines }: Released) -> io::Result<()> {
         if let Some(notice) = notice {
             let notice = self.dialect.between_groups(self.own("", &notice));
-            writeln!(self.out, "{notice}")?;
+            self.write(&notice)?;
         }
-        lines.iter().try_for_each(|line| writeln!(self.out, "{line}"))
+        lines.iter().try_for_each(|line| self.write(line))
+    }
+
+    /// Writes a line that somebody sees now.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        self.silence.end();
+        writeln!(self.out, "{line}")
     }
 }
 
@@ -350,6 +381,10 @@ impl Sink for CiLog {
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
         self.now = stamped.ts;
+        if let Event::Backoff { .. } | Event::StateEnter { .. } | Event::ActionStart { .. } = stamped.event {
+            self.silence.begin();
+            self.is_waiting = matches!(stamped.event, Event::Backoff { .. });
+        }
         if matches!(stamped.event, Event::StateEnter { .. }) {
             self.close_group()?;
             self.pending_verdict()?;
@@ -383,7 +418,18 @@ impl Sink for CiLog {
         self.quote(line.text)
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, running: Duration) -> io::Result<()> {
+        if let Some(took) = self.silence.tick(running) {
+            let what = if self.is_waiting { "waiting" } else { "running" };
+            let text = format!("still {what}, {}", human(took));
+            if self.repeats.is_holding() {
+                // The group that would be around it is held back.
+                let line = self.dialect.between_groups(self.own("…", &text));
+                self.write(&line)?;
+            } else {
+                self.line("…", &text)?;
+            }
+        }
         self.out.flush()
     }
 }

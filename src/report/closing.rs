@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::advice::{Advice, resume, resume_with_budget, resume_with_time};
 use super::digest::Digest;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
@@ -32,10 +33,9 @@ pub fn headline(end: &LoopComplete) -> String {
 }
 
 /// Returns what can be done about an end like this, or why it came to it where nothing can.
-pub fn advice(digest: &Digest) -> Option<String> {
+pub fn advice(digest: &Digest) -> Option<Advice> {
     let end = digest.end()?;
-    let go_on =
-        |more: &str| Some(format!("continue with `ll-loop resume {}{more}`", one_line(digest.run_id(), 200)));
+    let go_on = |command| Some(Advice { words: "continue with".to_owned(), command: Some(command) });
     match end.outcome {
         Outcome::Success if end.verified => None,
         Outcome::Success => Some("with --strict an unverified success is a failure".into()),
@@ -69,9 +69,18 @@ pub fn advice(digest: &Digest) -> Option<String> {
             }
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
-        Outcome::Timeout => go_on(" --timeout DURATION"),
-        Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => go_on(""),
-        Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(""),
+        Outcome::Timeout => go_on(resume_with_time(digest)),
+        Outcome::Handoff | Outcome::Interrupted | Outcome::Unavailable => go_on(resume(digest)),
+        Outcome::OverBudget => Some(match resume_with_budget(digest) {
+            Some(command) => {
+                Advice { words: "continue with twice of it:".to_owned(), command: Some(command) }
+            }
+            None => Advice {
+                words: "raise the `budget` of the loop, and continue with".to_owned(),
+                command: Some(resume(digest).flag("--accept-changes")),
+            },
+        }),
+        Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(resume(digest)),
         // The sentence about the run says it already.
         Outcome::Error => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
@@ -79,7 +88,7 @@ pub fn advice(digest: &Digest) -> Option<String> {
         }
         Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);
-            (!reason.is_empty()).then_some(reason)
+            (!reason.is_empty()).then(|| reason.into())
         }
     }
 }

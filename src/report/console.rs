@@ -4,6 +4,7 @@
 mod screen;
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,14 +12,16 @@ use screen::{MIN_WIDTH, Screen, Shared};
 
 use super::changes;
 use super::closing::{advice, headline};
+use super::digest::EndKind;
 use super::level::LoopViews;
 use super::passes::{Released, Repeats};
+use super::reader::Reader;
 use super::stages::{self, Stage};
 use super::step::{Step, StepStanding};
 use super::wording;
 use super::work::TaskChange;
 use super::{OutputLine, Sink};
-use crate::base::text::{is_direction, is_line_end, one_line, plain};
+use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
 use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
 
 /// How much a console says.
@@ -61,6 +64,12 @@ const SHOWN_AT_END: usize = 15;
 const NAME_COLUMN: usize = 12;
 const ROLE_COLUMN: usize = 11;
 
+/// Bytes of the line beside the spinner, which is cut to the window.
+const MAX_BESIDE: usize = 400;
+
+/// Columns of a spinner for itself and the passing time.
+const CLOCK_COLUMNS: usize = 10;
+
 /// Columns of a spinner for what runs.
 const MAX_RUNNING: usize = 40;
 
@@ -83,6 +92,13 @@ impl Console {
     fn release(&self, Released { notice, lines }: Released) -> io::Result<()> {
         let notice = notice.map(|notice| self.style().dim().apply_to(notice).to_string());
         notice.into_iter().chain(lines).try_for_each(|line| self.write(&line))
+    }
+
+    /// Says where the run is read about.
+    #[must_use]
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.levels.digest.reader = reader;
+        self
     }
 
     fn show(&mut self, event: &Event) -> io::Result<()> {
@@ -274,7 +290,8 @@ impl Console {
         };
         let good = self.levels.digest.is_success() && end.verified;
         let style = if good { self.style().green() } else { self.style().yellow() };
-        let style = if self.levels.digest.is_success() { style } else { self.style().red() };
+        let is_red = !matches!(self.levels.digest.end_kind(), EndKind::Success | EndKind::HandedOff);
+        let style = if is_red { self.style().red() } else { style };
         let mut lines = Vec::new();
         if self.look.verbosity == Verbosity::Normal {
             lines.extend(self.deciding_output());
@@ -287,7 +304,7 @@ impl Console {
         lines.extend(changes::closing(&self.levels.digest));
         if !good {
             lines.push(self.levels.digest.sentence());
-            lines.extend(advice(&self.levels.digest));
+            lines.extend(advice(&self.levels.digest).map(|advice| advice.to_string()));
         }
         lines.iter().try_for_each(|line| self.out.line(line))
     }
@@ -302,7 +319,7 @@ impl Console {
             return Vec::new();
         }
         let title = format!("the last lines of {}:", one_line(step.state.as_str(), 120));
-        let quoted = lines.iter().flat_map(|line| quoted(line)).map(|line| self.cut(&line));
+        let quoted = lines.iter().flat_map(|line| self.quoted(line)).map(|line| self.cut(&line));
         [String::new(), title].into_iter().chain(quoted).collect()
     }
 
@@ -349,13 +366,36 @@ impl Console {
         let screen = Screen { out: self.out.clone(), width: self.look.width };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10);
         let spinner = ProgressBar::with_draw_target(None, target);
-        let message = if running.is_empty() { "" } else { "{msg} " };
-        let template = format!("{}{{spinner}} {message}{{elapsed}}", self.margin());
+        let prefix = if running.is_empty() { "" } else { "{prefix} " };
+        let template = format!("{}{{spinner}} {prefix}{{elapsed}} {{msg}}", self.margin());
         if let Ok(style) = ProgressStyle::with_template(&template) {
             spinner.set_style(style);
         }
-        spinner.set_message(running.to_owned());
+        spinner.set_prefix(running.to_owned());
         self.spinner = Some(spinner);
+    }
+
+    /// Shows the last line of output that says anything, as much as fits.
+    fn show_beside_spinner(&self, text: &str) {
+        let Some(spinner) = &self.spinner else { return };
+        let before = self.margin().len() + console::measure_text_width(&spinner.prefix()) + CLOCK_COLUMNS;
+        let room = self.look.width.max(MIN_WIDTH).saturating_sub(before);
+        let line = one_line(head(text, MAX_BESIDE), MAX_BESIDE);
+        let line = truncate_str(&line, room, "…");
+        if !line.is_empty() {
+            spinner.set_message(self.style().dim().apply_to(line).to_string());
+        }
+    }
+
+    /// Returns a line of output as it is shown: free of escapes but for colours, in as many lines as a terminal would
+    /// make of it.
+    fn quoted(&self, text: &str) -> Vec<String> {
+        let shown = |piece: &str| {
+            let clean: String = plain(piece).chars().filter(|c| !is_direction(*c)).collect();
+            let shown = if self.look.colour { coloured(piece, &clean) } else { None };
+            shown.unwrap_or(clean).replace('\t', "    ")
+        };
+        text.split(is_line_end).map(|piece| format!("{INDENT}│ {}", shown(piece))).collect()
     }
 
     fn stop_spinner(&mut self) {
@@ -394,10 +434,11 @@ impl Sink for Console {
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
         self.levels.recent.push(line.text);
         if self.look.verbosity < Verbosity::Verbose {
+            self.show_beside_spinner(line.text);
             return Ok(());
         }
         // Never cut: `--verbose` is for copying the output.
-        for line in quoted(line.text) {
+        for line in self.quoted(line.text) {
             match &self.spinner {
                 Some(spinner) => spinner.suspend(|| self.out.line(&line))?,
                 None => self.out.line(&line)?,
@@ -406,7 +447,7 @@ impl Sink for Console {
         Ok(())
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, _running: Duration) -> io::Result<()> {
         if let Some(spinner) = &self.spinner {
             spinner.tick();
         }
@@ -427,21 +468,14 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Returns a line of output as it is shown: free of escapes, in as many lines as a terminal would make of it.
-fn quoted(text: &str) -> Vec<String> {
-    let clean: String = plain(text).chars().filter(|c| !is_direction(*c)).collect();
-    clean.split(is_line_end).map(|piece| format!("{INDENT}│ {}", piece.replace('\t', "    "))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use serde_json::json;
 
     use super::super::Stream;
     use super::super::testing::{Buffer, Journal, failing, plan, planned, show, succeeding, working};
     use super::*;
-    use serde_json::json;
-
     use crate::engine::event::{ActionKind, LoopResume, ResumeChanges, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
@@ -680,7 +714,7 @@ mod tests {
         journal.operate("load", "load", &plan(&[("a", &[])])).operate("next", "next", &json!({}));
         journal.begin("implement", "coder");
         show(&mut console, &journal).unwrap();
-        console.tick().unwrap();
+        console.tick(Duration::ZERO).unwrap();
         drop(console);
         assert!(buffer.text().contains("implement (coder)"), "{:?}", buffer.text());
         assert!(!screen(&buffer.text()).contains("implement"), "{}", screen(&buffer.text()));
@@ -827,7 +861,7 @@ mod tests {
         a person has to look at it
         Loop timed out in fix (1 iteration, 2.3s)
         timeout: in `fix` after 2.3s
-        continue with `ll-loop resume fix-types-20251120T234847-1f2e --timeout DURATION`
+        continue with `ll-loop resume fix-types-20251120T234847-1f2e --timeout 60s`
         Loop saved in fix (1 iteration, 2.3s)
         handoff: saved in `fix`
         continue with `ll-loop resume fix-types-20251120T234847-1f2e`
@@ -837,7 +871,7 @@ mod tests {
         error: `fix`: 
         Loop over its budget in fix (1 iteration, 2.3s)
         over_budget: in `fix`
-        continue with `ll-loop resume fix-types-20251120T234847-1f2e`
+        raise the `budget` of the loop, and continue with `ll-loop resume fix-types-20251120T234847-1f2e --accept-changes`
         Loop unable to go on in fix (1 iteration, 2.3s)
         unavailable: in `fix`
         continue with `ll-loop resume fix-types-20251120T234847-1f2e`
@@ -857,7 +891,9 @@ mod tests {
             Console::new(Box::new(Buffer::closed_after(30)), ConsoleOptions { interactive: true, ..LOOK });
         let mut journal = Journal::start();
         journal.enter("a", 1).act("b");
-        let result = show(&mut console, &journal).and_then(|()| console.tick()).and_then(|()| console.tick());
+        let result = show(&mut console, &journal)
+            .and_then(|()| console.tick(Duration::ZERO))
+            .and_then(|()| console.tick(Duration::ZERO));
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
@@ -928,6 +964,42 @@ mod tests {
             + "\n"
     }
 
+    /// What stands on the terminal while an action runs that printed `lines`.
+    fn beside_spinner(lines: &[&str], look: ConsoleOptions) -> String {
+        let buffer = Buffer::default();
+        let mut console =
+            Console::new(Box::new(buffer.clone()), ConsoleOptions { interactive: true, ..look });
+        let mut journal = Journal::start();
+        show(&mut console, journal.enter("check", 1).act("make")).unwrap();
+        for text in lines {
+            console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
+        }
+        // Drawing is limited in time, and this is not.
+        console.spinner.as_ref().unwrap().force_draw();
+        let kept = screen(&buffer.text());
+        drop(console);
+        kept
+    }
+
+    #[test]
+    fn the_last_line_of_output_stands_beside_the_spinner() {
+        let kept = beside_spinner(&["one", "\u{1b}[31mtwo\u{1b}[2J\tthree\u{202e}", "  "], LOOK);
+        assert!(kept.lines().last().unwrap().ends_with("0s two three"), "{kept}");
+        let long = beside_spinner(&["x".repeat(5000).as_str()], LOOK);
+        assert!(long.lines().all(|line| console::measure_text_width(line) <= 80), "{long}");
+        assert!(long.lines().last().unwrap().contains("xxxx"), "{long}");
+    }
+
+    #[test]
+    fn colours_of_tools_stay_where_there_are_colours() {
+        let buffer = Buffer::default();
+        let look = ConsoleOptions { verbosity: Verbosity::Verbose, colour: true, ..LOOK };
+        let mut console = Console::new(Box::new(buffer.clone()), look);
+        let text = "\u{1b}[32mgreen\u{1b}[2J \u{1b}]0;title\u{7}text";
+        console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
+        assert_eq!(buffer.text(), "       │ \u{1b}[32mgreen text\u{1b}[0m\n");
+    }
+
     #[test]
     fn the_spinner_leaves_nothing_behind() {
         let buffer = Buffer::default();
@@ -936,7 +1008,7 @@ mod tests {
         for stamped in &succeeding().events {
             console.event(stamped).unwrap();
             for text in ["one", "two"] {
-                console.tick().unwrap();
+                console.tick(Duration::ZERO).unwrap();
                 console.output(OutputLine { stream: Stream::Stdout, text }).unwrap();
             }
         }

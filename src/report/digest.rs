@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 
 use super::mends::Mends;
 use super::passes::Passes;
+use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::way::{EdgeCount, Way, count};
@@ -122,8 +123,10 @@ pub struct NotRun {
 /// A run as people see it.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
-    /// Where the reports are, for the formats that name them; the one field that does not come from an event.
+    /// Where the reports are, for the formats that name them. This and the next field come from no event.
     pub places: ReportPaths,
+    /// Where the run is read about.
+    pub reader: Reader,
     not_run: Option<NotRun>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
@@ -353,6 +356,11 @@ impl Digest {
     pub fn file(&self) -> &str {
         let of_none = || self.not_run.as_ref().map_or("", |not_run| &not_run.file);
         self.start.as_ref().map_or_else(of_none, |start| &start.source.file)
+    }
+
+    /// Returns the loop file as seen from the root of the repository.
+    pub fn file_in_repository(&self) -> String {
+        self.reader.in_repository(self.file())
     }
 
     /// Returns the line of the loop file on which a state is written down.

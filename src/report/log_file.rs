@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::engine::event::{Event, Stamped};
 
@@ -78,7 +79,7 @@ impl Sink for LogFile {
         self.line(line.text)
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, _running: Duration) -> io::Result<()> {
         self.file.flush()
     }
 }

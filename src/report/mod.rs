@@ -1,5 +1,6 @@
 //! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
 
+pub mod advice;
 pub mod annotations;
 pub mod changes;
 pub mod ci_log;
@@ -13,8 +14,10 @@ pub mod log_file;
 pub mod mends;
 pub mod nights;
 pub mod passes;
+pub mod reader;
 mod recent;
 pub mod shown;
+mod silence;
 pub mod stages;
 pub mod step;
 #[cfg(test)]
@@ -24,6 +27,7 @@ mod wording;
 pub mod work;
 
 use std::io;
+use std::time::Duration;
 
 use crate::engine::event::Stamped;
 pub use crate::engine::outcome::Outcome;
@@ -56,8 +60,9 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Is called a few times a second while something runs, for sinks that show passing time.
-    fn tick(&mut self) -> io::Result<()> {
+    /// Is called a few times a second while something runs, with the time that this piece of work has taken, for sinks
+    /// that show passing time.
+    fn tick(&mut self, _running: Duration) -> io::Result<()> {
         Ok(())
     }
 }
@@ -96,8 +101,8 @@ impl Sinks {
     }
 
     /// Lets time pass everywhere.
-    pub fn tick(&mut self) {
-        self.each(|sink| sink.tick());
+    pub fn tick(&mut self, running: Duration) {
+        self.each(|sink| sink.tick(running));
     }
 
     /// Returns what went wrong, once, for the warnings at the end.

@@ -47,6 +47,20 @@ impl Journal {
         Self::of("fix-types", 20)
     }
 
+    /// Says what the command line gave the loop: the option, the name and the value of each variable, and the input.
+    pub(crate) fn given(&mut self, variables: &[(&str, &str, &str)], input: Option<&str>) -> &mut Self {
+        let Event::LoopStart(start) = &mut self.events[0].event else {
+            panic!("the run begins with its start")
+        };
+        for (option, name, value) in variables {
+            let overrides = &mut start.overrides;
+            let map = if *option == "--param" { &mut overrides.param } else { &mut overrides.context };
+            map.insert((*name).to_owned(), (*value).to_owned());
+        }
+        start.overrides.input = input.map(str::to_owned);
+        self
+    }
+
     pub(crate) fn of(name: &str, max_iterations: u32) -> Self {
         let began = 1_763_682_527_000;
         let mut journal = Self {

@@ -309,7 +309,7 @@ impl Measurer<'_> {
             more => format!(" and {}", plural(more as u64, "other")),
         };
         Ok(Some(format!(
-            "changes of `{shown}`{more} are hidden: `git update-index --assume-unchanged` or `--skip-worktree` was used"
+            "changes of `{shown}`{more} are hidden by flags of the index, which `git ls-files -v` shows"
         )))
     }
 

@@ -31,9 +31,10 @@ pub(super) async fn while_ticking<T>(sinks: &RefCell<&mut Sinks>, work: impl Fut
 
 /// Tells the sinks that time passes, for ever.
 pub(super) async fn tick(sinks: &RefCell<&mut Sinks>) -> Infallible {
-    let mut interval = tokio::time::interval_at(Instant::now() + FIRST_TICK, TICK);
+    let began = Instant::now();
+    let mut interval = tokio::time::interval_at(began + FIRST_TICK, TICK);
     loop {
-        interval.tick().await;
-        sinks.borrow_mut().tick();
+        let now = interval.tick().await;
+        sinks.borrow_mut().tick(now.duration_since(began));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::base::command;
 use crate::base::diagnostic::Severity;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
@@ -191,7 +192,7 @@ impl<'s> ConfiguredRun<'s> {
         });
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
-        let sinks = sinks(prepared, &files, &options.run.audience, session);
+        let sinks = sinks(prepared, &files, &options.run, session);
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
         Ok(Launch {
@@ -307,6 +308,6 @@ fn warn(prepared: &Prepared, session: &Session<'_>) {
     let warnings = prepared.findings.count(Severity::Warning);
     if warnings > 0 {
         let (count, file) = (plural(warnings as u64, "warning"), &prepared.located.shown);
-        session.talk.warning(&format!("{file} has {count}, see `ll-loop validate {file}`"));
+        session.talk.warning(&format!("{file} has {count}, see `{}`", command::validate(file)));
     }
 }

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::base::command;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
 use crate::journal::known::{self, KnownRun, Status};
+use crate::report::advice::loop_of;
 
 use super::context::Session;
 use super::error::{Error, Kind};
@@ -90,29 +92,34 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
     match (run.status, &run.ends.complete) {
         (Status::Running | Status::Queued, _) => {
             Error::refused(format!("the run {instance} is running")).of_kind(Kind::Locked).with_hint(format!(
-                "follow it with `ll-loop logs -f {instance}`, or end it with `ll-loop stop {instance}`"
+                "follow it with `{}`, or end it with `{}`",
+                command::follow(instance),
+                command::stop(instance)
             ))
         }
-        (Status::Ended(_), Some(end)) => over(instance, end),
+        (Status::Ended(_), Some(end)) => {
+            let name = run.ends.start.as_ref().map_or(run.name.as_str(), |(_, start)| loop_of(start));
+            over(instance, name, end)
+        }
         (Status::Ended(_) | Status::Unsaved | Status::Crashed, _) => never_began(instance, name),
     }
 }
 
-pub(crate) fn over(instance: &str, end: &LoopComplete) -> Error {
+pub(crate) fn over(instance: &str, name: &str, end: &LoopComplete) -> Error {
     let (outcome, state) = (end.outcome.word(), &end.final_state);
     let message = format!("the run {instance} has ended ({outcome} in {state}), and nothing is left to do");
-    Error::refused(message).with_hint("start a new one with `ll-loop run`")
+    Error::refused(message).with_hint(format!("start a new one with `{}`", command::run(name)))
 }
 
 pub(crate) fn never_began(instance: &str, name: &str) -> Error {
     Error::refused(format!("the run {instance} ended before its first step, and nothing was done"))
-        .with_hint(format!("start a new one with `ll-loop run {name}`"))
+        .with_hint(format!("start a new one with `{}`", command::run(name)))
 }
 
 fn nothing_there(name: &str, is_loop: bool, others: &[KnownRun]) -> Error {
     if is_loop {
         return Error::refused(format!("there is no run of `{name}` to resume"))
-            .with_hint(format!("start one with `ll-loop run {name}`"));
+            .with_hint(format!("start one with `{}`", command::run(name)));
     }
     let loops = others.iter().map(|run| run.name.as_str());
     let names: Vec<&str> = loops.chain(others.iter().map(|run| run.files.instance())).collect();

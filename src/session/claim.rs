@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::territory::{ScopePath, Territory};
@@ -120,7 +121,8 @@ pub(crate) async fn take(
         Taken::Refused(ahead) => {
             let stop = ahead.first().map(|run| run.instance.as_str()).unwrap_or_default();
             Err(locked(in_the_way(&ahead, &territory)).with_hint(format!(
-                "wait for it with `--queue`, end it with `ll-loop stop {stop}`, or give the loops scopes that do not overlap"
+                "wait for it with `--queue`, end it with `{}`, or give the loops scopes that do not overlap",
+                command::stop(stop)
             )))
         }
         Taken::Circle(ahead) => Err(locked(format!(
@@ -129,7 +131,7 @@ pub(crate) async fn take(
         ))
         .with_hint("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
-            .with_hint(format!("follow it with `ll-loop logs -f {0}`, or end it with `ll-loop stop {0}`", run.instance))),
+            .with_hint(format!("follow it with `{}`, or end it with `{}`", command::follow(&run.instance), command::stop(&run.instance)))),
     }
 }
 

@@ -78,7 +78,7 @@ fn recording(options: &LlmOptions, session: &Session<'_>) -> Result<Option<Recor
     let failed = |error| Error::failed("cannot use the recording", &error).of_kind(Kind::Refused);
     opened.map(Some).map_err(|error| match mode {
         Mode::Record => failed(error),
-        Mode::Replay => failed(error).with_hint("`run --record DIR` makes one"),
+        Mode::Replay => failed(error).with_hint("`--record DIR` makes one"),
     })
 }
 

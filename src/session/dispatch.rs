@@ -9,7 +9,7 @@ use super::context::Session;
 
 /// Names a run for reports.
 pub(crate) fn subject(loop_name: &str, instance: &str) -> ReportedRun {
-    ReportedRun { loop_name: loop_name.to_owned(), instance: instance.to_owned(), ..ReportedRun::default() }
+    ReportedRun { loop_name: loop_name.to_owned(), instance: instance.to_owned() }
 }
 
 /// Starts the next run of the workflow, and says whether that worked. Without a link, it cannot: no other job could

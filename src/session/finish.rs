@@ -196,6 +196,9 @@ fn report(
     for warning in &published.warnings {
         session.talk.warning(warning);
     }
+    if is_told {
+        published.more.iter().for_each(|line| session.talk.closing(line, &options.audience));
+    }
     (directory, published.is_whole)
 }
 

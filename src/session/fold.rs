@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::command;
 use crate::base::time::Timestamp;
 use crate::journal::files::RunFiles;
 use crate::journal::reader::{ReadError, Whole, read_whole};
@@ -32,7 +33,7 @@ pub(crate) fn fold(
     accept_changes: bool,
     sinks: &mut Sinks,
 ) -> Result<Folded, Error> {
-    let Prepared { machine, loaded, library, .. } = prepared;
+    let Prepared { machine, loaded, library, located, .. } = prepared;
     let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
     let mut find = |name: &str| library.find(name);
     let mut replay = Replay::new(outermost, &mut find);
@@ -54,9 +55,12 @@ pub(crate) fn fold(
     let mut streams = Streams::new(files.streams());
     let left = replay.finish(|stored, stream| streams.read(stored, stream));
     let left = left.map_err(|error| {
-        let name = &machine.name;
+        let name = &located.shown;
         Error::failed("the output of an earlier state, which a later one may use, cannot be read", &error)
-            .with_hint(format!("put the file back as it was, or start a new run with `ll-loop run {name}`"))
+            .with_hint(format!(
+                "put the file back as it was, or start a new run with `{}`",
+                command::run(name)
+            ))
             .of_kind(Kind::Refused)
     })?;
     Ok(Folded { whole, left, last, elapsed })

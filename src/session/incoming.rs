@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::Manifest;
@@ -21,6 +22,7 @@ use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::report::advice::loop_of;
 
 use super::bundler::{here, job};
 use super::claim::host;
@@ -115,7 +117,7 @@ impl Incoming {
     pub(crate) fn check(
         &self,
         prepared: &Prepared,
-        name: Option<&str>,
+        (source, name): (&str, Option<&str>),
         accept: bool,
         session: &Session<'_>,
     ) -> Result<(), Error> {
@@ -124,7 +126,10 @@ impl Incoming {
         {
             let found = &self.manifest.r#loop;
             return Err(Error::refused(format!("the bundle is of a run of `{found}`, and not of `{name}`"))
-                .with_hint(format!("to go on with it, name that loop: `ll-loop resume {found} --from …`")));
+                .with_hint(format!(
+                    "to go on with it, name that loop: `{}`",
+                    command::resume(found.as_str()).option("--from", source)
+                )));
         }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
         if !resumable {
@@ -132,7 +137,7 @@ impl Incoming {
             return Err(Error::refused(format!(
                 "the run {instance} has ended ({outcome}), and nothing is left to do"
             ))
-            .with_hint("start a new one with `ll-loop run`"));
+            .with_hint(format!("start a new one with `{}`", command::run(loop_of(&self.began)))));
         }
         let git = git::at(&self.root, session);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
@@ -269,7 +274,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
 fn gone_on(instance: &str, how: &str) -> Error {
     Error::refused(format!("the run {instance} {how}"))
         .of_kind(Kind::Locked)
-        .with_hint(format!("`ll-loop status {instance}` shows how it stands here"))
+        .with_hint(format!("`{}` shows how it stands here", command::status(instance)))
 }
 
 fn not_restored(error: &RestoreError) -> Error {

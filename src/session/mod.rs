@@ -50,4 +50,5 @@ mod tree;
 pub mod trust;
 pub mod upload;
 pub mod variables;
+pub mod whereabouts;
 pub mod worktree;

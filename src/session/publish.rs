@@ -5,30 +5,35 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::command;
 use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::Provider;
 use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::job::Job;
-use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
+use crate::ci::reported::{ReportOptions, ReportRequest};
 use crate::engine::Start;
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Event, LoopComplete, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
+use crate::report::advice;
 use crate::report::annotations::{self, Annotation, Checkout, Level};
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
+use crate::report::reader::Reader;
 
 use super::audience::Audience;
 use super::bundler::{Bundler, Saver};
 use super::context::Session;
+use super::dispatch::subject;
 use super::environment::PARENT;
 use super::nights;
 use super::options::RunOptions;
 use super::upload::Uploader;
+use super::whereabouts;
 
 /// How long the end of a run waits for the network.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +52,7 @@ pub(crate) struct Publication {
     running: RunFiles,
     /// Saves the run; absent for a run that was not needed.
     saver: Option<Rc<Saver>>,
+    reader: Reader,
     uploader: Option<Rc<Uploader>>,
     reporter: Option<Reporter>,
 }
@@ -59,6 +65,8 @@ pub(crate) struct Published {
     pub(crate) uploaded: Option<bool>,
     /// Whether every report was written.
     pub(crate) is_whole: bool,
+    /// The last lines about the run: where its reports are, and how to see more of it.
+    pub(crate) more: Vec<String>,
 }
 
 impl Publication {
@@ -72,6 +80,7 @@ impl Publication {
     ) -> Self {
         let root = root.to_owned();
         let job = provider.job();
+        let reader = whereabouts::reader(&root, files, options, session);
         let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let artifact_name = artifact_name(&job, &name.file_stem(), files);
@@ -85,6 +94,7 @@ impl Publication {
             root,
             running: files.clone(),
             saver: saver.map(Rc::new),
+            reader,
             uploader,
             reporter: None,
         }
@@ -97,12 +107,7 @@ impl Publication {
 
     /// Reports at the commit that the run has begun.
     pub(crate) fn begin(&mut self, options: &RunOptions, loop_name: &str, session: &Session<'_>) {
-        let directory = shown(&self.root, &self.workspace);
-        let subject = ReportedRun {
-            loop_name: loop_name.to_owned(),
-            instance: self.running.instance().to_owned(),
-            directory: if Path::new(&directory).is_absolute() { String::new() } else { directory },
-        };
+        let subject = subject(loop_name, self.running.instance());
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
         let request = ReportRequest { env, token, options: &wanted, subject: &subject };
@@ -161,6 +166,7 @@ impl Publication {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
+        digest.reader = self.reader.clone();
         let written = write_all(&directory, &digest, files);
         let is_whole = written.is_ok();
         if let Err(error) = written {
@@ -170,14 +176,16 @@ impl Publication {
             places.into_iter().filter(|place| !there(place)).for_each(String::clear);
             let instance = self.running.instance();
             warnings.push(format!(
-                "not every report was written: {error}; `ll-loop report {instance}` makes them when there is room"
+                "not every report was written: {error}; `{}` makes them when there is room",
+                command::report(instance)
             ));
         }
         warnings.extend(nights::keep(&digest, &directory, files));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
-        let root = self.root.to_string_lossy();
-        let exists = |path: &str| self.root.join(path).is_file();
-        let tree = Checkout { root: &root, exists: &exists };
+        let (repository, roots) = self.repository();
+        let exists = |path: &str| repository.join(path).is_file();
+        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        let tree = Checkout { roots: &roots, home: &digest.reader.home.clone(), exists: &exists };
         let mut log = Vec::new();
         let failed = self.provider.publish(&digest, &tree, &mut log);
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
@@ -193,11 +201,16 @@ impl Publication {
             warnings.extend(stored.warnings);
             stored.done
         });
+        let more = advice::more(
+            &digest.reader,
+            &digest.places,
+            digest.end().is_some_and(LoopComplete::is_verified_success),
+        );
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
         }
-        Published { warnings, uploaded, is_whole }
+        Published { warnings, uploaded, is_whole, more }
     }
 
     /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
@@ -211,6 +224,19 @@ impl Publication {
             session.talk.ci_line(&self.provider.dialect().annotation(&notice));
         }
         untold.warnings
+    }
+
+    /// Returns the root of the repository, and the ways in which tools write it: with links followed, as the run knows
+    /// it, and as the job does.
+    fn repository(&self) -> (PathBuf, Vec<String>) {
+        let repository = whereabouts::repository(&self.root, Some(&self.workspace));
+        let up = Path::new(&self.reader.home).components().count();
+        let known = self.root.ancestors().nth(up).unwrap_or(&self.root).to_owned();
+        let followed = self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone());
+        let below = repository.strip_prefix(&followed).unwrap_or(Path::new(""));
+        let ways = [&repository, &known, &self.workspace.join(below)];
+        let roots = ways.map(|root| root.to_string_lossy().trim_end_matches('/').to_owned());
+        (repository, roots.into())
     }
 
     /// Returns the directory of the reports.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
 use crate::engine::event::{Handoff, LoopComplete, LoopResume};
@@ -16,7 +17,10 @@ use crate::journal::writer::Journal;
 use crate::machine::Machine;
 use crate::process::signal::Cancel;
 use crate::report::Sinks;
+use crate::report::advice;
+use crate::report::digest::ReportPaths;
 use crate::report::log_file::LogFile;
+use crate::report::reader::Reader;
 use crate::run::Agents;
 use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
@@ -38,6 +42,7 @@ use super::prepared::Prepared;
 use super::publish::{self, Publication, publisher};
 use super::successor;
 use super::talk::Watched;
+use super::whereabouts::reader;
 use super::worktree::Worktree;
 
 /// A run that can start: it has its scope, its files and its journal.
@@ -133,6 +138,7 @@ impl Launch<'_> {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
         let Prepared { located, machine, mut library, .. } = prepared;
+        let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let (mut engine, before, left) = position.engine(&machine);
         let mut world = World {
             checkpoints: checkpoints(&options, publication.as_ref(), session),
@@ -164,7 +170,7 @@ impl Launch<'_> {
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
-        let end = End { session, options, claim, worktree, host, handoff, complete, lost };
+        let end = End { session, options, claim, worktree, host, handoff, complete, lost, reader, shown };
         end.follow(&files, &name, publication)
     }
 }
@@ -177,7 +183,8 @@ fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
     if let Some(error) = world.drop_stale_state() {
         let instance = world.files.instance();
         session.talk.warning(&format!(
-            "`state.json` was removed, because it could not be kept up to date: {error}; `ll-loop status {instance}` shows how the run stands"
+            "`state.json` was removed, because it could not be kept up to date: {error}; `{}` shows how the run stands",
+            command::status(instance)
         ));
     }
 }
@@ -192,6 +199,9 @@ struct End<'s> {
     handoff: Option<Handoff>,
     complete: LoopComplete,
     lost: Option<Lost>,
+    reader: Reader,
+    /// The loop file, as people know it.
+    shown: String,
 }
 
 impl End<'_> {
@@ -203,7 +213,7 @@ impl End<'_> {
         name: &LoopName,
         publication: Option<Publication>,
     ) -> Result<Ended, Error> {
-        let Self { session, options, claim, worktree, host, handoff, complete, lost } = self;
+        let Self { session, options, claim, worktree, host, handoff, complete, lost, reader, shown } = self;
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
@@ -215,7 +225,12 @@ impl End<'_> {
         if published.as_ref().is_none_or(|published| published.is_whole) {
             finish::end(&files);
         }
-        let uploaded = published.and_then(|published| published.uploaded);
+        let uploaded = published.as_ref().and_then(|published| published.uploaded);
+        let beside = || {
+            let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };
+            advice::more(&reader, &places, complete.is_verified_success())
+        };
+        let more = published.map_or_else(beside, |published| published.more);
         if let Some(worktree) = &worktree {
             worktree.close(!complete.is_resumable(), session);
         }
@@ -231,9 +246,12 @@ impl End<'_> {
             }
             successor::spawn(handoff.as_ref(), host, &files, session);
         }
+        for line in more {
+            session.talk.closing(&line, &options.audience);
+        }
         match lost {
             None => Ok(Ended { instance: files.instance().to_owned(), complete }),
-            Some(lost) => Err(journal_lost(&lost, &files, name)),
+            Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
         }
     }
 }
@@ -274,12 +292,14 @@ fn env_of_actions(
     if in_worktree { Worktree::env(env) } else { env }
 }
 
-fn journal_lost(lost: &Lost, files: &RunFiles, name: &LoopName) -> Error {
+fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> Error {
     let what = format!("run {}", files.instance());
-    let hint = if lost.has_begun {
-        format!("free some space, and go on with `ll-loop resume {}`", files.instance())
+    let hint = if lost.has_begun && reader.remote.is_some() {
+        "free some space; the end of the log says how to go on".to_owned()
+    } else if lost.has_begun {
+        format!("free some space, and go on with `{}`", command::resume(files.instance()))
     } else {
-        format!("free some space, and start it again with `ll-loop run {name}`")
+        format!("free some space, and start it again with `{}`", command::run(shown))
     };
     Error::failed(what, &lost.error).with_hint(hint)
 }
@@ -299,7 +319,7 @@ fn archived(files: &RunFiles, complete: &LoopComplete, session: &Session<'_>) ->
 pub(super) fn sinks(
     prepared: &Prepared,
     files: &RunFiles,
-    audience: &Audience,
+    options: &RunOptions,
     session: &Session<'_>,
 ) -> Sinks {
     let mut sinks = Sinks::default();
@@ -308,7 +328,9 @@ pub(super) fn sinks(
         Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
     }
     sinks.add(Projection::new(&prepared.located.root));
-    let watched = Watched { instance: files.instance(), log: &files.log(), audience };
+    let reader = &reader(&prepared.located.root, files, options, session);
+    let (log, audience) = (&files.log(), &options.audience);
+    let watched = Watched { instance: files.instance(), log, audience, reader };
     if let Some(sink) = session.talk.watch(&watched) {
         sinks.add_boxed(sink);
     }

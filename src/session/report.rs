@@ -6,12 +6,15 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::journal::reader;
 use crate::report::digest::Digest;
+use crate::report::reader::Remote;
 
 use super::context::Session;
 use super::error::Error;
 use super::finish;
 use super::incoming::unusable;
+use super::options::RunOptions;
 use super::runs::Places;
+use super::whereabouts::reader;
 
 impl Session<'_> {
     /// Reads what a run did: the last one of a loop, a run by its id, or the one in a bundle.
@@ -21,7 +24,9 @@ impl Session<'_> {
     pub fn digest(&self, name: &str) -> Result<Digest, Error> {
         match self.path(Path::new(name)) {
             path if path.is_file() || path.is_dir() => {
-                of_bundle(&path).map_err(|error| unusable(name, &error))
+                let mut digest = of_bundle(&path).map_err(|error| unusable(name, &error))?;
+                digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
+                Ok(digest)
             }
             _ => of_run(name, self),
         }
@@ -42,7 +47,11 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
             Err(error) => session.talk.warning(error.message()),
         }
     }
-    read(&files.journal()).map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
+    let failed = |error| Error::failed(format!("run {}", run.files.instance()), &error);
+    let mut digest = read(&files.journal()).map_err(failed)?;
+    let home = files.loops().parent().unwrap_or(files.loops());
+    digest.reader = reader(home, &files, &RunOptions::default(), session);
+    Ok(digest)
 }
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {

@@ -18,6 +18,7 @@ use crate::journal::writer::Journal;
 use crate::machine::{Budget, Machine, OnHandoff};
 use crate::process::signal::Cancel;
 use crate::report::Sinks;
+use crate::report::advice::loop_of;
 use crate::run::clock::Clock;
 use crate::run::replay::{Left, Level};
 
@@ -79,8 +80,8 @@ impl<'s> Session<'s> {
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
         trust::check(options.run.allow_untrusted, self, &prepared)?;
-        if let (Some(incoming), Which::From { name, .. }) = (&found.incoming, which) {
-            incoming.check(&prepared, name.as_deref(), options.accept_changes, self)?;
+        if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
+            incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;
         }
         let worktree = if found.files.worktree().is_dir() {
             let worktree = Worktree::plan(&prepared.located.root, &found.files, self)?;
@@ -190,8 +191,7 @@ impl<'s> UnclaimedRun<'s> {
         decided: Option<Decided>,
         clock: &Clock,
     ) -> Result<OpenedRun, Error> {
-        let audience = self.options.run.audience.clone();
-        let mut sinks = sinks(&self.prepared, files, &audience, self.session);
+        let mut sinks = sinks(&self.prepared, files, &self.options.run, self.session);
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;
@@ -210,7 +210,7 @@ impl<'s> UnclaimedRun<'s> {
         decided: Option<Decided>,
     ) -> Result<Continued, Error> {
         let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
-        let mut how = standing(files.instance(), level.standing())?;
+        let mut how = standing(files.instance(), loop_of(level.past.start()), level.standing())?;
         for inner in left.iter() {
             if let Standing::Lost(state) = inner.standing() {
                 return Err(lost(&state));
@@ -264,10 +264,10 @@ fn with_overrides(options: &LlmOptions, overrides: &Overrides) -> LlmOptions {
     }
 }
 
-fn standing(instance: &str, standing: Standing) -> Result<Box<LoopResume>, Error> {
+fn standing(instance: &str, name: &str, standing: Standing) -> Result<Box<LoopResume>, Error> {
     match standing {
         Standing::Open(how) => Ok(how),
-        Standing::Over(end) => Err(over(instance, &end)),
+        Standing::Over(end) => Err(over(instance, name, &end)),
         Standing::Lost(state) => Err(lost(&state)),
     }
 }

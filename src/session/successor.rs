@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use crate::base::command;
 use crate::engine::event::Handoff;
 use crate::host::{Host, Prompt};
 use crate::journal::files::RunFiles;
@@ -19,7 +20,8 @@ pub(crate) fn spawn(
     session: &Session<'_>,
 ) {
     let Some(handoff) = handoff.filter(|handoff| handoff.behavior == OnHandoff::Spawn) else { return };
-    let advice = format!("`ll-loop resume {}` continues the run", files.instance());
+    let resume = command::resume(files.instance());
+    let advice = format!("`{resume}` continues the run");
     let Some(host) = host else {
         session
             .talk
@@ -27,7 +29,7 @@ pub(crate) fn spawn(
         return;
     };
     let told = handoff.continuation.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
-    let text = format!("Continue loop execution. Run: ll-loop resume {}{told}", files.instance());
+    let text = format!("Continue loop execution. Run: {resume}{told}");
     match start(host, &text, files, session) {
         Ok(()) => session.talk.warning(&format!("a new session of {} continues the run", host.name())),
         Err(error) => session.talk.warning(&format!("no session was started: {error}; {advice}")),

@@ -6,6 +6,7 @@ use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::definition::source::Sources;
 use crate::report::Sink;
+use crate::report::reader::Reader;
 
 use super::audience::Audience;
 
@@ -29,6 +30,11 @@ pub trait Talk {
     /// Writes a complete line of the log that a CI system obeys, such as an annotation or a secret to mask.
     fn ci_line(&self, line: &str) {
         let _ = line;
+    }
+
+    /// Shows the last line about a run, after everything else: where its reports are, and how to see more of it.
+    fn closing(&self, text: &str, audience: &Audience) {
+        let _ = (text, audience);
     }
 
     /// Returns the sink for a run that is about to begin or go on.
@@ -62,4 +68,6 @@ pub struct Watched<'a> {
     pub log: &'a Path,
     /// The audience that it is shown to.
     pub audience: &'a Audience,
+    /// Where it is read about.
+    pub(crate) reader: &'a Reader,
 }

@@ -50,6 +50,8 @@ fn a_step_is_a_group_and_a_verdict() {
     ✓ Loop completed: done (2 iterations, TIME)
     · success: `check` said yes
     ::warning title=main%3A warning::what the run changes in the working tree will not be known: there is no git repository
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     ");
     assert_eq!(ran.stderr, "");
 }
@@ -96,6 +98,8 @@ states:
     ::error file=.loops/main.yaml,line=6,title=main%3A exhausted::exhausted: met the cap of 2 iterations; `check` said no in 2 of 2 iterations%0Asrc/a.py:3:7: error: bad thing
     ::error file=src/a.py,line=3,col=7,title=check::error: bad thing
     ::warning title=main%3A warning::what the run changes in the working tree will not be known: there is no git repository
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     "#);
 }
 

@@ -11,6 +11,7 @@ mod fake_host;
 mod leaks;
 
 mod action_inputs;
+mod advice;
 mod agents;
 mod architecture;
 mod artifact;
@@ -42,6 +43,7 @@ mod mcp;
 mod mutations;
 mod nightly;
 mod on_change;
+mod paths;
 mod processes;
 mod providers;
 mod redaction;

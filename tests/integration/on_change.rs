@@ -362,7 +362,7 @@ fn what_git_is_told_not_to_see_is_said_to_be_hidden() {
     let project = in_ci(&working("git update-index --assume-unchanged a.txt; echo x > a.txt", ""));
     let result = run(&project, 0);
     let unseen = result["changes"]["unseen"][0].as_str().unwrap();
-    assert!(unseen.starts_with("changes of `a.txt` are hidden"), "{unseen}");
+    assert!(unseen.starts_with("changes of `a.txt` are hidden by flags of the index"), "{unseen}");
     let junit = project.read("reports/junit.xml");
     assert!(junit.contains("ll.caveat"), "{junit}");
 }

@@ -70,6 +70,8 @@ fn a_run_on_gitlab() {
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:3:7: error: bad
     warning: what the run changes in the working tree will not be known: there is no git repository
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
     assert_snapshot!(shown(&project, &project.read("reports/gitlab.env")), @"
     LL_LOOP_OUTCOME=failure
@@ -144,6 +146,8 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=changed_files;isOutput=true;]
     ##vso[task.setvariable variable=patch;isOutput=true;]
     ##vso[task.uploadsummary]ROOT/reports/summary.md
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
 }
 
@@ -188,6 +192,8 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.changed-files' value='']
     ##teamcity[setParameter name='ll-loop.patch' value='']
     ##teamcity[importData type='junit' path='ROOT/reports/junit.xml']
+    · reports: reports
+    · run main-ID: `ll-loop report reports` shows it where they are kept
     ");
 }
 
@@ -218,6 +224,8 @@ fn a_run_on_buildkite() {
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:2: error: bad
     warning: what the run changes in the working tree will not be known: there is no git repository
+    · reports: .loops/.history/main/main-ID.report
+    · run main-ID: `ll-loop report .loops/.history/main/main-ID.report` shows it where they are kept
     ");
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{CHECK_FIX, Project};
+use crate::common::{CHECK_FIX, Project, git};
 
 /// Runs a loop in CI mode and returns its JUnit file as real readers see it.
 fn junit(text: &str) -> Value {
@@ -147,6 +147,10 @@ fn passes_that_are_the_same_are_said_once_and_more_of_them_are_not_advised() {
 #[test]
 fn the_log_and_the_summary_in_ci_say_passes_that_are_the_same_once() {
     let project = Project::with_loop(SAME).in_github_job();
+    // Without a repository there is a warning, which makes the first pass another one.
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", ".loops"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
     let log = project.run(&["run", "main", "--ci"]).code(3).stdout;
     assert_eq!(log.matches("::group::[").count(), 2 * (2 + 1 + 2), "{log}");
     assert_eq!(log.matches("::group::").count(), log.matches("::endgroup::").count(), "{log}");

@@ -492,3 +492,33 @@ fn the_environment_of_a_run_is_its_own() {
     assert!(seen.contains("/environ: Permission denied") && seen.contains("ORDINARY=1"), "{seen}");
     assert!(!seen.contains("glcbt-0123456789"), "{seen}");
 }
+
+#[test]
+fn no_colour_takes_a_secret_apart() {
+    let text = "\
+name: main
+initial: check
+states:
+  check: {action: cat printed, on_yes: done}
+  done: {terminal: true}
+";
+    let printed = "gehe\u{1b}[31mim-12345 \u{1b}[1mbold\u{1b}[0m\n";
+    let project = Project::with_loop(text).file("printed", printed).env("MY_TOKEN", "geheim-12345");
+    for arguments in
+        [["run", "--ci=github", "main"], ["run", "--ci=gitlab", "main"], ["run", "--verbose", "main"]]
+    {
+        let ran = project.run(&[&["--color", "always"], &arguments[..]].concat()).code(0);
+        assert!(ran.stdout.contains("│ *** \u{1b}[1mbold\u{1b}[0m\n"), "{:?}", ran.stdout);
+        assert!(!ran.all().contains("im-12345"), "{:?}", ran.all());
+        let ran = project.run(&[&["--color", "never"], &arguments[..]].concat()).code(0);
+        assert!(ran.stdout.contains("│ *** bold\n"), "{:?}", ran.stdout);
+    }
+    let reports = project.run_files("").into_iter().filter(|path| path.is_dir());
+    let reports = reports.flat_map(|path| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+    let files = project.run_files("").into_iter().chain(reports).filter(|path| path.is_file());
+    let is_bundle = |path: &Path| path.extension().is_some_and(|end| end == "llz");
+    for file in files.filter(|path| !is_bundle(path)) {
+        let is_escaped = fs::read(&file).unwrap().contains(&0x1b);
+        assert!(!is_escaped || file.extension().is_some_and(|end| end == "log"), "{}", file.display());
+    }
+}

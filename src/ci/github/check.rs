@@ -57,8 +57,7 @@ impl Channel for Check {
     }
 
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
-        let annotations: Vec<Value> =
-            report.annotations.iter().filter_map(|annotation| annotated(annotation, target)).collect();
+        let annotations: Vec<Value> = report.annotations.iter().filter_map(annotated).collect();
         let mut batches = annotations.chunks(BATCH);
         let output = Output::of(&report.digest, target.sha());
         let ended = json!({
@@ -142,11 +141,11 @@ fn conclusion(digest: &Digest, sha: &str) -> &'static str {
 }
 
 /// Returns an annotation as GitHub takes it; nothing for one without a place, which it does not.
-fn annotated(annotation: &Annotation, target: &ReportTarget) -> Option<Value> {
+fn annotated(annotation: &Annotation) -> Option<Value> {
     let location = annotation.location.as_ref()?;
     let line = location.line.unwrap_or(1);
     let mut value = json!({
-        "path": target.in_repository(&location.file),
+        "path": location.file,
         "start_line": line,
         "end_line": line,
         "annotation_level": match annotation.level {
@@ -208,7 +207,7 @@ mod tests {
     fn a_check_run_is_made_and_completed() {
         let server = github();
         let mut run = Check::default();
-        let target = target(&server).in_directory("tools/lint");
+        let target = target(&server);
         run.begin(&target).unwrap();
         let nowhere = Annotation { location: None, ..annotation(1, None) };
         let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
@@ -230,7 +229,7 @@ mod tests {
         );
         let of = |line: u32, level: &str| {
             json!({
-                "path": "tools/lint/src/a.py", "start_line": line, "end_line": line, "annotation_level": level,
+                "path": "src/a.py", "start_line": line, "end_line": line, "annotation_level": level,
                 "title": "check", "message": "error: bad",
             })
         };

@@ -116,6 +116,7 @@ mod tests {
 
     use super::*;
     use crate::ci::marker::is_skipped;
+    use crate::ci::testing::COLOUR;
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::report::annotations::Location;
     use crate::report::ci_log::CiLog;
@@ -222,9 +223,9 @@ mod tests {
     }
 
     /// The log of a failing run whose action is called `action` and prints `lines`.
-    fn log(action: &str, lines: &[&str]) -> String {
+    fn log(action: &str, lines: &[&str], colour: bool) -> String {
         let buffer = Buffer::default();
-        let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(Commands::default()), false);
+        let mut log = CiLog::new(Box::new(buffer.clone()), Box::new(Commands::default()), colour);
         let mut journal = Journal::start();
         journal.enter("check", 1).act(action);
         journal.events.drain(..).for_each(|event| log.event(&event).unwrap());
@@ -240,8 +241,16 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, lines: &[&str]) {
-        let log = log(action, lines);
-        let found = Runner::read(&log);
+        issues_no_command(&log(action, lines, false), lines);
+        let coloured = log(action, lines, true);
+        issues_no_command(&coloured, lines);
+        // Nor as it looks without the colours that are left in it.
+        issues_no_command(&COLOUR.replace_all(&coloured, ""), lines);
+    }
+
+    #[track_caller]
+    fn issues_no_command(log: &str, lines: &[&str]) {
+        let found = Runner::read(log);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         let block = ["stop-commands", "resume"];
         let some = |block: &[&'static str]| if lines.is_empty() { vec![] } else { block.to_vec() };

@@ -156,14 +156,6 @@ impl ReportTarget {
         &self.context
     }
 
-    /// Returns a path below the place of the loop as seen from the root of the repository.
-    pub(super) fn in_repository(&self, file: &str) -> String {
-        match self.subject.directory.as_str() {
-            "" => file.to_owned(),
-            directory => format!("{directory}/{file}"),
-        }
-    }
-
     /// Returns the name under which the token of a job writes.
     pub(super) fn bot(&self) -> &'static str {
         match self.flavour {
@@ -205,15 +197,9 @@ impl ReportTarget {
             subject: ReportedRun {
                 loop_name: "fix-types".to_owned(),
                 instance: "fix-types-20251120T234847-1f2e".to_owned(),
-                directory: String::new(),
             },
             context: "ll-loop/fix-types".to_owned(),
         }
-    }
-
-    pub(super) fn in_directory(mut self, directory: &str) -> Self {
-        directory.clone_into(&mut self.subject.directory);
-        self
     }
 
     pub(super) fn going_on(self) -> Self {

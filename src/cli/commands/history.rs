@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::base::command;
 use crate::base::text::plural;
 use crate::base::time::parse_duration;
 use crate::base::time::{Timestamp, human};
@@ -70,7 +71,7 @@ pub(in crate::cli) fn history(
     match &args.run {
         Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
             .of_kind(Kind::Absent)
-            .with_hint(format!("`ll-loop history {name}` lists its runs"))),
+            .with_hint(format!("`{}` lists its runs", command::history(name)))),
         None if runs.is_empty() => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {
             show(&runs, args, output);

@@ -1,7 +1,5 @@
 //! `ll-loop report`: shows a run in one of the report formats, made from its journal or its bundle.
 
-use std::path::Path;
-
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -12,6 +10,7 @@ use crate::report::digest::Digest;
 use crate::report::formats::{self, FORMATS};
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::session::whereabouts::repository;
 
 /// Annotations for the log of GitHub Actions: a format that the report directory has no file for.
 const GITHUB: &str = "github";
@@ -36,15 +35,19 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     let digest = session.digest(&args.name)?;
     output.data(&match formats::by_name(&args.format) {
         Some(format) => (format.render)(&digest),
-        None => commands(&digest),
+        None => commands(&digest, session),
     });
     Ok(0)
 }
 
 /// Writes the annotations of a run as GitHub Actions reads them.
-fn commands(digest: &Digest) -> String {
+fn commands(digest: &Digest, session: &Session<'_>) -> String {
     let Some(github) = Provider::by_name(GITHUB, &|_| None) else { return String::new() };
     let dialect = github.dialect();
-    let tree = Checkout { root: "", exists: &|path: &str| Path::new(path).is_file() };
+    let root = repository(&session.cwd, None);
+    let home = digest.reader.home.clone();
+    let roots = [root.to_string_lossy()];
+    let roots: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();
+    let tree = Checkout { roots: &roots, home: &home, exists: &|path: &str| root.join(path).is_file() };
     annotations(digest, &tree).iter().map(|annotation| dialect.annotation(annotation) + "\n").collect()
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::base::command;
 use crate::base::text::one_line;
 use crate::base::time::{Timestamp, human};
 use crate::board::Board;
@@ -111,7 +112,7 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
         let _ = writeln!(out, "    {line}");
     }
     if let Some(advice) = advice(run) {
-        let _ = writeln!(out, "  {:<10} {}", "next", one_line(&advice, 400));
+        let _ = writeln!(out, "  {:<10} {}", "next", one_line(&advice, 2000));
     }
     out
 }
@@ -131,15 +132,12 @@ fn board(run: &KnownRun) -> Option<Value> {
 
 /// Returns the advice for a run: what can be done with it.
 fn advice(run: &KnownRun) -> Option<String> {
-    let instance = run.files.instance();
+    let resume = command::resume(run.files.instance());
     if !run.status.is_resumable() && finish::is_due(run) {
-        return Some(format!(
-            "its process ended before the run was reported; `ll-loop resume {instance}` does the rest"
-        ));
+        return Some(format!("its process ended before the run was reported; `{resume}` does the rest"));
     }
     let gone = if run.status == Status::Crashed { "its process is gone; " } else { "" };
-    (run.status.is_resumable() && run.unreadable.is_none())
-        .then(|| format!("{gone}`ll-loop resume {instance}` continues it"))
+    (run.status.is_resumable() && run.unreadable.is_none()).then(|| format!("{gone}`{resume}` continues it"))
 }
 
 /// Returns the same for programs.

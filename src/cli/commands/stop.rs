@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::base::command;
 use crate::base::text::plural;
 use crate::cli::output::Output;
 use crate::journal::known::KnownRun;
@@ -57,7 +58,7 @@ fn nothing(asked: RunQuery, over: &[KnownRun]) -> Error {
                 run.status.word()
             ))
             .of_kind(Kind::Absent)
-            .with_hint(format!("`ll-loop status {instance}` says more"))
+            .with_hint(format!("`{}` says more", command::status(instance)))
         }
         None => asked.nothing("no running run is named", "`ll-loop list --running` shows what does"),
     }

@@ -66,7 +66,7 @@ fn properties(digest: &Digest) -> Vec<Property> {
     let mut properties = vec![
         Property::new("ll.run_id", clean(digest.run_id())),
         Property::new("ll.outcome", digest.outcome_word()),
-        Property::new("ll.file", clean(digest.file())),
+        Property::new("ll.file", clean(&digest.file_in_repository())),
     ];
     if let Some(start) = digest.start() {
         properties.push(Property::new("ll.definition_sha256", clean(&start.definition_sha256)));
@@ -184,7 +184,10 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
         _ if is_cut_off => (cut_off(digest, &mut budget), &failed[..]),
         (Some(StepStanding::Open), _) if unfinished.is_some() => (not_finished(), &failed[..]),
         (Some(StepStanding::Failing), _) if digest.is_success() => {
-            (passed_over(visits.last().copied()), &failed[..0])
+            (passed_over(visits.last().copied(), "the run went on and succeeded"), &failed[..0])
+        }
+        (Some(StepStanding::Failing), _) if digest.end_kind() == EndKind::HandedOff => {
+            (passed_over(visits.last().copied(), "the run goes on later"), &failed[..0])
         }
         (Some(StepStanding::Failing), Some((last, earlier))) => (failure(last, &mut budget), earlier),
         (Some(StepStanding::Failing), None) => {
@@ -216,11 +219,12 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     (case, size)
 }
 
-/// A run that succeeded has no failed case: a state that said no on the way was a branch that was taken.
-fn passed_over(step: Option<&Step>) -> TestCaseStatus {
+/// A run that succeeded has no failed case: a state that said no on the way was a branch that was taken. One that was
+/// handed off has none yet.
+fn passed_over(step: Option<&Step>, what: &str) -> TestCaseStatus {
     let said = step.map_or_else(|| "did not pass".to_owned(), Step::said);
     let mut status = TestCaseStatus::skipped();
-    status.set_message(attribute(&format!("{said}; the run went on and succeeded")));
+    status.set_message(attribute(&format!("{said}; {what}")));
     status
 }
 
@@ -320,7 +324,7 @@ fn place(case: &mut TestCase, digest: &Digest, state: Option<&StateName>) {
     if digest.file().is_empty() {
         return;
     }
-    case.extra.insert("file".into(), attribute(digest.file()).into());
+    case.extra.insert("file".into(), attribute(&digest.file_in_repository()).into());
     if let Some(line) = state.and_then(|state| digest.line(state)) {
         case.extra.insert("line".into(), line.to_string().into());
     }
@@ -454,6 +458,25 @@ mod tests {
             </testsuite>
         </testsuites>
         "#);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_later_has_no_failed_case() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "mypy", (1, "bad"), "no", "fix").enter("fix", 1).act("ruff");
+        let xml = render(&journal.end(Outcome::Handoff, TerminatedBy::Handoff, "fix", false).digest());
+        assert!(xml.contains(r#"tests="3" skipped="3" failures="0" errors="0""#), "{xml}");
+        assert!(xml.contains(r#"<skipped message="said no; the run goes on later"/>"#), "{xml}");
+        assert!(xml.contains(r#"<skipped message="handoff: saved in `fix`" type="handoff"/>"#), "{xml}");
+        // What is ended from outside is broken off, and what it had found stands.
+        for (outcome, by) in
+            [(Outcome::Interrupted, TerminatedBy::Interrupted), (Outcome::Timeout, TerminatedBy::Timeout)]
+        {
+            let mut journal = Journal::start();
+            journal.step(("check", 1), "mypy", (1, "bad"), "no", "fix").enter("fix", 1).act("ruff");
+            let xml = render(&journal.end(outcome, by, "fix", false).digest());
+            assert!(xml.contains(r#"tests="3" skipped="0" failures="1" errors="2""#), "{xml}");
+        }
     }
 
     #[test]

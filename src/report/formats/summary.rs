@@ -11,8 +11,9 @@ use crate::board::Status;
 use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
 use crate::evaluate::model::Usage;
+use crate::report::advice::{self, Advice};
 use crate::report::closing::advice;
-use crate::report::digest::{Digest, SentencePart};
+use crate::report::digest::{Digest, EndKind, SentencePart};
 use crate::report::nights::{self, History};
 use crate::report::passes;
 use crate::report::shown::{self, ShownStep};
@@ -92,8 +93,20 @@ fn headline(digest: &Digest, out: &mut String) {
     }
     let _ = writeln!(out, "{}\n", facts.join(" · "));
     if let Some(advice) = advice(digest) {
-        let _ = writeln!(out, "> {}\n", words(&advice));
+        quoted(&advice, out);
     }
+}
+
+/// Writes what can be done; a command in a block of its own, from which it is copied as it is.
+fn quoted(advice: &Advice, out: &mut String) {
+    let _ = writeln!(out, "> {}", words(&advice.words));
+    if let Some(command) = &advice.command {
+        let block = fenced(&command.to_string());
+        block.lines().for_each(|line| {
+            let _ = writeln!(out, "> {line}");
+        });
+    }
+    out.push('\n');
 }
 
 /// Tells whether a night needed nothing and has nothing to say: it is not to be looked at.
@@ -206,7 +219,7 @@ fn icon(digest: &Digest) -> &'static str {
     match digest.end().map(|end| (end.outcome, end.verified)) {
         Some((Outcome::Success, true)) => "✅",
         Some((Outcome::Success, false)) => "⚠️",
-        Some((Outcome::Handoff, _)) => "💾",
+        Some((Outcome::Handoff, _)) => "🟡",
         Some((Outcome::Blocked, _)) => "✋",
         Some((Outcome::Timeout, _)) => "⏰",
         Some((Outcome::Interrupted | Outcome::Stopped, _)) => "⏹️",
@@ -318,7 +331,11 @@ fn flowchart(digest: &Digest, nodes: &[&str], out: &mut String) {
         let _ = writeln!(out, "  s{from} -->|\"{}\"| s{to}", edge_label(edge, |word| label(word, 30)));
     }
     if let Some(last) = last.filter(|last| nodes.contains(last)) {
-        let colour = if digest.is_success() { "#1a7f37" } else { "#cf222e" };
+        let colour = match digest.end_kind() {
+            EndKind::Success | EndKind::NotRun => "#1a7f37",
+            EndKind::HandedOff => "#9a6700",
+            EndKind::Failure | EndKind::Error => "#cf222e",
+        };
         let _ = writeln!(out, "  style s{} stroke:{colour},stroke-width:3px", id(last));
     }
     out.push_str("```\n");
@@ -430,7 +447,7 @@ fn last_output(digest: &Digest, out: &mut String) {
     let lines: Vec<&str> = printed.lines().map(|line| head(line, 2000)).collect();
     let shown = lines[lines.len().saturating_sub(MAX_OUTPUT_LINES)..].join("\n");
     let place = match digest.line(&step.state) {
-        Some(line) => format!(", {}", code(&format!("{}:{line}", digest.file()), 300)),
+        Some(line) => format!(", {}", code(&format!("{}:{line}", digest.file_in_repository()), 300)),
         None => String::new(),
     };
     let state = code(step.state.as_str(), 120);
@@ -458,17 +475,9 @@ fn warnings(digest: &Digest, out: &mut String) {
 }
 
 fn reproduce(digest: &Digest, out: &mut String) {
-    if digest.file().is_empty() {
-        return;
-    }
-    let file = one_line(digest.file(), 1000);
-    let quoted = shlex::try_quote(&file).map_or_else(|_| file.clone(), std::borrow::Cow::into_owned);
-    out.push_str("### On your machine\n\n");
-    out.push_str(&fenced(&format!("ll-loop run {quoted}")));
-    let inputs = digest.start().map(|start| start.inputs.as_slice()).unwrap_or_default();
-    if !inputs.is_empty() {
-        let names: Vec<String> = inputs.iter().take(20).map(|name| code(name, 60)).collect();
-        let _ = writeln!(out, "\nwith the same inputs: {}", names.join(", "));
+    if let Some(command) = advice::again(digest) {
+        out.push_str("### On your machine\n\n");
+        out.push_str(&fenced(&command.to_string()));
     }
 }
 
@@ -528,7 +537,7 @@ mod tests {
         ### On your machine
 
         ```text
-        ll-loop run .loops/fix-types.yaml
+        ll-loop run fix-types --strict
         ```
         "#);
     }
@@ -566,7 +575,7 @@ mod tests {
         ### On your machine
 
         ```text
-        ll-loop run .loops/fix-types.yaml
+        ll-loop run fix-types --strict
         ```
         "#);
     }
@@ -677,7 +686,7 @@ mod tests {
         ### On your machine
 
         ```text
-        ll-loop run .loops/fix-types.yaml
+        ll-loop run fix-types --strict
         ```
         "#);
     }
@@ -730,7 +739,7 @@ mod tests {
         ### On your machine
 
         ```text
-        ll-loop run .loops/fix-types.yaml
+        ll-loop run fix-types --strict
         ```
         "##);
     }

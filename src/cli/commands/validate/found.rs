@@ -1,9 +1,12 @@
 //! Collects the findings in all files, for every output format.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use crate::base::diagnostic::Severity;
 use crate::definition::render;
+use crate::report::reader::Reader;
 use crate::session::check::Checked;
 use crate::session::error::Error;
 
@@ -11,6 +14,18 @@ use crate::session::error::Error;
 pub(super) struct Reports {
     pub(super) files: Vec<Checked>,
     pub(super) unread: Vec<Error>,
+    /// The root of the repository.
+    pub(super) root: PathBuf,
+    /// Where the paths of findings begin, from that root.
+    pub(super) reader: Reader,
+}
+
+impl Reports {
+    /// Returns the path of a file as code scanning and annotations look for it: from the root of the repository.
+    pub(super) fn in_repository(&self, file: &str) -> String {
+        let below = Path::new(file).strip_prefix(&self.root);
+        below.map_or_else(|_| self.reader.in_repository(file), |file| file.to_string_lossy().into_owned())
+    }
 }
 
 /// Counts errors and warnings.

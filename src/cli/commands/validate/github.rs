@@ -8,7 +8,7 @@ use crate::report::dialect::Dialect as _;
 use super::found::{Reports, objects, word};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
-    let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object));
+    let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object, reports));
     let unread = reports.unread.iter().map(|error| Annotation {
         level: Level::Error,
         title: "unreadable".to_owned(),
@@ -20,7 +20,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
     output.data(&lines.collect::<String>());
 }
 
-fn annotation(object: &serde_json::Value) -> Annotation {
+fn annotation(object: &serde_json::Value, reports: &Reports) -> Annotation {
     let level = match word(object, "severity") {
         Some("error") => Level::Error,
         Some("warning") => Level::Warning,
@@ -28,7 +28,7 @@ fn annotation(object: &serde_json::Value) -> Annotation {
     };
     let number = |key: &str| object.get(key)?.as_u64().and_then(|number| u32::try_from(number).ok());
     let location = word(object, "file").map(|file| Location {
-        file: file.to_owned(),
+        file: reports.in_repository(file),
         line: number("line"),
         column: number("column"),
     });

@@ -1,6 +1,7 @@
 //! `ll-loop validate`: checks loop files without running anything.
 
 use crate::base::diagnostic::Severity;
+use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
@@ -9,7 +10,9 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use clap::{Args, ValueEnum};
 
+use crate::report::reader::Reader;
 use crate::session::prepared::reaching;
+use crate::session::whereabouts;
 
 use found::Reports;
 
@@ -67,7 +70,11 @@ pub(in crate::cli) fn validate(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
-    let mut reports = Reports { files: Vec::new(), unread: Vec::new() };
+    let workspace = Provider::detect(&session.env.lookup()).job().workspace;
+    let root = whereabouts::repository(&session.cwd, workspace.as_deref());
+    let home = whereabouts::relative(&session.cwd, &root);
+    let reader = Reader { home, ..Reader::default() };
+    let mut reports = Reports { files: Vec::new(), unread: Vec::new(), root, reader };
     for located in located(args, session)? {
         match located.and_then(|located| session.check(&located, args.deep)) {
             Ok(report) => reports.files.push(report),

@@ -20,7 +20,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
     ids.sort_unstable();
     ids.dedup();
     let numbers: BTreeMap<&str, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
-    let results: Vec<Value> = objects.iter().map(|object| result(object, &numbers)).collect();
+    let results: Vec<Value> = objects.iter().map(|object| result(object, &numbers, reports)).collect();
     let unread: Vec<Value> = reports
         .unread
         .iter()
@@ -58,7 +58,7 @@ fn rule(id: &str) -> Value {
     rule
 }
 
-fn result(object: &Value, numbers: &BTreeMap<&str, usize>) -> Value {
+fn result(object: &Value, numbers: &BTreeMap<&str, usize>, reports: &Reports) -> Value {
     let id = word(object, "code").unwrap_or_default();
     let mut text = word(object, "message").unwrap_or_default().to_owned();
     if let Some(help) = word(object, "help") {
@@ -68,13 +68,13 @@ fn result(object: &Value, numbers: &BTreeMap<&str, usize>) -> Value {
         "ruleId": id,
         "level": word(object, "severity").unwrap_or("none"),
         "message": {"text": text},
-        "locations": location(object).into_iter().collect::<Vec<_>>(),
+        "locations": location(object, reports).into_iter().collect::<Vec<_>>(),
     });
     if let Some(number) = numbers.get(id) {
         result["ruleIndex"] = (*number).into();
     }
     if let Some(related) = object.get("related")
-        && let Some(mut place) = location(related)
+        && let Some(mut place) = location(related, reports)
     {
         place["message"] = json!({"text": word(related, "message").unwrap_or_default()});
         result["relatedLocations"] = json!([place]);
@@ -82,11 +82,11 @@ fn result(object: &Value, numbers: &BTreeMap<&str, usize>) -> Value {
     result
 }
 
-fn location(object: &Value) -> Option<Value> {
+fn location(object: &Value, reports: &Reports) -> Option<Value> {
     let file = word(object, "file")?;
     let number = |key: &str| object.get(key).cloned().unwrap_or_else(|| 1.into());
     Some(json!({"physicalLocation": {
-        "artifactLocation": {"uri": uri(file)},
+        "artifactLocation": {"uri": uri(&reports.in_repository(file))},
         "region": {
             "startLine": number("line"),
             "startColumn": number("column"),

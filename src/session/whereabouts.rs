@@ -1,0 +1,92 @@
+//! Works out where a run is read about: which paths and commands lead to it from there.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::audience::Audience;
+use super::bundler;
+use super::context::Session;
+use super::options::RunOptions;
+use crate::ci::Provider;
+use crate::definition::load;
+use crate::journal::files::RunFiles;
+use crate::report::reader::{Reader, Remote};
+
+/// The address of the API of github.com.
+const GITHUB: &str = "https://api.github.com";
+
+/// Returns the root of the repository that a directory lies in; without a repository, that of the job's workspace, or
+/// else the directory itself. All links are followed.
+pub(crate) fn repository(directory: &Path, workspace: Option<&Path>) -> PathBuf {
+    let directory = followed(directory);
+    let root = directory.ancestors().find(|root| root.join(".git").exists()).map(Path::to_owned);
+    let workspace = || workspace.map(followed).filter(|workspace| directory.starts_with(workspace));
+    root.or_else(workspace).unwrap_or(directory)
+}
+
+/// Returns where a run is read about that works in `root`: by a person beside it, or in the log and the reports of a job.
+pub(crate) fn reader(root: &Path, files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Reader {
+    let workspace = match &options.audience {
+        Audience::Ci(provider) => provider.job().workspace,
+        Audience::Person => None,
+    };
+    let repository = |directory: &Path| repository(directory, workspace.as_deref());
+    let home = relative(root, &repository(root));
+    // A run in a worktree of its own is kept where it was begun.
+    let kept = files.loops().parent().unwrap_or(root);
+    let remote = match &options.audience {
+        Audience::Ci(provider) => remote(provider, kept, files, options, session),
+        Audience::Person => None,
+    };
+    let is_near = || load::ancestors(&session.cwd).iter().any(|near| followed(near) == followed(kept));
+    let directory = match &remote {
+        Some(_) => relative(kept, &repository(kept)),
+        None if is_near() => String::new(),
+        None => kept.to_string_lossy().into_owned(),
+    };
+    Reader { home, directory, remote }
+}
+
+/// Returns how another machine gets the run. Only a job is gone when somebody reads its log.
+fn remote(
+    provider: &Provider,
+    kept: &Path,
+    files: &RunFiles,
+    options: &RunOptions,
+    session: &Session<'_>,
+) -> Option<Remote> {
+    let env = session.env;
+    let is_workflow = matches!(provider.name(), "github" | "gitea");
+    let workflow = || Some((env.get("GITHUB_RUN_ID")?, env.get("GITHUB_REPOSITORY")?));
+    if let Some((run, repository)) = workflow().filter(|_| is_workflow) {
+        let api = env.get("GITHUB_API_URL").filter(|api| *api != GITHUB).map(str::to_owned);
+        return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), api });
+    }
+    let is_job = provider.job().key.is_some() || env.is_on("CI");
+    let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
+    let directory = directory.unwrap_or_else(|| files.report());
+    let bundle = bundler::file_name(files);
+    is_job.then(|| Remote::Bundle(format!("{}/{bundle}", relative(&directory, kept))))
+}
+
+/// Returns a path as it is written from a directory; empty for the directory itself.
+pub(crate) fn relative(path: &Path, from: &Path) -> String {
+    let (path, from) = (followed(path), followed(from));
+    let shared = path.components().zip(from.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    let down = path.components().skip(shared);
+    up.chain(down).collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
+/// Follows the links of a path as far as it exists.
+fn followed(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = absolute.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
+    match there {
+        Some((there, real)) => match absolute.strip_prefix(there) {
+            Ok(rest) if rest.as_os_str().is_empty() => real,
+            Ok(rest) => real.join(rest),
+            Err(_) => absolute,
+        },
+        None => absolute,
+    }
+}
