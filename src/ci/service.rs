@@ -11,7 +11,7 @@ use super::job::{Job, Lookup};
 use super::reported::ReportRequest;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, ReportPaths};
+use crate::report::digest::Digest;
 
 /// A provider, as the table of providers knows it.
 pub(super) struct ProviderRow {
@@ -50,9 +50,15 @@ pub trait Service: Debug {
         None
     }
 
-    /// Announces where the results of a run that begins now will be, in case it is killed before it can publish them.
-    fn announce(&self, _places: &ReportPaths) -> io::Result<()> {
+    /// Gives the CI system outputs before the results of a run, in case it is killed before it can publish them, or
+    /// after them, in their place.
+    fn announce(&self, _outputs: &[(&'static str, String)]) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Tells whether ll-loop itself can store the files of a run here. Elsewhere the configuration of the job does that.
+    fn stores_artifacts(&self) -> bool {
+        false
     }
 
     /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.

@@ -41,7 +41,7 @@ pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
 pub(super) fn of(error: &Error) -> u8 {
     match error.kind() {
         Kind::Refused => INVALID,
-        Kind::Locked => LOCKED,
+        Kind::Locked | Kind::Taken => LOCKED,
         Kind::Unavailable => UNAVAILABLE,
         Kind::Absent => ABSENT,
         Kind::Interrupted(signal) => signal.exit_code(),

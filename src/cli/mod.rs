@@ -7,8 +7,10 @@ mod exit;
 mod flags;
 mod follow;
 mod inputs;
+mod misuse;
 mod output;
 mod terminal;
+mod unbegun;
 mod work;
 
 use std::ffi::OsString;
@@ -39,6 +41,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Ok(parsed) => parsed,
             Err(message) => {
                 let code = exit::of_clap(&message);
+                tell_misused(&arguments, &message, &env);
                 let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
                 return answer.map_or(code, |answer| {
                     Output::new(flags::Color::Auto, &env).json_text(&answer);
@@ -54,6 +57,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             output.failure(&error);
             ExitCode::from(exit::of(&error))
         }
+    }
+}
+
+/// Reports a command line that cannot be read where runs are reported.
+fn tell_misused(arguments: &[OsString], message: &clap::Error, env: &Environment) {
+    let output = Output::new(flags::Color::Auto, env);
+    let session = std::env::current_dir().and_then(|cwd| Session::new(env, &cwd, &output));
+    if let (Ok(session), true) = (session, message.use_stderr()) {
+        misuse::tell(arguments, message, &session);
     }
 }
 

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use super::mends::Mends;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
+use super::unbegun::Unbegun;
 use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
@@ -46,8 +47,18 @@ pub struct ReportPaths {
     pub junit: String,
     /// The Markdown summary.
     pub summary: String,
-    /// The name under which the reports are uploaded.
+    /// The name under which the reports are stored; empty if they are not.
     pub artifact_name: String,
+    /// What another job resumes the run from, if the run can be resumed; empty if it cannot reach the reports.
+    pub resume_from: String,
+}
+
+impl ReportPaths {
+    /// Returns the same of reports that are stored nowhere.
+    #[must_use]
+    pub fn unstored(&self) -> Self {
+        Self { artifact_name: String::new(), resume_from: String::new(), ..self.clone() }
+    }
 }
 
 /// How often something happened in one state.
@@ -119,6 +130,7 @@ pub struct Digest {
     /// Where the reports are, for the formats that name them; the one field that does not come from an event.
     pub places: ReportPaths,
     not_run: Option<NotRun>,
+    unbegun: Option<Box<Unbegun>>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
     took: Duration,
@@ -154,6 +166,11 @@ impl Digest {
     /// Makes the digest of a run that was skipped.
     pub fn of_none(not_run: NotRun) -> Self {
         Self { not_run: Some(not_run), ..Self::default() }
+    }
+
+    /// Makes the digest of a run that could not begin.
+    pub fn of_unbegun(unbegun: Unbegun) -> Self {
+        Self { unbegun: Some(Box::new(unbegun)), ..Self::default() }
     }
 
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
@@ -302,6 +319,11 @@ impl Digest {
         self.not_run.as_ref()
     }
 
+    /// Returns why the run could not begin, where it could not.
+    pub fn unbegun(&self) -> Option<&Unbegun> {
+        self.unbegun.as_deref()
+    }
+
     /// Returns how the run began, if the journal says so.
     pub fn start(&self) -> Option<&LoopStart> {
         self.start.as_ref()
@@ -319,10 +341,11 @@ impl Digest {
 
     /// Returns the name of the loop.
     pub fn loop_name(&self) -> &str {
-        match (&self.start, &self.not_run) {
-            (Some(start), _) => start.r#loop.as_str(),
-            (None, Some(not_run)) => &not_run.loop_name,
-            (None, None) => "unknown",
+        match (&self.start, &self.not_run, &self.unbegun) {
+            (Some(start), ..) => start.r#loop.as_str(),
+            (None, Some(not_run), _) => &not_run.loop_name,
+            (None, None, Some(unbegun)) => &unbegun.loop_name,
+            (None, None, None) => "unknown",
         }
     }
 
@@ -333,7 +356,8 @@ impl Digest {
 
     /// Returns the loop file.
     pub fn file(&self) -> &str {
-        let of_none = || self.not_run.as_ref().map_or("", |not_run| &not_run.file);
+        let unbegun = || self.unbegun.as_ref().map_or("", |unbegun| &unbegun.file);
+        let of_none = || self.not_run.as_ref().map_or_else(unbegun, |not_run| &not_run.file);
         self.start.as_ref().map_or_else(of_none, |start| &start.source.file)
     }
 
@@ -404,7 +428,11 @@ impl Digest {
 
     /// Returns the word for the outcome; `incomplete` when the journal stops before the end.
     pub fn outcome_word(&self) -> &'static str {
-        let without_end = if self.not_run.is_some() { Outcome::Success.word() } else { "incomplete" };
+        let without_end = match (&self.not_run, &self.unbegun) {
+            (Some(_), _) => Outcome::Success.word(),
+            (None, Some(unbegun)) => unbegun.hindrance.word(),
+            (None, None) => "incomplete",
+        };
         self.end.as_ref().map_or(without_end, |end| end.outcome.word())
     }
 

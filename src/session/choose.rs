@@ -89,7 +89,7 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
     let instance = run.files.instance();
     match (run.status, &run.ends.complete) {
         (Status::Running | Status::Queued, _) => {
-            Error::refused(format!("the run {instance} is running")).of_kind(Kind::Locked).with_hint(format!(
+            Error::refused(format!("the run {instance} is running")).of_kind(Kind::Taken).with_hint(format!(
                 "follow it with `ll-loop logs -f {instance}`, or end it with `ll-loop stop {instance}`"
             ))
         }

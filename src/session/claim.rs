@@ -129,6 +129,7 @@ pub(crate) async fn take(
         ))
         .with_hint("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
+            .of_kind(Kind::Taken)
             .with_hint(format!("follow it with `ll-loop logs -f {0}`, or end it with `ll-loop stop {0}`", run.instance))),
     }
 }

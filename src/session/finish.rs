@@ -32,7 +32,7 @@ use super::error::Kind;
 use super::fold::fold;
 use super::options::RunOptions;
 use super::prepared::{Prepared, refused};
-use super::publish::{Publication, publisher};
+use super::publish::{Publication, Stage, publisher};
 
 /// What is still to do after the end of a run, as the file beside the journal holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<C
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(_) | Taken::Refused(_) | Taken::Circle(_) | Taken::Runs(_) => {
             let message = format!("another process finishes the run {}", run.files.instance());
-            Err(Error::refused(message).of_kind(Kind::Locked).with_hint("try again when it is done"))
+            Err(Error::refused(message).of_kind(Kind::Taken).with_hint("try again when it is done"))
         }
     }
 }
@@ -190,7 +190,7 @@ fn report(
     let directory = publication.directory(files);
     if is_told {
         publication.announce(session);
-        publication.begin(options, began.r#loop.as_str(), session);
+        publication.begin(options, (began.r#loop.as_str(), Stage::Over), session);
     }
     let published = publication.publish(files, None, session);
     for warning in &published.warnings {

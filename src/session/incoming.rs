@@ -236,7 +236,7 @@ impl Incoming {
                 "another job has taken the run {instance}: {}",
                 one_line(&holder.url, 300)
             ))
-            .of_kind(Kind::Locked)
+            .of_kind(Kind::Taken)
             .with_hint("follow it there; when it is over and left the run unfinished, take the run from it")),
             Err(error) => {
                 let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
@@ -268,7 +268,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
 
 fn gone_on(instance: &str, how: &str) -> Error {
     Error::refused(format!("the run {instance} {how}"))
-        .of_kind(Kind::Locked)
+        .of_kind(Kind::Taken)
         .with_hint(format!("`ll-loop status {instance}` shows how it stands here"))
 }
 

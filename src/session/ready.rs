@@ -34,7 +34,7 @@ use super::finish;
 use super::interrupts::Interrupts;
 use super::options::RunOptions;
 use super::prepared::Prepared;
-use super::publish::{self, Publication, publisher};
+use super::publish::{self, Publication, Stage, publisher};
 use super::successor;
 use super::talk::Watched;
 use super::worktree::Worktree;
@@ -126,7 +126,7 @@ impl Launch<'_> {
         });
         if let Some(publication) = &mut publication {
             publication.announce(session);
-            publication.begin(&options, name.as_str(), session);
+            publication.begin(&options, (name.as_str(), Stage::Beginning), session);
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }

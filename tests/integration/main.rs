@@ -55,6 +55,8 @@ mod stall;
 mod streams;
 mod sub_loops;
 mod teamwork;
+#[cfg(feature = "github")]
+mod unbegun;
 mod unreported;
 mod untrusted;
 mod validate;

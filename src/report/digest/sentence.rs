@@ -21,6 +21,9 @@ impl Digest {
         if let Some(not_run) = &self.not_run {
             return not_run.sentence();
         }
+        if let Some(unbegun) = &self.unbegun {
+            return vec![SentencePart::Words(unbegun.sentence())];
+        }
         let Some(end) = &self.end else {
             return self.incomplete();
         };

@@ -14,6 +14,7 @@ use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::shown;
 use crate::report::step::{Step, StepStanding};
+use crate::report::unbegun::Unbegun;
 use crate::report::work::Work;
 
 /// Bytes of XML per case.
@@ -290,11 +291,18 @@ fn outcome_case(digest: &Digest) -> TestCase {
         EndKind::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
-    let counts =
-        format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"));
+    let counts = match digest.unbegun() {
+        Some(unbegun) => unbegun.details(),
+        None => {
+            format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"))
+        }
+    };
     status.set_description(clean(&format!("{sentence}\n{counts}\n")));
     let mut case = TestCase::new(OUTCOME, status);
     place(&mut case, digest, digest.deciding_step().map(|step| &step.state));
+    if let Some(line) = digest.unbegun().and_then(Unbegun::line) {
+        case.extra.insert("line".into(), line.to_string().into());
+    }
     case.set_time(Duration::ZERO);
     case.set_system_out(clean(&format!("{sentence}\n{counts}\n")));
     case
