@@ -40,7 +40,7 @@ pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
 /// Returns the exit code of an error.
 pub(super) fn of(error: &Error) -> u8 {
     match error.kind() {
-        Kind::Refused => INVALID,
+        Kind::Refused | Kind::Over => INVALID,
         Kind::Locked | Kind::Taken => LOCKED,
         Kind::Unavailable => UNAVAILABLE,
         Kind::Absent => ABSENT,

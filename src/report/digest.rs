@@ -16,9 +16,9 @@ use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
-use crate::base::time::Timestamp;
+use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 
 /// How many steps are kept from the beginning.
@@ -35,6 +35,9 @@ const FAILING_TAIL: usize = 4 * 1024;
 
 /// Bytes of each stream that the row of any other step keeps.
 const PASSING_TAIL: usize = 1024;
+
+/// The exit code of a process that was killed: 128 and the number of the signal.
+const KILLED: u8 = 137;
 
 /// Where the reports of this run are written, as far as that is known; read by the formats that name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -171,6 +174,39 @@ impl Digest {
     /// Makes the digest of a run that could not begin.
     pub fn of_unbegun(unbegun: Unbegun) -> Self {
         Self { unbegun: Some(Box::new(unbegun)), ..Self::default() }
+    }
+
+    /// Ends the digest of a run whose process was killed, as the process could not. What the journal lacks becomes a
+    /// warning. A run that has an end keeps it.
+    pub fn was_killed(&mut self) {
+        let (Some(at), None) = (self.seen_until, &self.end) else { return };
+        let first = || self.start.as_ref()?.source.lines.keys().next();
+        let last = self.steps().last().map(|step| step.route.as_ref().map_or(&step.state, |route| &route.to));
+        let Some(final_state) = last.or_else(first).cloned() else { return };
+        let unknown = match self.unfinished() {
+            Some(step) => {
+                format!("how `{}` (step {}) ended, and what it printed last", step.state, step.number)
+            }
+            None => "what came after its last event".to_owned(),
+        };
+        let message =
+            format!("the process was killed, and the journal ends at {at}: {unknown}, is not known");
+        self.warn(None, &message);
+        let passed = self.tracker.passing().map(|step| step.number);
+        let end = LoopComplete {
+            outcome: Outcome::Interrupted,
+            terminated_by: TerminatedBy::Killed,
+            final_state,
+            iterations: self.iterations(),
+            steps: u32::try_from(self.step_count()).unwrap_or(u32::MAX),
+            cycles: self.cycles(),
+            duration_ms: millis(self.duration()),
+            verified: passed.is_some() && passed > self.tracker.failing().map(|step| step.number),
+            exit_code: KILLED,
+            signal: None,
+            reason: "the process was killed".to_owned(),
+        };
+        self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
 
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is

@@ -101,7 +101,7 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
 pub(crate) fn over(instance: &str, end: &LoopComplete) -> Error {
     let (outcome, state) = (end.outcome.word(), &end.final_state);
     let message = format!("the run {instance} has ended ({outcome} in {state}), and nothing is left to do");
-    Error::refused(message).with_hint("start a new one with `ll-loop run`")
+    Error::refused(message).of_kind(Kind::Over).with_hint("start a new one with `ll-loop run`")
 }
 
 pub(crate) fn never_began(instance: &str, name: &str) -> Error {

@@ -132,6 +132,7 @@ impl Incoming {
             return Err(Error::refused(format!(
                 "the run {instance} has ended ({outcome}), and nothing is left to do"
             ))
+            .of_kind(Kind::Over)
             .with_hint("start a new one with `ll-loop run`"));
         }
         let git = git::at(&self.root, session);

@@ -31,6 +31,8 @@ pub mod fold;
 pub mod git;
 pub mod incoming;
 pub mod interrupts;
+pub mod job_record;
+pub mod killed;
 pub mod library;
 pub mod lines;
 pub mod mistakes;

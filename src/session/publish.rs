@@ -177,6 +177,16 @@ impl Publication {
         published
     }
 
+    /// The same for a run whose process was killed.
+    pub(crate) fn publish_killed(self, files: &RunFiles, session: &Session<'_>) -> Published {
+        let mut digest = Digest::default();
+        let read = reader::read(&files.journal(), |event| digest.event(&event));
+        digest.was_killed();
+        let mut published = self.tell(digest, files, session);
+        published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
+        published
+    }
+
     /// The same for a run that was not needed. Its reports go where those of archived runs are.
     pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();

@@ -11,6 +11,7 @@ use super::context::Session;
 use super::error::Error;
 use super::finish;
 use super::incoming::unusable;
+use super::killed::{self, Telling};
 use super::runs::Places;
 
 impl Session<'_> {
@@ -35,6 +36,10 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
         return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
     };
     let mut files = run.files.clone();
+    // Showing a run writes no file, so a failure to make its reports is only a warning.
+    if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
+        session.talk.warning(error.message());
+    }
     if finish::is_due(&run) {
         // Showing a run writes no file, so a failure to finish the run is only a warning.
         match finish::finish(&run, None, session) {
@@ -42,7 +47,12 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
             Err(error) => session.talk.warning(error.message()),
         }
     }
-    read(&files.journal()).map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
+    let read = read(&files.journal());
+    let mut digest = read.map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))?;
+    if killed::is_killed(&run) {
+        digest.was_killed();
+    }
+    Ok(digest)
 }
 
 fn of_bundle(path: &Path) -> Result<Digest, OpenError> {

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::base::name::LoopName;
+use crate::ci::reported::ReportOptions;
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
 use crate::report::unbegun::{Hindrance, Mistake, Unbegun};
@@ -27,8 +28,13 @@ impl Session<'_> {
         let (root, loop_name) = (about.root.as_path(), &about.name);
         let mut options = options.clone();
         // Who has the run tells how it ends; and without its name, nobody would know a status again.
-        if error.kind() == Kind::Taken || (!about.is_named && options.commit.context.is_none()) {
-            options.commit.status = Some(false);
+        let is_told = matches!(error.kind(), Kind::Taken | Kind::Over);
+        if is_told || (!about.is_named && options.commit.context.is_none()) {
+            options.commit = ReportOptions { status: Some(false), ..ReportOptions::default() };
+        }
+        if error.kind() == Kind::Over {
+            // The reports of the run may be there.
+            options.report_dir = None;
         }
         let files = new_files((root, loop_name), &Clock::start());
         let publication = Publication::new(&options, provider, (root, loop_name), &files, None, self);
@@ -63,7 +69,7 @@ impl Session<'_> {
 
 fn hindrance(kind: Kind) -> Hindrance {
     match kind {
-        Kind::Refused | Kind::Absent => Hindrance::Invalid,
+        Kind::Refused | Kind::Over | Kind::Absent => Hindrance::Invalid,
         Kind::Locked | Kind::Taken => Hindrance::Locked,
         Kind::Unavailable => Hindrance::Unavailable,
         Kind::Interrupted(_) => Hindrance::Interrupted,

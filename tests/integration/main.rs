@@ -34,6 +34,8 @@ mod hooks;
 mod hostile_bundles;
 mod hostile_files;
 mod hosts;
+#[cfg(feature = "github")]
+mod killed;
 mod known_runs;
 mod limits;
 mod locks;

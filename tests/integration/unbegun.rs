@@ -302,6 +302,32 @@ fn who_comes_too_late_for_a_run_leaves_its_status_to_the_one_who_has_it() {
 }
 
 #[test]
+fn who_resumes_a_run_that_is_over_leaves_its_reports_and_its_status() {
+    let github = Github::willing();
+    let project = github.project(CHECK_FIX);
+    project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+    project.write("out", "");
+    let ran = project.run(&["resume", "main", "--report-dir", "reports"]).code(2);
+    assert_eq!((annotations(&ran).len(), &*outputs(&project.read("out"))["outcome"]), (1, "invalid"));
+    assert!(project.read("reports/result.json").contains("\"outcome\": \"success\""));
+    assert_eq!(github.statuses().len(), 2);
+}
+
+#[test]
+fn a_hand_off_that_nobody_can_go_on_with_does_not_stay_pending() {
+    let github = Github::willing();
+    let project = github.project(HANDS_OFF);
+    project.run(&["run", "main", "--status-context", "quality"]).code(75);
+    assert!(github.statuses()[1].starts_with("pending: handed off"));
+    project.write(".loops/main.yaml", BROKEN);
+    project.run(&["resume", "main", "--status-context", "quality"]).code(2);
+    let received = github.received();
+    let (_, last) = received.last().unwrap();
+    assert_eq!((&last["state"], &last["context"]), (&"error".into(), &"quality".into()));
+    assert!(last["description"].as_str().unwrap().contains("main.yaml has 1 error"), "{last}");
+}
+
+#[test]
 fn a_secret_in_a_reason_stays_one() {
     let github = Github::willing();
     let project = github.project(CHECK_FIX).env("MY_TOKEN", "s3cr3t-value");

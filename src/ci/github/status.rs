@@ -6,6 +6,7 @@ use super::api::ApiError;
 use super::reporter::{Channel, FinalReport};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
+use crate::engine::outcome::TerminatedBy;
 use crate::report::Outcome;
 use crate::report::digest::{Digest, EndKind};
 
@@ -62,6 +63,9 @@ fn description(digest: &Digest) -> String {
         Some(end) if end.outcome == Outcome::Handoff => {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)
         }
+        Some(end) if end.terminated_by == TerminatedBy::Killed => {
+            digest.sentence().trim_start_matches("interrupted: ").to_owned()
+        }
         Some(_) | None => digest.sentence(),
     }
 }
@@ -78,7 +82,6 @@ mod tests {
     use super::super::http::Transport;
     use super::super::testing::{Pauses, Server};
     use super::*;
-    use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, not_run, succeeding};
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";

@@ -99,15 +99,21 @@ fn command(part: Part, env: &Environment) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Bundles the run of an earlier step that was killed, among its reports.
+/// Reports and bundles the run of an earlier step that was killed.
 fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
     let needed =
         |name: &str| input(env, name).ok_or_else(|| Error::refused(format!("the input `{name}` is missing")));
     let (name, reports) = (needed("run")?, needed("report-dir")?);
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
+    let session = &there(session)?;
+    session.make_up(&name, Some(&reports))?;
     let target = reports.join(format!("{name}.{EXTENSION}"));
-    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, &there(session)?, output)
+    if target.exists() {
+        output.data(&format!("{}\n", target.display()));
+        return Ok(0);
+    }
+    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, session, output)
 }
 
 /// Continues the run that an earlier step of the action handed off.
