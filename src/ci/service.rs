@@ -27,6 +27,9 @@ pub(super) struct ProviderRow {
     pub(super) tokens: &'static [&'static str],
 }
 
+/// Sets the status of a commit to an error in these words, or says why it cannot.
+pub type LastWord = Box<dyn FnOnce(&str) -> Result<(), String> + Send>;
+
 /// What a provider can do.
 pub trait Service: Debug {
     /// Returns the name.
@@ -72,6 +75,12 @@ pub trait Service: Debug {
     fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
         let why = "this job has no GitHub to report the run to";
         (None, request.options.is_asked().then(|| why.to_owned()).into_iter().collect())
+    }
+
+    /// Prepares to set the status of a run's commit to an error, in a few words: for the process that is there when that
+    /// of the run was killed.
+    fn last_word(&self, _request: ReportRequest<'_>) -> Option<LastWord> {
+        None
     }
 
     /// Starts the run that continues one that was handed off, and reports it where people look at its commit. Without

@@ -83,7 +83,10 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
             cwd.as_deref().map_err(|error| Error::failed("cannot tell the working directory", error))?;
         let session = Session::new(env, cwd, output)
             .map_err(|error| Error::failed("cannot tell the working directory", &error))?;
-        Ok(session.with_helper(commands::query::helper()).stopped_by(StopBy::Signals))
+        Ok(session
+            .with_helper(commands::query::helper())
+            .with_guard(commands::guard::argv())
+            .stopped_by(StopBy::Signals))
     };
     match command {
         Command::Run(args) => commands::run::run(args, &session()?, output),
@@ -108,6 +111,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, &session()?),
         Command::Action(args) => commands::action::action(args, &session()?, output),
+        Command::Guard => commands::guard::guard(&session()?),
         Command::AnswerQuery => commands::query::answer(),
     }
 }

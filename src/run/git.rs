@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::git::{Call, Filters, Walk, environment};
+use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -84,6 +85,7 @@ impl GitCalls {
             env: env.into_iter().collect(),
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
             stdin: None,
+            guard: Guard::default(),
         };
         let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
         let mut printed = Vec::new();

@@ -47,6 +47,9 @@ pub(super) struct PendingReports {
     /// The CI job in which the run is.
     #[serde(default)]
     pub(super) job: Option<JobRecord>,
+    /// Whether the guard of the run has set the status since the process of the run was killed.
+    #[serde(default)]
+    pub(super) is_status_set: bool,
     /// How much was made up for since the process of the run was killed.
     #[serde(default)]
     pub(super) killed: MadeUp,
@@ -63,6 +66,7 @@ pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_
         reports: options.is_published(),
         report_dir,
         job: JobRecord::of(options, session),
+        is_status_set: false,
         killed: MadeUp::Nothing,
     };
     fault::write(1)?;
@@ -74,6 +78,13 @@ pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_
 /// Writes down what is still to do.
 pub(super) fn keep(files: &RunFiles, due: &PendingReports) -> io::Result<()> {
     fs_err::write(files.unreported(), serde_json::to_vec(due)?)
+}
+
+/// Notes that the status of a killed run was set, if its files are still there.
+pub(super) fn status_is_set(files: &RunFiles) {
+    if let Some(pending) = due(files) {
+        let _gone = keep(files, &PendingReports { is_status_set: true, ..pending });
+    }
 }
 
 /// Notes that everything is done.
@@ -184,6 +195,7 @@ pub(super) fn due(files: &RunFiles) -> Option<PendingReports> {
         reports: true,
         report_dir: None,
         job: None,
+        is_status_set: false,
         killed: MadeUp::Nothing,
     }))
 }

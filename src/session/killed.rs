@@ -11,6 +11,7 @@ use super::choose::{Chosen, choose};
 use super::context::Session;
 use super::error::Error;
 use super::finish::{self, RunMaterials, bundler, due, keep};
+use super::guard;
 use super::job_record::MadeUp;
 use super::options::RunOptions;
 use super::publish::{Publication, Stage, publisher};
@@ -41,6 +42,7 @@ pub(crate) fn report(
     session: &Session<'_>,
 ) -> Result<(), Error> {
     let Some((_, began)) = run.ends.start.as_ref().filter(|_| is_killed(run)) else { return Ok(()) };
+    guard::wait_for(&run.files);
     let Some(mut pending) = due(&run.files).filter(|pending| pending.reports) else { return Ok(()) };
     let of_job = pending.job.as_ref().filter(|_| telling != Telling::Files);
     let of_job = of_job.and_then(|job| job.options(session));
@@ -51,7 +53,10 @@ pub(crate) fn report(
     let claim = finish::claimed(run, began, session)?;
     let is_told = of_job.is_some();
     let report_dir = directory.map(Path::to_owned).or_else(|| pending.report_dir.clone());
-    let options = RunOptions { report_dir, ..of_job.unwrap_or_default() };
+    let mut options = RunOptions { report_dir, ..of_job.unwrap_or_default() };
+    if pending.is_status_set {
+        options.commit.status = Some(false);
+    }
     let without_log = WithoutLog(session.talk);
     let session = match telling {
         Telling::Fully if is_told => session.clone(),

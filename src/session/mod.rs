@@ -29,6 +29,7 @@ pub mod files;
 pub mod finish;
 pub mod fold;
 pub mod git;
+pub mod guard;
 pub mod incoming;
 pub mod interrupts;
 pub mod job_record;

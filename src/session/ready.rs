@@ -31,6 +31,7 @@ use super::context::Session;
 use super::dispatch::{dispatch, subject};
 use super::error::Error;
 use super::finish;
+use super::guard::Watchman;
 use super::interrupts::Interrupts;
 use super::options::RunOptions;
 use super::prepared::Prepared;
@@ -130,6 +131,7 @@ impl Launch<'_> {
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
+        let watchman = Watchman::start(&options, name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (mut engine, before, left) = position.engine(&machine);
         let mut world = World {
@@ -137,6 +139,7 @@ impl Launch<'_> {
             journal,
             sinks,
             cancel,
+            guard: watchman.as_ref().map(Watchman::pipe).unwrap_or_default(),
             agents,
             clock,
             before,
@@ -152,6 +155,9 @@ impl Launch<'_> {
             helper: session.helper.clone(),
             sub_loops: Box::new(move |request, around| library.start(request, around)),
         };
+        if let Some(watchman) = &watchman {
+            world.sinks.add(watchman.sink());
+        }
         for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
             session.talk.warning(&warning);
         }
@@ -160,7 +166,7 @@ impl Launch<'_> {
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
-        let end = End { session, options, claim, worktree, host, handoff, complete, lost };
+        let end = End { session, options, watchman, claim, worktree, host, handoff, complete, lost };
         end.follow(&files, &name, publication)
     }
 }
@@ -182,6 +188,7 @@ fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
 struct End<'s> {
     session: &'s Session<'s>,
     options: RunOptions,
+    watchman: Option<Watchman>,
     claim: Claim,
     worktree: Option<Worktree>,
     host: Option<&'static dyn Host>,
@@ -199,12 +206,14 @@ impl End<'_> {
         name: &LoopName,
         publication: Option<Publication>,
     ) -> Result<Ended, Error> {
-        let Self { session, options, claim, worktree, host, handoff, complete, lost } = self;
+        let Self { session, options, watchman, claim, worktree, host, handoff, complete, lost } = self;
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
         let published = publication.map(|publication| publication.publish(&files, unwritten, session));
+        // Everybody who has to know how it ended does.
+        drop(watchman);
         for warning in published.iter().flat_map(|published| &published.warnings) {
             session.talk.warning(warning);
         }

@@ -30,6 +30,8 @@ mod criteria;
 mod docs;
 mod files;
 mod full_disk;
+#[cfg(all(feature = "github", target_os = "linux"))]
+mod guard;
 mod hooks;
 mod hostile_bundles;
 mod hostile_files;

@@ -39,7 +39,7 @@ use target::{Flavour, NoTarget, ReportTarget};
 
 use super::job::{Job, Lookup, Variables};
 use super::reported::ReportRequest;
-use super::service::{ProviderRow, Service, annotate};
+use super::service::{LastWord, ProviderRow, Service, annotate};
 use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
 use crate::report::digest::Digest;
@@ -193,6 +193,14 @@ impl Service for Github {
                 (None, warnings)
             }
         }
+    }
+
+    fn last_word(&self, request: ReportRequest<'_>) -> Option<LastWord> {
+        let target = request.options.status.unwrap_or(true).then(|| ReportTarget::new(self.flavour, request));
+        let target = target?.ok()?;
+        Some(Box::new(move |text| {
+            status::set(&target, "error", text, target.url()).map_err(|error| error.to_string())
+        }))
     }
 
     fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {
