@@ -170,3 +170,20 @@ fn a_run_that_was_killed_at_any_point_has_reports() {
         assert!(!began || (is_said && project.exists("reports/result.json")), "{point}: {}", ran.all());
     }
 }
+
+#[test]
+fn a_run_that_was_killed_after_it_was_resumed_is_told_from_its_last_part() {
+    let github = Github::willing();
+    let project = github.project(LOOP);
+    let child = project.start_until(&["run", "main", "--report-dir", "reports"], "begun");
+    signal(&child, Signal::TERM);
+    child.wait_with_output().unwrap();
+    std::fs::remove_file(project.at("begun")).unwrap();
+    let mut child = project.start_until(&["resume", "main", "--report-dir", "reports"], "begun");
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    project.write("go", "");
+    let ran = project.run(&["report", "main"]).code(0);
+    assert!(ran.stdout.contains("interrupted: killed in state `b`"), "{}", ran.all());
+    check_reports(&project, "reports");
+}
