@@ -20,8 +20,15 @@ const SWITCHES: [&str; 6] = ["--ci", "--no-ci", "--status", "--no-status", "--ch
 /// Reports a command line that cannot be read, as far as it can be.
 pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Session<'_>) {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let Some(start) = words.iter().position(|word| matches!(word.as_str(), "run" | "resume")) else { return };
-    let words = &words[start + 1..];
+    let is_command = |index: &usize| {
+        let is_value = *index > 0 && words[index - 1] == "--color";
+        !is_value && !words[*index].starts_with('-')
+    };
+    let Some(command) = (0..words.len()).find(is_command) else { return };
+    if !matches!(words[command].as_str(), "run" | "resume") {
+        return;
+    }
+    let words = &words[command + 1..];
     if words.iter().any(|word| word == "--dry-run") {
         return;
     }

@@ -93,7 +93,12 @@ const WAYS: &[Way] = &[
         why: "invalid value '0'",
         ..USUAL
     },
-    Way { name: "an unknown option", arguments: &["run", "main", "--frob"], why: "--frob", ..USUAL },
+    Way {
+        name: "an unknown option",
+        arguments: &["--color", "never", "run", "--frob", "main"],
+        why: "--frob",
+        ..USUAL
+    },
     Way { name: "an unknown CI system", arguments: &["run", "--ci=cvs", "main"], why: "`cvs`", ..USUAL },
     Way {
         name: "a log that can change the job",
@@ -186,6 +191,7 @@ fn check(way: &Way, directory: bool) {
         if directory && way.arguments[0] != "action" { &["--report-dir", "reports"] } else { &[] };
     let ran = project.run(&[way.arguments, more].concat());
     project.write("go", "");
+    crate::common::wait_for(|| way.outcome != "locked" || project.run_files(".pid").is_empty());
     let name = way.name;
     assert_eq!(ran.code, Some(way.code), "{name}: {}", ran.all());
     let annotated = annotations(&ran);
@@ -262,9 +268,13 @@ fn locally_there_is_only_the_message_or_the_directory_that_was_asked_for() {
 fn a_plan_and_a_question_are_no_runs() {
     let github = Github::willing();
     let project = github.project(BROKEN);
-    for arguments in
-        [&["run", "main", "--dry-run"][..], &["run", "main", "--dry-run", "--frob"], &["run", "--help"]]
-    {
+    for arguments in [
+        &["run", "main", "--dry-run"][..],
+        &["run", "main", "--dry-run", "--frob"],
+        &["run", "--help"],
+        &["list", "run", "--frob"],
+        &["--frob"],
+    ] {
         let ran = project.run(arguments);
         assert_eq!(annotations(&ran), Vec::<&str>::new(), "{arguments:?}");
     }

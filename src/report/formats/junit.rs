@@ -7,7 +7,7 @@ use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::base::name::StateName;
-use crate::base::text::{one_line, plain, plural};
+use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
 use crate::engine::outcome::Outcome;
@@ -292,7 +292,7 @@ fn outcome_case(digest: &Digest) -> TestCase {
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
     let counts = match digest.unbegun() {
-        Some(unbegun) => unbegun.details(),
+        Some(unbegun) => head(&unbegun.details(), MAX_CASE / 4).to_owned(),
         None => {
             format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"))
         }
