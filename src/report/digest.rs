@@ -20,6 +20,7 @@ use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
+use crate::evaluate::verdict::Observes;
 
 /// How many steps are kept from the beginning.
 pub const FIRST_STEPS: usize = 100;
@@ -183,7 +184,7 @@ impl Digest {
         let first = || self.start.as_ref()?.source.lines.keys().next();
         let last = self.steps().last().map(|step| step.route.as_ref().map_or(&step.state, |route| &route.to));
         let Some(final_state) = last.or_else(first).cloned() else { return };
-        let unknown = match self.unfinished() {
+        let unknown = match self.unfinished().filter(|step| step.route.is_none()) {
             Some(step) => {
                 format!("how `{}` (step {}) ended, and what it printed last", step.state, step.number)
             }
@@ -193,6 +194,11 @@ impl Digest {
             format!("the process was killed, and the journal ends at {at}: {unknown}, is not known");
         self.warn(None, &message);
         let passed = self.tracker.passing().map(|step| step.number);
+        let verified = match self.unfinished().map_or(Observes::Nothing, Step::observes) {
+            Observes::Passing => true,
+            Observes::Failing => false,
+            Observes::Nothing => passed.is_some() && passed > self.tracker.failing().map(|step| step.number),
+        };
         let end = LoopComplete {
             outcome: Outcome::Interrupted,
             terminated_by: TerminatedBy::Killed,
@@ -201,7 +207,7 @@ impl Digest {
             steps: u32::try_from(self.step_count()).unwrap_or(u32::MAX),
             cycles: self.cycles(),
             duration_ms: millis(self.duration()),
-            verified: passed.is_some() && passed > self.tracker.failing().map(|step| step.number),
+            verified,
             exit_code: KILLED,
             signal: None,
             reason: "the process was killed".to_owned(),
@@ -640,6 +646,35 @@ mod tests {
         incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running
         incomplete: the journal ends before the first step, so the run was killed or is still running
         ");
+    }
+
+    #[test]
+    fn a_killed_run_ends_where_its_journal_does() {
+        let killed = |journal: &Journal| {
+            let mut digest = journal.digest();
+            digest.was_killed();
+            let said = digest.sentence();
+            let warned = digest.warnings().last().map(|warning| warning.message.clone()).unwrap_or_default();
+            (digest.end().cloned(), said, warned)
+        };
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "mypy", (0, ""), "yes", "fix");
+        let (end, said, warned) = killed(&journal);
+        let end = end.unwrap();
+        assert_eq!((end.final_state.as_str(), end.exit_code, end.verified), ("fix", 137, true));
+        assert_eq!((end.outcome, end.terminated_by), (Outcome::Interrupted, TerminatedBy::Killed));
+        assert_eq!(said, "interrupted: killed in state `fix`");
+        assert!(warned.ends_with("what came after its last event, is not known"), "{warned}");
+
+        journal.step(("fix", 1), "ruff", (1, ""), "no", "check").enter("check", 2).act("mypy");
+        let (end, _, warned) = killed(&journal);
+        assert!(!end.unwrap().verified, "a failing observation came since");
+        assert!(warned.contains("how `check` (step 3) ended"), "{warned}");
+
+        let (_, said, _) = killed(&Journal::start());
+        assert_eq!(said, "interrupted: killed before the first step");
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        assert_eq!(killed(&journal).0.unwrap().outcome, Outcome::Failure);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::report::annotations::{self, Annotation, Checkout, Level};
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
-use crate::report::unbegun::Unbegun;
+use crate::report::unbegun::{Hindrance, Unbegun};
 
 use super::audience::Audience;
 use super::bundler::{Bundler, Saver};
@@ -291,7 +291,9 @@ impl Publication {
     /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
     /// on the pull request of a fork they are missing by design.
     fn end(&self, reporter: Reporter, report: FinalReport, session: &Session<'_>) -> Vec<String> {
-        let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
+        let digest = &report.digest;
+        let is_interrupted = digest.end().is_some_and(|end| end.signal.is_some())
+            || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
             let (level, title) = (Level::Notice, self.provider.name().to_owned());

@@ -349,3 +349,25 @@ fn a_secret_in_a_reason_stays_one() {
         assert!(!text.contains("s3cr3t-value"), "{text}");
     }
 }
+
+#[test]
+fn what_a_loop_file_says_is_no_command_and_no_markup() {
+    let github = Github::willing();
+    let hostile = "\"x\\n::add-mask::a\\r::stop-commands::b ##[error]c <img src=x> ]]> ` ``` </error>\"";
+    let text = format!("name: main\ninitial: a\n{hostile}: 1\nstates:\n  a: {{terminal: true}}\n");
+    let project = github.project(&text);
+    let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(2);
+    let commands: Vec<_> = ran
+        .stdout
+        .split(['\r', '\n'])
+        .filter(|line| line.contains("##[") || line.trim().starts_with("::"))
+        .collect();
+    assert!(commands.len() == 1 && commands[0].starts_with("::error file="), "{commands:?}");
+    let junit = project.read("reports/junit.xml");
+    assert_eq!((junit.matches("</error>").count(), junit.matches("<img").count()), (1, 0), "{junit}");
+    let summary = project.read("summary");
+    let fence = summary.lines().find(|line| line.starts_with("```")).unwrap();
+    let ticks = fence.trim_end_matches("text");
+    assert_eq!(summary.lines().filter(|line| line.starts_with(ticks)).count(), 2, "{summary}");
+    assert_eq!(outputs(&project.read("out"))["outcome"], "invalid");
+}

@@ -151,6 +151,11 @@ mod tests {
             "pending",
             "handed off: saved in `fix`, to be resumed",
         );
+        let mut killed = Journal::start();
+        killed.step(("check", 1), "mypy", (0, ""), "yes", "fix").enter("fix", 1).act("ruff");
+        let mut killed = killed.digest();
+        killed.was_killed();
+        check(killed, "error", "killed in state `fix`");
         let cut_off =
             "incomplete: the journal ends before the first step, so the run was killed or is still running";
         check(Journal::start().digest(), "error", cut_off);
