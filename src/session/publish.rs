@@ -13,7 +13,6 @@ use crate::ci::job::Job;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
-use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
