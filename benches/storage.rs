@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use ll_loop::internals::base::redact::Redactor;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
-use ll_loop::internals::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
+use ll_loop::internals::engine::event::{Llm, LoopStart, SCHEMA, Source};
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
@@ -25,7 +25,7 @@ use ll_loop::internals::journal::files::RunFiles;
 use ll_loop::internals::journal::snapshot::{self, Snapshot, Surroundings};
 use ll_loop::internals::journal::writer::Journal;
 use ll_loop::internals::machine::compile::compile;
-use ll_loop::internals::machine::{Budget, Machine};
+use ll_loop::internals::machine::{Budget, Machine, OnChange};
 
 const STEPS: usize = 101_000;
 
@@ -112,7 +112,9 @@ fn start(machine: &Machine) -> Start {
             source: Source::default(),
             commit: None,
             context: serde_json::Map::new(),
-            overrides: Overrides::default(),
+            overrides: Box::default(),
+            tree: None,
+            on_change: OnChange::Report,
             schema: SCHEMA,
         },
         at: Timestamp::from_millis(0),

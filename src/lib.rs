@@ -111,7 +111,7 @@ pub use definition::source::Sources;
 pub use engine::event::{Event, LoopComplete, Stamped};
 pub use engine::outcome::{Outcome, Signal};
 pub use evaluate::observation::Stream;
-pub use machine::{Budget, OnHandoff};
+pub use machine::{Budget, OnChange, OnHandoff};
 pub use report::digest::Digest;
 pub use report::formats::{FORMATS, Format};
 pub use report::{OutputLine, Sink};

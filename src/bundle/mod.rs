@@ -23,6 +23,7 @@ pub(crate) mod names {
     pub(crate) const JOURNAL: &str = "events.jsonl";
     pub(crate) const STATE: &str = "state.json";
     pub(crate) const LOG: &str = "output.log";
+    pub(crate) const PATCH: &str = "changes.patch";
     pub(crate) const TREE: &str = "tree.bundle";
     pub(crate) const STREAMS: &str = "streams/";
     pub(crate) const RUN_DIR: &str = "run-dir/";

@@ -16,6 +16,7 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::LoopComplete;
+use crate::files::secret::holds_secret;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
@@ -132,7 +133,7 @@ impl Source {
         if !is_file {
             return Ok(Some("it is not a regular file"));
         }
-        let held = self.foreign && !redactor.is_empty() && tree::holds_secret(redactor, &self.path)?;
+        let held = self.foreign && !redactor.is_empty() && holds_secret(redactor, &self.path)?;
         Ok(held.then_some("it holds a secret"))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The repository stays as it is while its tree is kept: index and objects are our own, as for every other look at it.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
+use crate::files::secret::holds_secret;
 use crate::process::git::{Call, Git};
 
 use super::EXTENSION;
@@ -262,25 +263,6 @@ impl<'w> Keeper<'w> {
 }
 
 const SECRET: &str = "it holds a secret";
-
-/// Looks for a secret in a file, piece by piece.
-pub(super) fn holds_secret(redactor: &Redactor, path: &Path) -> std::io::Result<bool> {
-    const PIECE: usize = 1 << 20;
-    let mut file = fs::File::open(path)?;
-    let mut piece = Vec::with_capacity(PIECE + redactor.longest());
-    loop {
-        let read = (&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
-        if redactor.finds(&piece) {
-            return Ok(true);
-        }
-        if read == 0 {
-            return Ok(false);
-        }
-        // A secret may lie across the border of two pieces.
-        let seen = piece.len().saturating_sub(redactor.longest());
-        piece.drain(..seen);
-    }
-}
 
 /// Why a checkout cannot become the tree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

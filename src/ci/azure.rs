@@ -318,6 +318,8 @@ mod tests {
         ##vso[task.setvariable variable=junit;isOutput=true;]
         ##vso[task.setvariable variable=summary;isOutput=true;].loops/r/summary.md
         ##vso[task.setvariable variable=cost_usd;isOutput=true;]
+        ##vso[task.setvariable variable=changed_files;isOutput=true;]
+        ##vso[task.setvariable variable=patch;isOutput=true;]
         ##vso[task.uploadsummary]/agent/s/.loops/r/summary.md
         "#);
         assert_snapshot!(Commands.mask("a;b]\nc 5%5D").unwrap(), @"##vso[task.setsecret]a;b]%0Ac 5%AZP255D");

@@ -324,6 +324,8 @@ mod tests {
         ##teamcity[setParameter name='ll-loop.junit' value='.loops/r/junit.xml']
         ##teamcity[setParameter name='ll-loop.summary' value='']
         ##teamcity[setParameter name='ll-loop.cost-usd' value='']
+        ##teamcity[setParameter name='ll-loop.changed-files' value='']
+        ##teamcity[setParameter name='ll-loop.patch' value='']
         ##teamcity[importData type='junit' path='/agent/work/.loops/r/junit.xml']
         "#);
         let mut log = Vec::new();

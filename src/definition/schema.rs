@@ -91,6 +91,8 @@ record! {
         signals: Vec<SignalKind> = SignalKind::ALL.to_vec(),
         /// What happens at a hand-off signal.
         on_handoff: OnHandoff = OnHandoff::Pause,
+        /// Whether a run may succeed that changed tracked files; the default depends on what the loop is for.
+        on_change: Option<OnChange>,
         /// How often a run may hand off to a new session by itself.
         max_handoffs: Count = Count::of(10),
         /// The limits of the task board, for a loop that plans its own work.
@@ -331,6 +333,16 @@ choice! {
 choice! {
     /// What happens when an action asks for a hand-off.
     pub enum OnHandoff { Pause = "pause", Spawn = "spawn", Terminate = "terminate" }
+}
+
+choice! {
+    /// What it means when a run would succeed on a tree that the commit does not have.
+    pub enum OnChange {
+        /// It fails: the commit does not pass.
+        Fail = "fail",
+        /// It succeeds, and every report says what changed.
+        Report = "report",
+    }
 }
 
 choice! {

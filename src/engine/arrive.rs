@@ -102,6 +102,7 @@ impl Engine<'_> {
             TerminatedBy::MaxIterations
             | TerminatedBy::MaxEdgeRevisits
             | TerminatedBy::Terminal
+            | TerminatedBy::UncommittedChanges
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout

@@ -17,12 +17,15 @@ use crate::machine::{
     SubLoopInput, ToolAction,
 };
 
+use super::changes::StartTree;
 use super::common::{error_in, saved};
-use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm};
+use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, Around, PromptRequest, Session, Setting, SubLoopRequest, ToolRequest};
+use super::request::{
+    ActionRequest, Around, PromptRequest, Session, Setting, SubLoopRequest, SurveyRequest, ToolRequest,
+};
 use super::run::{Deciding, Ending, Phase};
-use super::waiting::{Decision, Evidence, WorkRequest};
+use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
 use super::{Engine, bounds, budget, environment};
 
 /// How long the action of a terminal may take when nothing else is said.
@@ -35,8 +38,25 @@ impl Engine<'_> {
             return Decision::Happens(self.without_model(step));
         }
         let Some(action) = &step.action else { return Decision::Happens(self.judge(id, evidence)) };
-        self.begin(action, &step.name)
+        let tree = if self.compares_tree(id) { evidence.survey(&[]) } else { None };
+        if self.compares_tree(id) && tree.is_none() {
+            let limit = self.timeout().map(|limit| limit.saturating_sub(self.now));
+            let request = SurveyRequest { scope: Vec::new(), limit };
+            return Decision::Lacks(id, MissingEvidence::Survey(request));
+        }
+        let tree = tree.map(|surveyed| match surveyed {
+            Ok(survey) => TreeState::Seen(survey.clone()),
+            Err(unseen) => TreeState::Unseen { unseen: unseen.clone() },
+        });
+        let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
+        begun
             .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, action.key(), &error.to_string())))
+    }
+
+    /// Tells whether the working tree is looked at before a step: where it may come again and nothing else acts in
+    /// between, only the tree tells whether it is flaky.
+    fn compares_tree(&self, id: StepId) -> bool {
+        matches!(self.start.event.tree, Some(StartTree::Known(_))) && self.machine.repeats(id)
     }
 
     /// Goes on without the model that a step needs, or saves the run for where there is one.
@@ -150,7 +170,7 @@ impl Engine<'_> {
     fn announced(&self, state: &StateName, kind: ActionKind, shown: &str, session: Option<String>) -> Event {
         let role = self.step_of(state).and_then(|step| step.role.as_ref()).map(ToString::to_string);
         let action = bounds::in_event(shown).into_owned();
-        Event::ActionStart { state: state.clone(), action, kind, role, session }
+        Event::ActionStart { state: state.clone(), action, kind, role, session, tree: None }
     }
 
     /// Makes an operation on the task board. It needs nothing from the world.
@@ -286,4 +306,12 @@ impl Engine<'_> {
 fn names_continuation(text: &Template) -> bool {
     let wanted = [Segment::Key("continuation".to_owned())];
     text.expressions().any(|expression| expression.namespace == Namespace::Loop && expression.path == wanted)
+}
+
+/// Adds to the start of an action the tree that was seen before it.
+fn on_tree(mut decision: Decision, seen: Option<TreeState>) -> Decision {
+    if let Decision::Begins(Event::ActionStart { tree, .. }, _) = &mut decision {
+        *tree = seen;
+    }
+    decision
 }

@@ -144,6 +144,7 @@ impl Engine<'_> {
             exit_code: ending.outcome.exit_code(ending.signal),
             signal: ending.signal,
             reason: ending.reason,
+            changes: None,
         })
     }
 }

@@ -17,8 +17,9 @@ use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::{Observes, Verdict};
-use crate::machine::{OnHandoff, SignalKind};
+use crate::machine::{OnChange, OnHandoff, SignalKind};
 
+use super::changes::{Changes, StartTree, unsettled};
 use super::night::Night;
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
@@ -59,6 +60,10 @@ pub enum Event {
         /// The conversation that a prompt belongs to.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         session: Option<String>,
+        /// The working tree before it, for a state that may be entered again without the work of another: whether such
+        /// a state is flaky depends on whether the tree was the same.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tree: Option<TreeState>,
     },
     /// An action ended.
     ActionComplete(ActionComplete),
@@ -307,12 +312,18 @@ pub struct LoopStart {
     /// The commit of the checkout, where somebody wanted to know: another machine can begin there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<String>,
+    /// The working tree on which it began; none in a sub-loop and in journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tree: Option<StartTree>,
+    /// Whether it may succeed on a tree that the commit does not have.
+    #[serde(default = "reported")]
+    pub on_change: OnChange,
     /// The variables, resolved.
     #[serde(default)]
     pub context: Map<String, Value>,
     /// The options of the command line, so that a resumed run uses the same ones.
     #[serde(default)]
-    pub overrides: Overrides,
+    pub overrides: Box<Overrides>,
     /// The version of the journal: a newer one is not understood.
     #[serde(default = "oldest")]
     pub schema: u32,
@@ -320,6 +331,11 @@ pub struct LoopStart {
 
 /// The version of the journal that this program writes.
 pub const SCHEMA: u32 = 1;
+
+/// What an earlier version did.
+fn reported() -> OnChange {
+    OnChange::Report
+}
 
 fn oldest() -> u32 {
     1
@@ -371,12 +387,12 @@ pub struct LoopResume {
     pub continuation: Option<String>,
     /// What is different from now on.
     #[serde(flatten)]
-    pub changes: Changes,
+    pub changes: ResumeChanges,
 }
 
 /// What is different after a run was resumed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct ResumeChanges {
     /// Another cap on passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_iterations: Option<u32>,
@@ -760,9 +776,25 @@ pub struct LoopComplete {
     pub signal: Option<Signal>,
     /// One sentence for people.
     pub reason: String,
+    /// What it did to the working tree; none in a sub-loop and in journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes: Option<Changes>,
 }
 
 impl LoopComplete {
+    /// Adds what the run did to the working tree, which may turn a success into a failure.
+    #[must_use]
+    pub(super) fn on_tree(mut self, changes: Changes, mode: OnChange) -> Self {
+        if let Some(found) = unsettled(mode, self.outcome, &changes) {
+            self.outcome = found.outcome;
+            self.terminated_by = found.by;
+            self.exit_code = found.outcome.exit_code(self.signal);
+            self.reason = found.reason;
+        }
+        self.changes = Some(changes);
+        self
+    }
+
     /// Tells whether a later run can continue where this one stopped.
     pub fn is_resumable(&self) -> bool {
         self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost

@@ -18,6 +18,7 @@ mod arrive;
 mod begin;
 mod bounds;
 mod budget;
+pub mod changes;
 mod common;
 mod decide;
 mod end;
@@ -37,6 +38,7 @@ mod signals;
 mod sub_loop;
 mod waiting;
 
+use changes::{Changes, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};
 use outcome::Signal;
 use past::Past;
@@ -179,6 +181,7 @@ impl<'m> Engine<'m> {
             | Waiting::Resume(_)
             | Waiting::Work(_)
             | Waiting::Continuation(..)
+            | Waiting::Measuring(..)
             | Waiting::Nothing(_)) => waiting,
             Waiting::Backoff(_) => self.settle(Evidence::default(), &mut events),
             Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
@@ -210,11 +213,16 @@ impl<'m> Engine<'m> {
             (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
                 self.record(sub_loop::completed(state, *request, end), events);
             }
+            // Where the run is to end, that is what follows.
+            (Waiting::Continuation(..), Input::Continuation(_)) if self.cancel.is_some() => {}
             (Waiting::Continuation(state, text), Input::Continuation(written)) => {
-                let event = self
-                    .interrupted(&state)
-                    .unwrap_or_else(|| self.signalled_handoff(&state, &text, written));
-                self.record(event, events);
+                self.record(self.signalled_handoff(&state, &text, written), events);
+            }
+            (Waiting::Measuring(_, end), Input::Measured(changes)) => {
+                let Event::LoopComplete(end) = self.unless_asked_to_end(Event::LoopComplete(*end)) else {
+                    unreachable!("the end of a run stays an end")
+                };
+                self.record(Event::LoopComplete(end.on_tree(changes, self.start.event.on_change)), events);
             }
             (Waiting::Backoff(_), Input::WaitDone) => self.run.waited(),
             (Waiting::Judging(_, MissingEvidence::Survey(request), before), Input::Surveyed(surveyed)) => {
@@ -254,6 +262,7 @@ impl<'m> Engine<'m> {
                     _,
                 )
                 | Waiting::Turn(_)
+                | Waiting::Measuring(..)
                 | Waiting::Nothing(_)),
                 Input::Begin
                 | Input::ActionDone(_)
@@ -264,6 +273,7 @@ impl<'m> Engine<'m> {
                 | Input::Surveyed(_)
                 | Input::FileRead(_)
                 | Input::Queried(_)
+                | Input::Measured(_)
                 | Input::WaitDone
                 | Input::Yielded,
             ) => {
@@ -283,9 +293,13 @@ impl<'m> Engine<'m> {
                 Phase::Deciding(deciding) => deciding.clone(),
                 Phase::Done(end) => return Waiting::Nothing(end.clone()),
                 Phase::Pending(Pending::Start) => return Waiting::Start,
-                Phase::Pending(Pending::Continuation(state, text)) => {
-                    return Waiting::Continuation(state.clone(), text.clone());
-                }
+                Phase::Pending(Pending::Continuation(state, text)) => match self.interrupted(state) {
+                    Some(Event::LoopComplete(end)) => match self.end_with(end, events) {
+                        Some(waiting) => return waiting,
+                        None => continue,
+                    },
+                    Some(_) | None => return Waiting::Continuation(state.clone(), text.clone()),
+                },
                 Phase::Pending(Pending::Backoff { .. }) if self.cancel.is_some() => {
                     self.run.waited();
                     continue;
@@ -306,7 +320,13 @@ impl<'m> Engine<'m> {
                     if matches!(event, Event::StateEnter { .. }) {
                         evidence = Evidence::default();
                     }
-                    self.record(event, events);
+                    if let Event::LoopComplete(end) = event {
+                        if let Some(waiting) = self.end_with(end, events) {
+                            return waiting;
+                        }
+                    } else {
+                        self.record(event, events);
+                    }
                 }
                 Decision::Begins(event, work) => {
                     self.record(event, events);
@@ -315,6 +335,17 @@ impl<'m> Engine<'m> {
                 Decision::Lacks(id, missing) => return Waiting::Judging(id, missing, evidence),
             }
         }
+    }
+
+    /// Ends the run, or waits for a look at the tree on which it ends, where the one on which it began is known.
+    fn end_with(&mut self, end: LoopComplete, events: &mut Vec<Event>) -> Option<Waiting> {
+        let changes = match &self.start.event.tree {
+            Some(StartTree::Known(start)) => return Some(Waiting::Measuring(start.clone(), Box::new(end))),
+            Some(StartTree::Unknown { unknown }) => Some(Changes::Unknown { unknown: unknown.clone() }),
+            None => None,
+        };
+        self.record(Event::LoopComplete(LoopComplete { changes, ..end }), events);
+        None
     }
 
     fn record(&mut self, event: Event, events: &mut Vec<Event>) {

@@ -119,6 +119,8 @@ impl Signal {
 pub enum TerminatedBy {
     /// A terminal state.
     Terminal,
+    /// A success on a tree that the commit does not have.
+    UncommittedChanges,
     /// `max_iterations`.
     MaxIterations,
     /// `max_steps`.

@@ -81,7 +81,7 @@ impl Past {
             step: run.step(),
             reason: outcome.and_then(ResumeReason::of).unwrap_or(ResumeReason::Crash),
             continuation: run.left_to_say().map(str::to_owned),
-            changes: super::event::Changes::default(),
+            changes: super::event::ResumeChanges::default(),
         }))
     }
 

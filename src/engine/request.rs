@@ -12,6 +12,7 @@ use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
+use super::changes::{Changes, KnownStart};
 use super::event::{Handoff, LoopComplete};
 use super::result::StateResult;
 
@@ -36,6 +37,8 @@ pub enum Input {
     FileRead(FileRead),
     /// The query was answered, or not.
     Queried(Queried),
+    /// The tree on which the run ends was compared with the one on which it began.
+    Measured(Changes),
     /// The wait is over.
     WaitDone,
     /// The time was looked at.
@@ -74,6 +77,8 @@ pub enum Next<'a> {
     Wait(Duration),
     /// Look at the time, and whether somebody wants the run to end, and report: there was much to decide.
     Yield,
+    /// Compare the working tree with the one on which the run began, and report.
+    Measure(&'a KnownStart),
     /// Nothing: the run is over.
     Done(&'a LoopComplete),
 }

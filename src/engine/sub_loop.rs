@@ -66,6 +66,7 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
         ) => Some(Halt::End { outcome: complete.outcome, terminated_by, reason: complete.reason.clone() }),
         (
             TerminatedBy::Terminal
+            | TerminatedBy::UncommittedChanges
             | TerminatedBy::MaxIterations
             | TerminatedBy::MaxSteps
             | TerminatedBy::MaxEdgeRevisits

@@ -26,6 +26,7 @@ use crate::machine::compile::compile;
 
 mod board;
 mod cancelled;
+mod changes;
 mod explored;
 mod generated;
 mod models;
@@ -59,8 +60,10 @@ fn start(strict: bool) -> Start {
             nights: Vec::new(),
             source: Source::default(),
             commit: None,
+            tree: None,
+            on_change: crate::machine::OnChange::Report,
             context: Map::new(),
-            overrides: event::Overrides::default(),
+            overrides: Box::default(),
             schema: event::SCHEMA,
         },
         at: Timestamp::from_millis(0),
@@ -165,6 +168,7 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             Next::Begin => Input::Begin,
             Next::Yield => Input::Yielded,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
+            Next::Measure(start) => Input::Measured(changes::changed(start)),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),
             Next::Query(request) => Input::Queried(world.query(request)),
             Next::Wait(wait) => {
@@ -231,6 +235,7 @@ fn sub_loop_end(
         exit_code: outcome.exit_code(None),
         signal: None,
         reason: String::new(),
+        changes: None,
     };
     let mut captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
     captured.insert("kid".to_owned(), StateResult { state: name, seen: seen.clone(), verdict: None });

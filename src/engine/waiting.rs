@@ -10,6 +10,7 @@ use crate::evaluate::query::Queried;
 use crate::evaluate::survey::Surveyed;
 use crate::machine::StepId;
 
+use super::changes::KnownStart;
 use super::event::{Event, LoopComplete, LoopResume};
 use super::request::{
     ActionRequest, AskRequest, Next, PromptRequest, QueryRequest, SubLoopRequest, SurveyRequest, ToolRequest,
@@ -31,6 +32,8 @@ pub(super) enum Waiting {
     Judging(StepId, MissingEvidence, Evidence),
     /// That the world looks at the time and at requests to end: there was much to decide.
     Turn(Evidence),
+    /// A look at the tree on which it ends.
+    Measuring(Box<KnownStart>, Box<LoopComplete>),
     /// Nothing: it is over.
     Nothing(LoopComplete),
 }
@@ -105,6 +108,7 @@ impl Waiting {
             Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
             Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),
             Self::Turn(_) => Next::Yield,
+            Self::Measuring(start, _) => Next::Measure(start),
             Self::Nothing(end) => Next::Done(end),
         }
     }

@@ -4,4 +4,5 @@
 pub mod place;
 pub mod read;
 pub mod replace;
+pub mod secret;
 pub mod unzip;

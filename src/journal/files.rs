@@ -138,6 +138,16 @@ impl RunFiles {
         self.history.join("nights.json")
     }
 
+    /// What the run changed in the working tree, as a patch.
+    pub fn patch(&self) -> PathBuf {
+        self.with("patch")
+    }
+
+    /// Objects of git for trees that the repository does not have.
+    pub fn objects(&self) -> PathBuf {
+        self.with("objects")
+    }
+
     /// Streams that are too long for the journal.
     pub fn streams(&self) -> PathBuf {
         self.with("streams")
@@ -194,6 +204,7 @@ impl RunFiles {
             (self.streams(), archived.streams()),
             (self.scratch(), archived.scratch()),
             (self.report(), archived.report()),
+            (self.patch(), archived.patch()),
             (self.state(), archived.state()),
             (self.unreported(), archived.unreported()),
             (self.journal(), archived.journal()),
@@ -213,6 +224,8 @@ impl RunFiles {
             done.push((from, to));
         }
         fault::point();
+        // The patch is made, and nothing else needs them.
+        let _absent = std::fs::remove_dir_all(self.objects());
         Ok(archived)
     }
 

@@ -62,12 +62,13 @@ fn due<R>(candidates: Vec<(Candidate<'_>, R)>, limits: HistoryLimits, now: Times
 /// Deletes a run. Its journal goes last, so that an interrupted deletion can be repeated.
 pub fn forget(run: &KnownRun) -> io::Result<()> {
     let files = &run.files;
-    for directory in [files.streams(), files.scratch(), files.report()] {
+    for directory in [files.streams(), files.scratch(), files.report(), files.objects()] {
         present(fs_err::remove_dir_all(directory))?;
     }
     for file in [
         files.log(),
         files.session(),
+        files.patch(),
         files.state(),
         files.spare_state(),
         files.pid(),

@@ -13,6 +13,7 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::redact::Redactor;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::Engine;
+use crate::engine::changes::TreeChanges;
 use crate::engine::event::{Overrides, TAIL};
 use crate::engine::execution;
 use crate::engine::outcome::Outcome;
@@ -93,6 +94,7 @@ struct StateFields<'r> {
     started_at: Timestamp,
     updated_at: Timestamp,
     elapsed_ms: u64,
+    changes: Option<&'r TreeChanges>,
     definition_sha256: &'r str,
     overrides: &'r Overrides,
     #[serde(flatten)]
@@ -138,10 +140,11 @@ impl<'r> StateFields<'r> {
         redactor: &Redactor,
     ) -> Self {
         let (run, start) = (engine.run(), engine.start());
-        let outcome = match run.phase() {
-            Phase::Done(complete) => Some(complete.outcome),
+        let ended = match run.phase() {
+            Phase::Done(complete) => Some(complete),
             Phase::Pending(_) | Phase::Deciding(_) => None,
         };
+        let outcome = ended.map(|end| end.outcome);
         let captured = run.captured().iter();
         let messages = run.messages();
         let last = run.evaluation();
@@ -171,6 +174,7 @@ impl<'r> StateFields<'r> {
             started_at: start.at,
             updated_at: now,
             elapsed_ms: millis(engine.elapsed()),
+            changes: ended.and_then(|end| end.changes.as_ref()?.known()),
             definition_sha256: &start.event.definition_sha256,
             overrides: &start.event.overrides,
             around,

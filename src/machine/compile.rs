@@ -18,6 +18,7 @@ use crate::evaluate::effort::Effort;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 
+use super::graph;
 use super::{
     Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
     Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
@@ -124,14 +125,17 @@ impl<'d> Compiler<'d> {
             budget,
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
+            on_change: definition.on_change,
             max_handoffs: definition.max_handoffs.get(),
             board,
             on_resume,
             steps,
             ends,
             referred: BTreeSet::new(),
+            repeating: BTreeSet::new(),
         };
         machine.referred = referred(&machine);
+        machine.repeating = graph::repeating(&machine);
         Some(machine)
     }
 

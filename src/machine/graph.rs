@@ -69,6 +69,33 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
     spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)))
 }
 
+/// Returns the steps with work that may come again without another one working in between.
+pub(super) fn repeating(machine: &Machine) -> BTreeSet<StepId> {
+    let works = |id: StepId| machine.step(id).action.is_some();
+    let edges: Vec<(Target, Target)> = edges(machine).into_iter().map(|edge| (edge.from, edge.to)).collect();
+    let next = |id: StepId| {
+        let out = edges.iter().filter(move |(from, _)| *from == Target::Step(id));
+        out.filter_map(|(_, to)| match to {
+            Target::Step(to) => Some(*to),
+            Target::End(_) => None,
+        })
+    };
+    let comes_again = |id: &StepId| {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<StepId> = next(*id).collect();
+        while let Some(at) = open.pop() {
+            if at == *id {
+                return true;
+            }
+            if !works(at) && seen.insert(at) {
+                open.extend(next(at));
+            }
+        }
+        false
+    };
+    machine.steps().map(|(id, _)| id).filter(|id| works(*id)).filter(comes_again).collect()
+}
+
 /// Returns every target from which an end can be reached.
 pub fn can_end(machine: &Machine) -> BTreeSet<Target> {
     let edges = edges(machine);

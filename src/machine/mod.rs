@@ -12,7 +12,7 @@ use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{OnHandoff, Phase, SignalKind};
+pub use crate::definition::schema::{OnChange, OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -83,6 +83,8 @@ pub struct Machine {
     pub signals: Vec<SignalKind>,
     /// What happens at a hand-off signal.
     pub on_handoff: OnHandoff,
+    /// Whether a run may succeed that changed tracked files, where the loop says so.
+    pub on_change: Option<OnChange>,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
     /// The limits of the task board.
@@ -92,6 +94,8 @@ pub struct Machine {
     steps: Vec<Step>,
     ends: Vec<End>,
     referred: BTreeSet<String>,
+    /// The steps that may come again without another one acting in between.
+    repeating: BTreeSet<StepId>,
 }
 
 /// How models are asked.
@@ -291,6 +295,11 @@ pub enum Meaning {
 }
 
 impl Machine {
+    /// Tells whether a step may come again without another one acting in between.
+    pub fn repeats(&self, id: StepId) -> bool {
+        self.repeating.contains(&id)
+    }
+
     /// Returns a step.
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.0]

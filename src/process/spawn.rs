@@ -45,7 +45,7 @@ pub struct Program {
     /// Naming it costs: the child is then started with `fork` instead of the much cheaper `posix_spawn`.
     pub cwd: Option<PathBuf>,
     /// What it can read from standard input; the end of the file when there is nothing.
-    pub stdin: Option<String>,
+    pub stdin: Option<Vec<u8>>,
     /// Who ends its group if this process cannot.
     pub guard: Guard,
 }
@@ -138,9 +138,9 @@ pub(super) fn explain(program: &Program, error: &io::Error) -> String {
 }
 
 /// Writes what a child can read and closes the pipe. A child that does not want to read it all is not to blame.
-async fn write(stdin: Option<ChildStdin>, input: Option<&str>) {
+async fn write(stdin: Option<ChildStdin>, input: Option<&[u8]>) {
     if let (Some(mut stdin), Some(input)) = (stdin, input) {
-        let _unread = stdin.write_all(input.as_bytes()).await;
+        let _unread = stdin.write_all(input).await;
     }
 }
 
@@ -192,7 +192,7 @@ impl Running {
 
     async fn attend(
         mut self,
-        input: Option<&str>,
+        input: Option<&[u8]>,
         cancel: &mut Cancel,
         output: &mut dyn FnMut(Stream, &[u8]) -> Heard,
     ) -> Observation {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use console::Style;
 
+use super::changes;
 use super::closing::{advice, headline};
 use super::dialect::Dialect;
 use super::level::LoopViews;
@@ -273,6 +274,7 @@ impl CiLog {
             self.line("  ", &progress)?;
         }
         self.line(" ".repeat(2).as_str(), &sentence)?;
+        changes::closing(&self.levels.digest).iter().try_for_each(|line| self.line("  ", line))?;
         match advice(&self.levels.digest) {
             Some(advice) => self.line("  ", &advice),
             None => Ok(()),

@@ -48,6 +48,7 @@ pub fn advice(digest: &Digest) -> Option<String> {
             TerminatedBy::Stall => "look at why nothing changes, or raise the `window` of `stall`".into(),
             TerminatedBy::MaxIterations
             | TerminatedBy::Terminal
+            | TerminatedBy::UncommittedChanges
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout
@@ -67,6 +68,9 @@ pub fn advice(digest: &Digest) -> Option<String> {
         Outcome::Error if end.terminated_by == TerminatedBy::JournalLost => go_on(""),
         // The sentence about the run says it already.
         Outcome::Error => None,
+        Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
+            Some("commit the changes (`git apply changes.patch` makes them), or run it with `--on-change report` in a job that delivers them".into())
+        }
         Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);
             (!reason.is_empty()).then_some(reason)

@@ -9,6 +9,7 @@ use console::{Style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::{MIN_WIDTH, Screen, Shared};
 
+use super::changes;
 use super::closing::{advice, headline};
 use super::level::LoopViews;
 use super::stages::{self, Stage};
@@ -269,6 +270,7 @@ impl Console {
         }
         lines.push(style.bold().apply_to(headline(end)).to_string());
         lines.extend(self.levels.digest.work().and_then(stages::progress));
+        lines.extend(changes::closing(&self.levels.digest));
         if !good {
             lines.push(self.levels.digest.sentence());
             lines.extend(advice(&self.levels.digest));
@@ -410,7 +412,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::engine::event::{ActionKind, Changes, LoopResume, ResumeReason, RouteReason};
+    use crate::engine::event::{ActionKind, LoopResume, ResumeChanges, ResumeReason, RouteReason};
     use crate::engine::outcome::{Outcome, TerminatedBy};
     use crate::evaluate::observation::{Observation, Stop};
 
@@ -580,7 +582,7 @@ mod tests {
             step: 16,
             reason: ResumeReason::Interrupted,
             continuation: None,
-            changes: Changes::default(),
+            changes: ResumeChanges::default(),
         }));
         journal.operate("recover", "recover", &json!({})).operate("next", "next", &json!({}));
         journal.enter("implement", 1);
@@ -729,6 +731,7 @@ mod tests {
                 kind: ActionKind::Shell,
                 role: None,
                 session: None,
+                tree: None,
             })
             .done(1, "", "");
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);

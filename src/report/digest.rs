@@ -51,6 +51,8 @@ pub struct ReportPaths {
     pub junit: String,
     /// The Markdown summary.
     pub summary: String,
+    /// The patch, where the run changed something.
+    pub patch: String,
     /// The name under which the reports are stored; empty if they are not.
     pub artifact_name: String,
     /// What another job resumes the run from, if the run can be resumed; empty if it cannot reach the reports.
@@ -211,6 +213,7 @@ impl Digest {
             exit_code: KILLED,
             signal: None,
             reason: "the process was killed".to_owned(),
+            changes: None,
         };
         self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
@@ -684,7 +687,14 @@ mod tests {
         let state = super::super::testing::state("failed");
         let kind = crate::engine::event::ActionKind::Shell;
         journal
-            .push(Event::ActionStart { state, action: "notify".into(), kind, role: None, session: None })
+            .push(Event::ActionStart {
+                state,
+                action: "notify".into(),
+                kind,
+                role: None,
+                session: None,
+                tree: None,
+            })
             .done(7, "", "");
         let digest = journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false).digest();
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");

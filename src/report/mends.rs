@@ -1,12 +1,19 @@
-//! Which states failed and passed later, and what stood between: the work of another state, or nothing at all.
+//! Which states failed and passed later, and what stood between: the work of a state, or nothing at all. Only what
+//! passed on the tree on which it had failed, with nobody at work in between, is flaky.
 
-use indexmap::IndexMap;
+use std::collections::BTreeSet;
+
+use indexmap::{IndexMap, IndexSet};
 
 use super::step::{Step, StepStanding};
 use crate::base::name::StateName;
+use crate::engine::event::TreeState;
 
 /// How many states that failed are followed; the first ones.
 pub const MAX_STATES: usize = 32;
+
+/// How many flaky steps of a state are named.
+const MAX_FLAKY: usize = 100;
 
 /// The states that failed, and what came of them.
 #[derive(Clone, Debug, Default)]
@@ -14,18 +21,24 @@ pub struct Mends {
     states: IndexMap<StateName, Mend>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Mend {
-    fixed: bool,
-    flaky: bool,
-    failed: Option<Since>,
+    /// The states whose work stood between a failure and a pass.
+    by: IndexSet<StateName>,
+    /// The steps that failed, and passed although nothing had been done.
+    flaky: BTreeSet<u32>,
+    failed: Option<Failure>,
 }
 
-/// What was done since a state failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
-    Nothing,
-    AnotherActed,
+/// A failure after which nothing has passed yet.
+#[derive(Clone, Debug)]
+struct Failure {
+    /// The failing steps in a row, on one tree.
+    steps: Vec<u32>,
+    /// The tree on which they failed, where it is known.
+    tree: Option<TreeState>,
+    /// The other states that have acted since.
+    by: IndexSet<StateName>,
 }
 
 impl Mends {
@@ -37,22 +50,19 @@ impl Mends {
         // An operation on the board touches nothing that a state could look at.
         if step.action.is_some() && !step.is_operation() {
             let others = self.states.iter_mut().filter(|(state, _)| **state != step.state);
-            others
-                .filter_map(|(_, mend)| mend.failed.as_mut())
-                .for_each(|since| *since = Since::AnotherActed);
+            others.filter_map(|(_, mend)| mend.failed.as_mut()).for_each(|failure| {
+                failure.by.insert(step.state.clone());
+            });
         }
         match step.standing() {
             StepStanding::Failing => {
                 if self.states.len() < MAX_STATES || self.states.contains_key(&step.state) {
-                    self.states.entry(step.state.clone()).or_default().failed = Some(Since::Nothing);
+                    self.states.entry(step.state.clone()).or_default().fail(step);
                 }
             }
             StepStanding::Passing => {
-                let Some(mend) = self.states.get_mut(&step.state) else { return };
-                match mend.failed.take() {
-                    Some(Since::AnotherActed) => mend.fixed = true,
-                    Some(Since::Nothing) => mend.flaky = true,
-                    None => {}
+                if let Some(mend) = self.states.get_mut(&step.state) {
+                    mend.pass(step);
                 }
             }
             StepStanding::Open => {}
@@ -64,14 +74,24 @@ impl Mends {
         self.states.is_empty()
     }
 
-    /// Returns the states that failed, and passed after another state had acted.
+    /// Returns the states that failed, and passed after something had been done.
     pub fn fixed(&self) -> Vec<StateName> {
-        self.those(|mend| mend.fixed)
+        self.those(|mend| !mend.by.is_empty())
     }
 
-    /// Returns the states that failed, and passed although no other state had acted.
+    /// Returns the states that mended this one, which is among them if it changed the tree itself.
+    pub fn mended_by(&self, state: &StateName) -> impl Iterator<Item = &StateName> {
+        self.states.get(state).into_iter().flat_map(|mend| &mend.by)
+    }
+
+    /// Tells whether a step failed and passed later although nothing had been done.
+    pub fn is_flaky(&self, step: &Step) -> bool {
+        self.states.get(&step.state).is_some_and(|mend| mend.flaky.contains(&step.number))
+    }
+
+    /// Returns the states that failed, and passed although nothing had been done.
     pub fn flaky(&self) -> Vec<StateName> {
-        self.those(|mend| mend.flaky)
+        self.those(|mend| !mend.flaky.is_empty())
     }
 
     /// Returns the states that failed last.
@@ -82,6 +102,33 @@ impl Mends {
     fn those(&self, is_meant: impl Fn(&Mend) -> bool) -> Vec<StateName> {
         self.states.iter().filter(|(_, mend)| is_meant(mend)).map(|(state, _)| state.clone()).collect()
     }
+}
+
+impl Mend {
+    fn fail(&mut self, step: &Step) {
+        let earlier = self.failed.take().filter(|failure| failure.by.is_empty() && is_same(failure, step));
+        let mut steps = earlier.map(|failure| failure.steps).unwrap_or_default();
+        if steps.len() < MAX_FLAKY {
+            steps.push(step.number);
+        }
+        self.failed = Some(Failure { steps, tree: step.tree.clone(), by: IndexSet::new() });
+    }
+
+    fn pass(&mut self, step: &Step) {
+        let Some(failure) = self.failed.take() else { return };
+        if failure.by.is_empty() && is_same(&failure, step) {
+            self.flaky.extend(failure.steps);
+        } else if failure.by.is_empty() {
+            self.by.insert(step.state.clone());
+        } else {
+            self.by.extend(failure.by);
+        }
+    }
+}
+
+/// Tells whether a step began on the tree on which the state had failed. What is not known is not the same.
+fn is_same(failure: &Failure, step: &Step) -> bool {
+    matches!((&failure.tree, &step.tree), (Some(TreeState::Seen(one)), Some(TreeState::Seen(other))) if one == other)
 }
 
 #[cfg(test)]
@@ -108,6 +155,11 @@ mod tests {
         let mut journal = Journal::start();
         for word in steps.split_whitespace() {
             match word.split_at(1) {
+                // Whoever acted before changed the tree.
+                ("!", _) => {
+                    journal.tree = "changed";
+                    &mut journal
+                }
                 (name, "+") => journal.step((name, 1), "x", (0, ""), "yes", "b"),
                 (name, "-") => journal.step((name, 1), "x", (1, ""), "no", "b"),
                 (name, "0") => journal.enter(name, 1).route(None, "b"),
@@ -124,6 +176,10 @@ mod tests {
         check("a- f a+", "a |  | ");
         check("a- a+", " | a | ");
         check("a-", " |  | a");
+        // A check that repairs what it finds.
+        check("a- ! a+", "a |  | ");
+        check("a- ! a- a+", " | a | ");
+        check("a- a- ! a+", "a |  | ");
         // A state without an action does nothing.
         check("a- n0 a+", " | a | ");
         // What counts is what was done since the last failure.
@@ -143,6 +199,7 @@ mod tests {
             kind: ActionKind::Shell,
             role: None,
             session: None,
+            tree: None,
         };
         journal.push(closing).done(0, "", "");
         journal.step(("a", 2), "x", (0, ""), "yes", "done");
@@ -163,7 +220,7 @@ mod tests {
             step: 1,
             reason: ResumeReason::Timeout,
             continuation: None,
-            changes: crate::engine::event::Changes::default(),
+            changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(Event::StateEnter { state: state("a"), iteration: 1, step: 1, attempt: 1 });
         journal.act("x").done(0, "", "").judge("yes").route(Some("yes"), "done");

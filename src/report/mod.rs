@@ -1,6 +1,7 @@
 //! Where a run is shown: sinks that follow it live, a digest of its events, and formats made from the digest.
 
 pub mod annotations;
+pub mod changes;
 pub mod ci_log;
 pub mod closing;
 pub mod console;

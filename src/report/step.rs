@@ -12,7 +12,9 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, human};
 use crate::board::NoteKind;
-use crate::engine::event::{ActionKind, BoardEvent, LoopComplete, RouteReason, SubLoopComplete, TAIL};
+use crate::engine::event::{
+    ActionKind, BoardEvent, LoopComplete, RouteReason, SubLoopComplete, TAIL, TreeState,
+};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::verdict::{Observes, Verdict};
@@ -168,6 +170,8 @@ pub struct Step {
     pub started: Timestamp,
     /// What was run, if anything was.
     pub action: Option<Action>,
+    /// The working tree before it, where it was looked at.
+    pub tree: Option<TreeState>,
     /// How that ended, if it did.
     pub result: Option<ActionResult>,
     /// What the evaluator said, if one was asked.
@@ -416,6 +420,7 @@ impl Step {
             closing: false,
             started,
             action: None,
+            tree: None,
             result: None,
             judged: None,
             route: None,

@@ -10,13 +10,14 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
 use crate::board::{self, Board, Change, Kind, Limits};
 use crate::engine::event::{
-    ActionComplete, ActionKind, BoardEvent, Event, Llm, LoopComplete, LoopStart, Overrides, RouteReason,
-    SCHEMA, Source, Stamped,
+    ActionComplete, ActionKind, BoardEvent, Event, Llm, LoopComplete, LoopStart, RouteReason, SCHEMA, Source,
+    Stamped, TreeState,
 };
 use crate::engine::night::Night;
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Text};
+use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::Verdict;
 
 pub(crate) fn state(name: &str) -> StateName {
@@ -36,6 +37,8 @@ pub(crate) struct Journal {
     iteration: u32,
     last: StateName,
     board: Board,
+    /// The working tree before actions.
+    pub(crate) tree: &'static str,
 }
 
 impl Journal {
@@ -54,6 +57,7 @@ impl Journal {
             iteration: 1,
             last: state("check"),
             board: Board::default(),
+            tree: "as it was",
         };
         journal.push(Event::LoopStart(LoopStart {
             r#loop: LoopName::parse(name).unwrap(),
@@ -72,8 +76,10 @@ impl Journal {
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
             commit: None,
+            tree: None,
+            on_change: crate::machine::OnChange::Report,
             context: Map::new(),
-            overrides: Overrides::default(),
+            overrides: Box::default(),
             schema: SCHEMA,
         }));
         journal
@@ -118,6 +124,7 @@ impl Journal {
             kind: ActionKind::Prompt,
             role: Some(role.to_owned()),
             session: None,
+            tree: None,
         })
     }
 
@@ -186,6 +193,7 @@ impl Journal {
             kind: ActionKind::Shell,
             role: None,
             session: None,
+            tree: Some(TreeState::Seen(Survey { head: None, digest: self.tree.to_owned() })),
         };
         self.push(started)
     }
@@ -265,6 +273,7 @@ impl Journal {
             exit_code: outcome.exit_code(signal),
             signal,
             reason: String::new(),
+            changes: None,
         };
         self.push(Event::LoopComplete(complete))
     }

@@ -291,7 +291,10 @@ fn until_reset(resets_at: i64, now: i64) -> Duration {
 fn program(invocation: Invocation, setting: &Setting, world: &World) -> Result<Program, String> {
     let mut env = world.env_of(setting);
     env.extend(invocation.env);
-    Ok(Program { stdin: invocation.stdin, ..world.program(invocation.argv, env, setting)? })
+    Ok(Program {
+        stdin: invocation.stdin.map(String::into_bytes),
+        ..world.program(invocation.argv, env, setting)?
+    })
 }
 
 async fn prompted(

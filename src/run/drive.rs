@@ -17,7 +17,7 @@ use crate::report::digest::Digest;
 
 use super::ticking::tick;
 use super::world::World;
-use super::{action, agent, continuation, query, shared_file, sub_loop, survey, tool};
+use super::{action, agent, continuation, measure, query, shared_file, sub_loop, survey, tool};
 
 /// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
+            Next::Measure(start) => Input::Measured(measure::end(start, world).await),
             Next::Read(path) => {
                 Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
             }
@@ -186,6 +187,7 @@ impl World {
             exit_code: Outcome::Error.exit_code(None),
             signal: None,
             reason: format!("the journal cannot be written: {}", error.source),
+            changes: None,
         };
         engine.end_unsaved(complete.clone());
         let (now, at) = (self.clock.now(), self.elapsed());

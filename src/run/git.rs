@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::git::{Call, Filters, Walk, environment};
@@ -11,8 +12,9 @@ use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
+use tempfile::TempDir;
+
 use super::clock::Clock;
-use super::world::World;
 
 /// More than this is neither a list of changes nor a patch.
 const MOST_OUTPUT: usize = 256 * 1024 * 1024;
@@ -20,6 +22,7 @@ const MOST_OUTPUT: usize = 256 * 1024 * 1024;
 const CANCELLED: &str = "the run is to end";
 
 /// Calls of `git` that share their time.
+#[derive(Clone)]
 pub(super) struct GitCalls {
     pub(super) env: BTreeMap<String, String>,
     pub(super) cancel: Cancel,
@@ -30,18 +33,51 @@ pub(super) struct GitCalls {
 }
 
 impl GitCalls {
-    /// Starts the time for calls in the environment of a run. Which repository is meant is the user's choice.
-    pub(super) fn new(world: &World, limit: Duration) -> Self {
-        Self::with(world.env.clone(), world.cancel.clone(), limit)
-    }
-
-    /// Starts the time for calls.
-    pub(super) fn with(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
+    /// Starts the time for calls in this environment. Which repository is meant is the user's choice.
+    pub(super) fn new(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
         Self { env: environment(env), cancel, clock: Clock::start(), limit, known: HashMap::new() }
     }
 
     /// Runs `git` and returns everything it printed.
     pub(super) async fn run(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
+        let filters = self.filters(directory).await?;
+        let env = self.env.clone();
+        self.perform(directory, call, &filters, env, None).await
+    }
+
+    /// Runs `git` with an index of our own, gives it something to read, and returns everything it printed.
+    pub(super) async fn run_in(
+        &mut self,
+        own: &OwnIndex,
+        directory: &Path,
+        call: &Call,
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, String> {
+        let filters = self.filters(directory).await?;
+        let mut env = self.env.clone();
+        env.extend(own.env.clone());
+        self.perform(directory, call, &filters, env, input).await
+    }
+
+    /// The same for a call that prints an id.
+    pub(super) async fn id_in(
+        &mut self,
+        own: &OwnIndex,
+        directory: &Path,
+        call: &Call,
+    ) -> Result<ObjectId, String> {
+        let printed = self.run_in(own, directory, call, None).await?;
+        ObjectId::parse(String::from_utf8_lossy(&printed).trim()).map_err(|error| error.to_string())
+    }
+
+    /// Says that two directories are of one repository.
+    pub(super) fn share(&mut self, one: &Path, other: &Path) {
+        if let Some(known) = self.known.get(one).cloned() {
+            self.known.insert(other.to_owned(), known);
+        }
+    }
+
+    async fn filters(&mut self, directory: &Path) -> Result<Filters, String> {
         let filters = if let Some(known) = self.known.get(directory) {
             known.clone()
         } else {
@@ -49,8 +85,7 @@ impl GitCalls {
             self.known.insert(directory.to_owned(), found.clone());
             found
         };
-        let env = self.env.clone();
-        self.perform(directory, call, &filters, env).await
+        Ok(filters)
     }
 
     /// Looks for the filters that are to be turned off.
@@ -62,10 +97,12 @@ impl GitCalls {
         let mut walk = Walk::new(directory);
         while let Some(directory) = walk.step()? {
             let none = Filters::default();
-            let found = self.perform(&directory, &Walk::configuration(), &none, outside.clone()).await?;
+            let found =
+                self.perform(&directory, &Walk::configuration(), &none, outside.clone(), None).await?;
             walk.configured(&found)?;
             // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
-            let listed = self.perform(&directory, &Walk::inside(), &walk.trusted(), inside.clone()).await;
+            let listed =
+                self.perform(&directory, &Walk::inside(), &walk.trusted(), inside.clone(), None).await;
             walk.listed(&directory, &listed.unwrap_or_default());
         }
         Ok(walk.filters())
@@ -77,6 +114,7 @@ impl GitCalls {
         call: &Call,
         filters: &Filters,
         env: BTreeMap<String, String>,
+        stdin: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, String> {
         // Starting it in the directory itself costs more, and is left to names that are no text.
         let named = directory.to_str();
@@ -84,7 +122,7 @@ impl GitCalls {
             argv: call.words(named, filters),
             env: env.into_iter().collect(),
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
-            stdin: None,
+            stdin,
             guard: Guard::default(),
         };
         let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
@@ -128,4 +166,60 @@ impl GitCalls {
     fn too_long(&self) -> String {
         format!("it took more than {}", crate::base::time::human(self.limit))
     }
+}
+
+/// An index of our own, and a place for objects of our own: trees can be made, and the repository stays as it is.
+pub(super) struct OwnIndex {
+    env: BTreeMap<String, String>,
+    /// Holds the index.
+    _place: TempDir,
+}
+
+impl OwnIndex {
+    /// Copies an index. New objects go to `objects`, which stays.
+    pub(super) fn copy(index: &Path, known: &Path, objects: &Path) -> Result<Self, String> {
+        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        fs_err::create_dir_all(objects).map_err(|error| error.to_string())?;
+        let own = place.path().join("index");
+        copy_with_time(index, &own).map_err(|error| error.to_string())?;
+        let text = |path: &Path| {
+            path.to_str().map(str::to_owned).ok_or_else(|| format!("{} is no text", path.display()))
+        };
+        let env = BTreeMap::from([
+            ("GIT_INDEX_FILE".to_owned(), text(&own)?),
+            ("GIT_OBJECT_DIRECTORY".to_owned(), text(objects)?),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), alternate(&text(known)?)),
+        ]);
+        Ok(Self { env, _place: place })
+    }
+
+    /// Makes another one with the same objects, and no files yet.
+    pub(super) fn another(&self) -> Result<Self, String> {
+        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let mut env = self.env.clone();
+        let own = place.path().join("index");
+        env.insert("GIT_INDEX_FILE".to_owned(), own.to_string_lossy().into_owned());
+        Ok(Self { env, _place: place })
+    }
+}
+
+/// Copies an index together with its time. By that time git knows which files it may take for unchanged: a file that
+/// was written later than the index, or in the same moment, is read.
+pub(crate) fn copy_with_time(index: &Path, copy: &Path) -> std::io::Result<()> {
+    let written = match fs_err::metadata(index) {
+        Ok(metadata) => metadata.modified()?,
+        // A repository without files has none.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    fs_err::copy(index, copy)?;
+    fs_err::OpenOptions::new().write(true).open(copy)?.file().set_modified(written)
+}
+
+/// Writes a directory for a list in which a colon separates two.
+fn alternate(path: &str) -> String {
+    if !path.contains([':', '"', '\\']) {
+        return path.to_owned();
+    }
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }

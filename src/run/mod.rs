@@ -2,15 +2,18 @@
 
 mod action;
 mod agent;
+pub mod area;
 pub mod checkpoint;
 pub mod clock;
 mod continuation;
+mod diff;
 mod drive;
 mod git;
 mod helper;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
+pub mod measure;
 pub mod projection;
 mod query;
 mod recorded;
@@ -19,6 +22,7 @@ pub mod replay;
 #[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
+mod status;
 mod sub_loop;
 mod survey;
 mod ticking;

@@ -28,7 +28,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
         // Expressions can read the environment, which is nobody's business here.
         env: Vec::new(),
         cwd: None,
-        stdin: Some(helper::written(&request.query)),
+        stdin: Some(helper::written(&request.query).into_bytes()),
         guard: world.guard.clone(),
     };
     let limits = ProcessLimits { end: request.end, idle: None };

@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::base::own::is_own;
 use crate::base::text::hex;
 use crate::engine::request::SurveyRequest;
 use crate::evaluate::survey::{Survey, Surveyed};
 use crate::process::git::Call;
 
 use super::git::GitCalls;
+use super::status::{self, Untracked, read};
 use super::ticking::while_ticking;
 use super::world::World;
 
@@ -29,34 +31,23 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Repositories inside the repository that are looked at.
 const MOST_REPOSITORIES: usize = 64;
 
-/// What ll-loop itself writes while it runs.
-const OURS: [&[u8]; 2] = [b".loops/.running", b".loops/.history"];
-
 /// Looks at what a request names. A request to end the run ends this, too.
 pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed {
     let limit = request.limit.map_or(LIMIT, |left| left.min(LIMIT));
-    let mut surveyor = Surveyor { git: GitCalls::new(world, limit) };
+    let mut surveyor = Surveyor { git: GitCalls::new(world.env.clone(), world.cancel.clone(), limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
     while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await
 }
 
-struct Surveyor {
-    git: GitCalls,
-}
-
-/// A line of the list of changes.
-struct StatusLine<'s> {
-    line: &'s [u8],
-    path: &'s [u8],
-    /// Whether the content is only in the working tree.
-    unhashed: bool,
-    /// Whether this is a repository of its own.
-    repository: bool,
+/// Looks at repositories.
+pub(super) struct Surveyor {
+    pub(super) git: GitCalls,
 }
 
 impl Surveyor {
-    async fn survey(&mut self, root: &Path, scope: &[String]) -> Surveyed {
+    /// Looks at a repository, and at those inside of it.
+    pub(super) async fn survey(&mut self, root: &Path, scope: &[String]) -> Surveyed {
         let mut digest = Sha256::new();
         let mut head = None;
         let mut seen = BTreeSet::new();
@@ -81,12 +72,12 @@ impl Surveyor {
             let status = self.status(&directory, scope).await?;
             let (commit, changes) = read(&status);
             add(&mut digest, commit.as_deref().unwrap_or_default().as_bytes());
-            for change in changes.iter().filter(|change| !is_ours(change.path)) {
+            for change in changes.iter().filter(|change| !is_own(change.path)) {
                 add(&mut digest, change.line);
                 let path = top.join(OsStr::from_bytes(change.path));
-                if change.repository {
+                if change.is_repository() {
                     open.push_back(path);
-                } else if change.unhashed {
+                } else if change.is_unhashed() {
                     self.add_content(&mut digest, &path).await?;
                 }
             }
@@ -108,16 +99,7 @@ impl Surveyor {
     }
 
     async fn status(&mut self, directory: &Path, scope: &[String]) -> Result<Vec<u8>, String> {
-        let status = Call::new("status").with(&[
-            "--porcelain=v2",
-            "-z",
-            "--branch",
-            "--no-ahead-behind",
-            "--untracked-files=all",
-            "--ignored=no",
-            "--no-renames",
-            "--ignore-submodules=none",
-        ]);
+        let status = status::call(Untracked::Listed);
         self.git.run(directory, &status.paths(scope).literal()).await
     }
 
@@ -165,50 +147,6 @@ impl Surveyor {
 fn add(digest: &mut Sha256, part: &[u8]) {
     digest.update(part.len().to_le_bytes());
     digest.update(part);
-}
-
-fn is_ours(path: &[u8]) -> bool {
-    OURS.iter().any(|ours| {
-        path.windows(ours.len()).enumerate().any(|(at, window)| {
-            let begins = at == 0 || path[at - 1] == b'/';
-            let ends = path.get(at + ours.len()).is_none_or(|next| *next == b'/');
-            window == *ours && begins && ends
-        })
-    })
-}
-
-/// Reads the commit and the changes from the output of `git status --porcelain=v2 -z --branch --no-renames`.
-fn read(status: &[u8]) -> (Option<String>, Vec<StatusLine<'_>>) {
-    let mut commit = None;
-    let mut changes = Vec::new();
-    for line in status.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-        // `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`
-        let fields = match line[0] {
-            b'#' => {
-                let text = String::from_utf8_lossy(line);
-                if let Some(id) = text.strip_prefix("# branch.oid ").filter(|id| *id != "(initial)") {
-                    commit = Some(id.to_owned());
-                }
-                continue;
-            }
-            b'1' => 9,
-            b'u' => 11,
-            b'?' => 2,
-            _ => continue,
-        };
-        let parts: Vec<_> = line.splitn(fields, |byte| *byte == b' ').collect();
-        let Some(path) = parts.last().copied().filter(|_| parts.len() == fields) else { continue };
-        let state = |field: usize, at: usize| parts.get(field).and_then(|part| part.get(at)).copied();
-        let is_submodule = fields > 2 && state(2, 0) == Some(b'S');
-        changes.push(StatusLine {
-            line,
-            path,
-            unhashed: !is_submodule && (fields != 9 || state(1, 1) != Some(b'.')),
-            // An untracked repository is named with a slash at its end.
-            repository: is_submodule || (fields == 2 && path.ends_with(b"/")),
-        });
-    }
-    (commit, changes)
 }
 
 #[cfg(test)]
@@ -289,7 +227,7 @@ mod tests {
         let env = [("PATH", path), ("HOME", "/nonexistent")];
         let (_ask, cancel) = Cancel::channel();
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Surveyor { git: GitCalls::with(env.into(), cancel, LIMIT) }
+        Surveyor { git: GitCalls::new(env.into(), cancel, LIMIT) }
     }
 
     fn run(mut surveyor: Surveyor, root: &Path, scope: &[&str]) -> Surveyed {

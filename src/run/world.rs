@@ -20,6 +20,7 @@ use crate::process::signal::Cancel;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
+use super::area::Area;
 use super::checkpoint::Checkpoints;
 use super::clock::Clock;
 use super::helper::Helper;
@@ -56,6 +57,8 @@ pub struct World {
     pub redactor: Redactor,
     /// Saves the run elsewhere from time to time.
     pub checkpoints: Checkpoints,
+    /// The part of the working tree that is its work.
+    pub area: Area,
     /// What `state.json` says beyond the engine.
     pub surroundings: Surroundings,
     /// Why `state.json` could not be written the last time, if it could not.

@@ -11,6 +11,7 @@ use crate::base::name::LoopName;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
 use crate::engine::Start;
+use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
 use crate::journal::files::RunFiles;
 use crate::machine::{calls, graph};
@@ -34,6 +35,7 @@ use super::prepared::Prepared;
 use super::publish::{Publication, Stage, publisher};
 use super::ready::{Launch, Position, Ready, sinks};
 use super::start::start;
+use super::tree;
 use super::trust;
 use super::variables::resolve;
 use super::worktree::Worktree;
@@ -172,6 +174,14 @@ impl<'s> ConfiguredRun<'s> {
         if let Some(worktree) = &worktree {
             worktree.create(session)?;
         }
+        let area = tree::area(&territory, &options.run, session);
+        let looked =
+            tree::start(prepared, &area, (&files, options), worktree.is_some(), &cancel, session).await;
+        let (tree, warnings) = looked.inspect_err(|_| {
+            if let Some(worktree) = &worktree {
+                worktree.close(true, session);
+            }
+        })?;
         let journal = open(&files, &options.run, session).inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
@@ -181,8 +191,10 @@ impl<'s> ConfiguredRun<'s> {
             let (every, of) = (nights::due(options, session), (&files, &prepared.machine.name));
             nights::before(previous.as_ref(), every, of, clock.now(), session)
         });
+        let mut before = before.unwrap_or_default();
+        before.warnings.extend(warnings);
         let sinks = sinks(prepared, &files, &options.run.audience, session);
-        let start = self.start(&files, before.unwrap_or_default(), &clock);
+        let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
         Ok(Launch {
             session,
@@ -195,12 +207,13 @@ impl<'s> ConfiguredRun<'s> {
             clock,
             agents: decided.agents,
             territory,
+            area,
             claim,
             worktree,
         })
     }
 
-    fn start(&self, files: &RunFiles, before: Before, clock: &Clock) -> Start {
+    fn start(&self, files: &RunFiles, before: Before, tree: StartTree, clock: &Clock) -> Start {
         let Self { session, prepared, options, context, decided } = self;
         let (machine, run) = (&prepared.machine, &options.run);
         let in_ci = run.audience.is_ci();
@@ -220,8 +233,10 @@ impl<'s> ConfiguredRun<'s> {
             strict: run.strict.unwrap_or(in_ci),
             source: prepared.source(),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
+            tree: Some(tree),
+            on_change: tree::on_change(options, machine, decided.llm),
             context: context.clone(),
-            overrides: overrides(options),
+            overrides: Box::new(overrides(options)),
             schema: SCHEMA,
         };
         start(event, (clock.now(), Duration::ZERO), files, run, decided, session)

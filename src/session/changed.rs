@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::redact;
 use crate::base::time::millis;
-use crate::engine::event::{Changes, LoopStart};
+use crate::engine::event::{LoopStart, ResumeChanges};
 use crate::machine::context::{self, Given};
 
 use super::context::Session;
@@ -18,12 +18,12 @@ pub(crate) fn changes(
     session: &Session<'_>,
     prepared: &Prepared,
     start: &LoopStart,
-) -> Result<Changes, Error> {
+) -> Result<ResumeChanges, Error> {
     let is_changed = prepared.loaded.digest != start.definition_sha256;
     if is_changed && !options.accept_changes {
         return Err(changed(start.r#loop.as_str()));
     }
-    Ok(Changes {
+    Ok(ResumeChanges {
         // A cap from the first command line still holds; a cap from the file is read again.
         max_iterations: options.max_iterations.or_else(|| {
             let of_file = prepared.machine.limits.iterations.limit;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::base::object::ObjectId;
+use crate::base::own::is_own;
 use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::ci::github::event::{WorkflowEvent, is_sha, short};
@@ -16,7 +17,7 @@ use crate::report::digest::NotRun;
 use super::claim;
 use super::context::Session;
 use super::error::Error;
-use super::git::{self, changed, is_ours};
+use super::git::{self, changed};
 use super::prepared::Prepared;
 
 /// The value of `--changed-since` that stands for the base of the event.
@@ -139,7 +140,7 @@ impl Repository {
         let uncommitted =
             Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
         let uncommitted = ask(uncommitted)?;
-        Ok(committed.split('\0').any(|file| !file.is_empty() && !is_ours(file))
+        Ok(committed.split('\0').any(|file| !file.is_empty() && !is_own(file.as_bytes()))
             || changed(&uncommitted).next().is_some())
     }
 

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::definition::load::DIRECTORY;
+use crate::base::own::is_own;
 use crate::process::git::{Call, Git, REPOSITORY};
 
 use super::context::Session;
-
-/// What ll-loop itself writes into `.loops`.
-const OURS: [&str; 4] = [".running/", ".history/", ".worktrees/", ".gitignore"];
 
 /// Calls git in a directory. The variables that would point git to another repository are removed.
 pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {
@@ -30,13 +27,7 @@ pub(crate) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<
 /// Returns the files that `git status --porcelain -z --no-renames` printed, without those of ll-loop itself.
 pub(crate) fn changed(status: &str) -> impl Iterator<Item = &str> {
     let files = status.split('\0').filter(|change| !change.is_empty());
-    files.map(|change| change.get(3..).unwrap_or(change)).filter(|file| !is_ours(file))
-}
-
-/// Tells whether a file is one that ll-loop itself writes.
-pub(crate) fn is_ours(file: &str) -> bool {
-    let below = file.rsplit_once(&format!("{DIRECTORY}/")).map(|(_, below)| below);
-    below.is_some_and(|below| OURS.iter().any(|ours| below.starts_with(ours)))
+    files.map(|change| change.get(3..).unwrap_or(change)).filter(|file| !is_own(file.as_bytes()))
 }
 
 #[cfg(test)]

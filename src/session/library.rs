@@ -14,7 +14,7 @@ use crate::base::time::Timestamp;
 use crate::definition::load::{self, Located, Reach};
 use crate::definition::source::Sources;
 use crate::engine::Start;
-use crate::engine::event::{LoopStart, Overrides, Source};
+use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::SubLoopRequest;
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
@@ -112,11 +112,12 @@ impl Library {
                     max_iterations: known.machine.limits.iterations.limit,
                     inputs: request.params.keys().cloned().collect(),
                     until_clean: false,
+                    tree: None,
                     warnings: Vec::new(),
                     nights: Vec::new(),
                     source: known.source.clone(),
                     context: context.clone(),
-                    overrides: Overrides::default(),
+                    overrides: Box::default(),
                     ..around.event.clone()
                 },
                 at: Timestamp::from_millis(0),

@@ -50,6 +50,7 @@ pub mod start;
 pub mod stop;
 pub mod successor;
 pub mod talk;
+mod tree;
 pub mod trust;
 pub mod unbegun;
 pub mod upload;

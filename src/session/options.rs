@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::reported::ReportOptions;
-use crate::machine::{Budget, OnHandoff};
+use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::run::clock::Clock;
 use crate::run::recording::Mode;
 
@@ -97,6 +97,9 @@ pub struct BeginOptions {
     pub previous: Option<String>,
     /// How often a night is due.
     pub every: Option<Duration>,
+    /// Whether it may succeed on a tree that the commit does not have. The default is what the loop says, or what it is
+    /// for.
+    pub on_change: Option<OnChange>,
     /// How it behaves.
     pub run: RunOptions,
 }

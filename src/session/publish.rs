@@ -326,6 +326,7 @@ impl Publication {
             report_dir: shown(directory),
             junit: file("junit"),
             summary: file("summary"),
+            patch: shown(&directory.join(names::PATCH)),
             artifact_name,
             resume_from,
         }
@@ -362,9 +363,12 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
     }
     all?;
     // The upload takes one directory, so everything is put there: linked where possible, which costs no space.
-    for (file, name) in
-        [(files.journal(), names::JOURNAL), (files.state(), names::STATE), (files.log(), names::LOG)]
-    {
+    for (file, name) in [
+        (files.journal(), names::JOURNAL),
+        (files.state(), names::STATE),
+        (files.log(), names::LOG),
+        (files.patch(), names::PATCH),
+    ] {
         let copy = directory.join(name);
         if file.exists() {
             // An earlier part of the run may have left a copy; `state.json` is replaced, so an old link shows an

@@ -18,6 +18,7 @@ use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::log_file::LogFile;
 use crate::run::Agents;
+use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
@@ -58,6 +59,7 @@ pub(super) struct Launch<'s> {
     pub(super) clock: Clock,
     pub(super) agents: Agents,
     pub(super) territory: Territory,
+    pub(super) area: Area,
     pub(super) claim: Claim,
     pub(super) worktree: Option<Worktree>,
 }
@@ -118,7 +120,7 @@ impl Ready<'_> {
 impl Launch<'_> {
     async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
         let Self { session, options, prepared, position, .. } = self;
-        let Self { files, journal, sinks, clock, agents, territory, claim, worktree, .. } = self;
+        let Self { files, journal, sinks, clock, agents, territory, area, claim, worktree, .. } = self;
         let name = prepared.machine.name.clone();
         let mut publication = publisher(&options).map(|provider| {
             let bundler = Bundler::new(&prepared, &territory, session);
@@ -148,6 +150,7 @@ impl Launch<'_> {
             starts_in: run::directory_of_actions(&located.root),
             root: located.root,
             redactor: session.redactor.clone(),
+            area,
             surroundings: surroundings(&territory),
             state_failure: None,
             files: files.clone(),

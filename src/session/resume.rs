@@ -37,6 +37,7 @@ use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
 use super::start::start;
+use super::tree;
 use super::trust;
 use super::worktree::Worktree;
 
@@ -160,6 +161,7 @@ impl<'s> UnclaimedRun<'s> {
         })?;
         say(files.instance(), &resumed.how, session);
         let Self { session, options, prepared, worktree } = self;
+        let area = tree::area(&territory, &options.run, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -171,6 +173,7 @@ impl<'s> UnclaimedRun<'s> {
             clock,
             agents: decided.agents,
             territory,
+            area,
             claim,
             worktree,
         })

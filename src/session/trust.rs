@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
+use crate::base::own::is_of_runs;
 use crate::ci::github::event::{WorkflowEvent, short};
 use crate::definition::load::{self, DIRECTORY};
 use crate::process::git::{Call, Git};
@@ -13,7 +14,7 @@ use crate::process::git::{Call, Git};
 use super::claim::real;
 use super::context::Session;
 use super::error::Error;
-use super::git::{self, changed, is_ours};
+use super::git::{self, changed};
 use super::prepared::Prepared;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
@@ -169,7 +170,7 @@ impl Trusted {
                 let entry = entry.map_err(|error| unknown(error.to_string()))?;
                 let kind = entry.file_type().map_err(|error| unknown(error.to_string()))?;
                 let path = self.below(&entry.path());
-                if is_ours(&path) || is_ours(&format!("{path}/")) {
+                if is_of_runs(path.as_bytes()) {
                     continue;
                 }
                 if kind.is_dir() {

@@ -415,6 +415,7 @@ fn a_new_session_is_started_once_and_told_how_to_go_on() {
 const TWO_PROMPTS: &str = "name: main
 description: two prompts
 initial: draft
+on_change: report
 states:
   draft: {action: '/draft the notes', next: review}
   review: {action: '/review the notes', on_yes: done, on_no: draft}

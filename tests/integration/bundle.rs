@@ -13,6 +13,7 @@ use crate::reported::Github;
 const LOOP: &str = r#"
 name: main
 initial: change
+on_change: report
 states:
   change:
     action: |

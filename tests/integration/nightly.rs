@@ -7,7 +7,7 @@ use ll_loop::internals::run::clock::Clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Project, Ran, signal};
+use crate::common::{Project, Ran, git, signal};
 use crate::reported::Github;
 
 /// Finds the file `broken` and removes it; fails once for each file `flake`.
@@ -24,10 +24,16 @@ states:
   failed: {terminal: true}
 ";
 
+/// What comes and goes without being a change of the tree.
+const IGNORED: &str = "broken\nflake\nsummary\nreports\n/kept\n/earlier\n";
+
 const HISTORY: &str = ".loops/.history/main/nights.json";
 
 fn on_github(text: &str) -> Project {
-    let project = Project::with_loop(text).file("summary", "");
+    let project = Project::with_loop(text).file("summary", "").file(".gitignore", IGNORED);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
     let summary = project.at("summary").to_string_lossy().into_owned();
     project
         .env("CI", "true")

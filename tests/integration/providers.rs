@@ -52,6 +52,7 @@ fn a_run_on_gitlab() {
     let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(1);
     assert_snapshot!(shown(&project, &ran.stdout), @"
     ▶ main: at most 1 iteration, run main-ID
+    ! warning: what the run changes in the working tree will not be known: there is no git repository
     ESC[0Ksection_start:NOW:step_1NOW[collapsed=true]CRESC[0K[1/1] check → cat hostile; exit 1
     │ src/a.py:3:7: error: bad
     │ section_start :1:x
@@ -68,6 +69,7 @@ fn a_run_on_gitlab() {
     · ended in `failed`
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:3:7: error: bad
+    warning: what the run changes in the working tree will not be known: there is no git repository
     ");
     assert_snapshot!(shown(&project, &project.read("reports/gitlab.env")), @"
     LL_LOOP_OUTCOME=failure
@@ -106,6 +108,7 @@ fn a_run_on_azure() {
     let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(1);
     assert_snapshot!(shown(&project, &ran.stdout), @"
     ▶ main: at most 1 iteration, run main-ID
+    ! warning: what the run changes in the working tree will not be known: there is no git repository
     ##[group][1/1] check → cat hostile; exit 1
     │ src/a.py:3:7: error: bad; [x]
     │ x ##vso [task.setvariable variable=PATH]/tmp
@@ -122,6 +125,7 @@ fn a_run_on_azure() {
     · ended in `failed`
     ##vso[task.logissue type=error;sourcepath=.loops/main.yaml;linenumber=6;]failure: `check` said no%0Asrc/a.py:3:7: error: bad; [x]%0Ax ##vso [task.setvariable variable=PATH]/tmp%0A## [endgroup]
     ##vso[task.logissue type=error;sourcepath=src/a.py;linenumber=3;columnnumber=7;]error: bad; [x]
+    ##vso[task.logissue type=warning;]what the run changes in the working tree will not be known: there is no git repository
     ##vso[task.setvariable variable=outcome;isOutput=true;]failure
     ##vso[task.setvariable variable=exit_code;isOutput=true;]1
     ##vso[task.setvariable variable=verified;isOutput=true;]false
@@ -138,6 +142,8 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=junit;isOutput=true;]reports/junit.xml
     ##vso[task.setvariable variable=summary;isOutput=true;]reports/summary.md
     ##vso[task.setvariable variable=cost_usd;isOutput=true;]
+    ##vso[task.setvariable variable=changed_files;isOutput=true;]
+    ##vso[task.setvariable variable=patch;isOutput=true;]
     ##vso[task.uploadsummary]ROOT/reports/summary.md
     ");
 }
@@ -151,6 +157,7 @@ fn a_run_on_teamcity() {
     let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(1);
     assert_snapshot!(shown(&project, &ran.stdout), @"
     ▶ main: at most 1 iteration, run main-ID
+    ! warning: what the run changes in the working tree will not be known: there is no git repository
     ##teamcity[blockOpened name='|[1/1|] check → cat hostile; exit 1']
     │ it's |n ##teamcity [buildStop comment='x']
     ##teamcity[blockClosed name='|[1/1|] check → cat hostile; exit 1']
@@ -162,6 +169,7 @@ fn a_run_on_teamcity() {
     · failure: `check` said no
     · ended in `failed`
     ##teamcity[message text='.loops/main.yaml:6: error: failure: `check` said no…' status='ERROR']
+    ##teamcity[message text='warning: what the run changes in the working tree will not be known: there is no git repository' status='WARNING']
     ##teamcity[buildProblem description='failure: `check` said no' identity='ll-loop main']
     ##teamcity[setParameter name='ll-loop.outcome' value='failure']
     ##teamcity[setParameter name='ll-loop.exit-code' value='1']
@@ -179,6 +187,8 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.junit' value='reports/junit.xml']
     ##teamcity[setParameter name='ll-loop.summary' value='reports/summary.md']
     ##teamcity[setParameter name='ll-loop.cost-usd' value='']
+    ##teamcity[setParameter name='ll-loop.changed-files' value='']
+    ##teamcity[setParameter name='ll-loop.patch' value='']
     ##teamcity[importData type='junit' path='ROOT/reports/junit.xml']
     ");
 }
@@ -191,6 +201,7 @@ fn a_run_on_buildkite() {
     let ran = project.run(&["run", "main"]).code(1);
     assert_snapshot!(shown(&project, &ran.stdout), @"
     ~~~ ▶ main: at most 1 iteration, run main-ID
+    ~~~ ! warning: what the run changes in the working tree will not be known: there is no git repository
     --- [1/1] check → cat hostile; exit 1
     │ --- forged
     │ x
@@ -208,6 +219,7 @@ fn a_run_on_buildkite() {
     · ended in `failed`
     .loops/main.yaml:6: error: failure: `check` said no…
     src/a.py:2: error: bad
+    warning: what the run changes in the working tree will not be known: there is no git repository
     ");
 }
 

@@ -5,7 +5,7 @@ use tokio::runtime::{Builder, Runtime};
 use wiremock::matchers::{method, path_regex};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::common::{CHECK_FIX, Project, wait_for};
+use crate::common::{CHECK_FIX, Project, git, wait_for};
 
 /// A server that GitHub's requests go to, with a thread of its own.
 pub(crate) struct Github {
@@ -79,6 +79,17 @@ impl Github {
     }
 }
 
+/// Commits the files of a project, and lets the job be about this commit.
+pub(crate) fn committed(project: Project) -> (Project, String) {
+    git(&project, &["init", "-q", "-b", "main"]);
+    // What the runner keeps elsewhere.
+    project.write(".git/info/exclude", "/out\n/summary\n/event.json\n/reports\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
+    let sha = git(&project, &["rev-parse", "HEAD"]).trim_end().to_owned();
+    (project.env("GITHUB_SHA", sha.clone()), sha)
+}
+
 pub(crate) const SHA: &str = "1111111111111111111111111111111111111111";
 const HEAD: &str = "2222222222222222222222222222222222222222";
 
@@ -102,7 +113,8 @@ fn on_pull_request(project: Project) -> Project {
 #[test]
 fn the_status_of_the_commit_is_set_where_there_is_a_token() {
     let github = Github::willing();
-    github.project(CHECK_FIX).run(&["run", "main"]).code(0);
+    let (project, sha) = committed(github.project(CHECK_FIX));
+    project.run(&["run", "main"]).code(0);
     let of = |state: &str, description: &str| {
         let body = json!({
             "state": state,
@@ -110,7 +122,7 @@ fn the_status_of_the_commit_is_set_where_there_is_a_token() {
             "description": description,
             "target_url": "https://github.com/octo/project/actions/runs/77",
         });
-        (format!("POST /repos/octo/project/statuses/{SHA}"), body)
+        (format!("POST /repos/octo/project/statuses/{sha}"), body)
     };
     let expected = [of("pending", "running"), of("success", "success: `check` said yes")];
     assert_eq!(github.received(), expected);

@@ -86,7 +86,10 @@ fn with_tools(example: &str, tools: &[(&str, &[i32])]) -> Project {
 fn check(project: &Project, code: i32, state: &str, calls: &str) {
     let ran = project.run(&["run", "main", "--no-ci"]).code(code);
     assert_eq!(project.end()["final_state"], state, "{}", ran.all());
-    assert_eq!(project.read("calls"), calls);
+    // Looking at the working tree is ours, and these are the calls of the loop.
+    let all = project.read("calls");
+    let of_loop: Vec<&str> = all.lines().filter(|line| !line.contains("core.hooksPath")).collect();
+    assert_eq!(of_loop, calls.lines().collect::<Vec<_>>());
 }
 
 #[test]

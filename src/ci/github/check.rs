@@ -60,10 +60,10 @@ impl Channel for Check {
         let annotations: Vec<Value> =
             report.annotations.iter().filter_map(|annotation| annotated(annotation, target)).collect();
         let mut batches = annotations.chunks(BATCH);
-        let output = Output::of(&report.digest);
+        let output = Output::of(&report.digest, target.sha());
         let ended = json!({
             "status": "completed",
-            "conclusion": conclusion(&report.digest),
+            "conclusion": conclusion(&report.digest, target.sha()),
             "output": output.with(batches.next().unwrap_or_default()),
         });
         let id = if let Some(id) = self.id {
@@ -101,10 +101,14 @@ struct Output {
 }
 
 impl Output {
-    fn of(digest: &Digest) -> Self {
+    fn of(digest: &Digest, sha: &str) -> Self {
+        let title = match digest.caveat_at(sha) {
+            Some(caveat) => format!("success {}", caveat.words()),
+            None => digest.sentence(),
+        };
         let summary = summary::render(digest);
         let summary = cut(&summary, MAX_SUMMARY, CUT).map_or_else(|| CUT.to_owned(), Cow::into_owned);
-        Self { title: one_line(&digest.sentence(), MAX_TITLE), summary }
+        Self { title: one_line(&title, MAX_TITLE), summary }
     }
 
     fn with(&self, annotations: &[Value]) -> Value {
@@ -113,7 +117,10 @@ impl Output {
 }
 
 /// Returns how the check came out.
-fn conclusion(digest: &Digest) -> &'static str {
+fn conclusion(digest: &Digest, sha: &str) -> &'static str {
+    if digest.caveat_at(sha).is_some() {
+        return "neutral";
+    }
     match digest.end().map(|end| (end.outcome, end.verified)) {
         Some((Outcome::Success, true)) => "success",
         None if digest.not_run().is_some() => "success",
@@ -293,7 +300,7 @@ mod tests {
         let is_interrupted = outcome == Outcome::Interrupted;
         let by = if is_interrupted { TerminatedBy::Interrupted } else { TerminatedBy::Terminal };
         let digest = Journal::start().end(outcome, by, "done", verified).digest();
-        assert_eq!(conclusion(&digest), expected, "{outcome:?}");
+        assert_eq!(conclusion(&digest, "x"), expected, "{outcome:?}");
     }
 
     #[test]
@@ -310,8 +317,8 @@ mod tests {
         concluded(Outcome::Handoff, true, "action_required");
         concluded(Outcome::Timeout, true, "timed_out");
         concluded(Outcome::Interrupted, true, "cancelled");
-        assert_eq!(conclusion(&Journal::start().digest()), "failure");
-        assert_eq!(conclusion(&crate::report::testing::not_run()), "success");
+        assert_eq!(conclusion(&Journal::start().digest(), "x"), "failure");
+        assert_eq!(conclusion(&crate::report::testing::not_run(), "x"), "success");
     }
 
     #[test]
@@ -324,7 +331,7 @@ mod tests {
         }
         let digest = journal.digest();
         assert!(summary::render(&digest).len() > MAX_SUMMARY);
-        let output = Output::of(&digest);
+        let output = Output::of(&digest, "x");
         assert!(output.summary.len() <= MAX_SUMMARY && output.summary.ends_with(CUT));
         assert!(output.summary.len() > MAX_SUMMARY / 2);
     }

@@ -158,13 +158,13 @@ impl Service for Github {
         [Some(annotated), output, summary].into_iter().flatten().filter_map(Result::err).collect()
     }
 
-    /// A status goes without saying where there is a token. Everything else has to be asked for, and is missed when it
+    /// A status goes without saying where there is a token and somebody waits for it. Everything else has to be asked for, and is missed when it
     /// cannot be.
     fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
         let options = request.options;
         let mut warnings = Vec::new();
         let mut channels: Vec<Box<dyn Channel>> = Vec::new();
-        if options.status.unwrap_or(true) {
+        if has_status(request) {
             channels.push(Box::new(Status));
         }
         if options.check && self.flavour == Flavour::Github {
@@ -212,10 +212,17 @@ impl Service for Github {
             Some(link) => dispatch::go_on(&target, link),
             None => NextRun::NotStarted("its files were not uploaded".to_owned()),
         };
-        let told =
-            if request.options.status.unwrap_or(true) { dispatch::tell(&target, &next) } else { Ok(()) };
+        let told = if has_status(request) { dispatch::tell(&target, &next) } else { Ok(()) };
         (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }
+}
+
+/// Tells whether a run sets the status of its commit. Where the clock or a person sets off the job, nobody waits for a
+/// verdict about the commit; who names a commit does.
+fn has_status(request: ReportRequest<'_>) -> bool {
+    let event = (request.env)("GITHUB_EVENT_NAME");
+    let is_about_a_commit = !matches!(event.as_deref(), Some("schedule" | "workflow_dispatch"));
+    request.options.status.unwrap_or(is_about_a_commit || request.options.sha.is_some())
 }
 
 fn is_true(env: Lookup<'_>, name: &str) -> bool {

@@ -30,7 +30,12 @@ impl Channel for Status {
     }
 
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
-        set(target, state(&report.digest), &description(&report.digest), target.url())
+        set(
+            target,
+            state(&report.digest, target.sha()),
+            &description(&report.digest, target.sha()),
+            target.url(),
+        )
     }
 }
 
@@ -47,7 +52,13 @@ pub(super) fn set(target: &ReportTarget, state: &str, description: &str, url: &s
 }
 
 /// Returns the state that a run comes to.
-fn state(digest: &Digest) -> &'static str {
+fn state(digest: &Digest, sha: &str) -> &'static str {
+    match digest.caveat_at(sha).map(|caveat| caveat.is_certain()) {
+        // The commit itself has not passed.
+        Some(true) => return "failure",
+        Some(false) => return "error",
+        None => {}
+    }
     match digest.end_kind() {
         EndKind::Success | EndKind::NotRun => "success",
         EndKind::Failure => "failure",
@@ -58,7 +69,10 @@ fn state(digest: &Digest) -> &'static str {
 }
 
 /// Says how the run ended, and whether anything was verified.
-fn description(digest: &Digest) -> String {
+fn description(digest: &Digest, sha: &str) -> String {
+    if let Some(caveat) = digest.caveat_at(sha) {
+        return format!("success {}", caveat.words());
+    }
     match digest.end() {
         Some(end) if end.outcome == Outcome::Handoff => {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)

@@ -10,6 +10,7 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::unbegun;
+use crate::machine::OnChange;
 use crate::session::audience::Audience;
 use crate::session::begin::{Begun, Bound, NotNeeded};
 use crate::session::context::Session;
@@ -51,6 +52,9 @@ pub(in crate::cli) struct RunArgs {
     /// How often a night is due, so that missed ones are reported. The default in a scheduled job is 24h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) every: Option<Duration>,
+    /// What it means if the run would succeed, but changed tracked files or made commits, whatever the file says
+    #[arg(long, value_name = "WHAT", value_parser = clap::builder::PossibleValuesParser::new(OnChange::WORDS))]
+    pub(super) on_change: Option<String>,
     /// Set a context value
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,
@@ -107,6 +111,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         changed_since: args.changed_since.clone(),
         previous: args.previous.clone(),
         every: args.every,
+        on_change: args.on_change.as_deref().and_then(OnChange::by_word),
         run: flags::run(&args.run, env)?,
     })
 }

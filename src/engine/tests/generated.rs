@@ -55,6 +55,7 @@ pub(super) fn answer_commands(
         | Next::Ask(_)
         | Next::SubLoop(_)
         | Next::ReadContinuation
+        | Next::Measure(_)
         | Next::Read(_)
         | Next::Query(_)) => unreachable!("only commands here, not {other:?}"),
     }

@@ -87,6 +87,7 @@ fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
         exit_code: 4,
         signal: None,
         reason: "the journal cannot be written".to_owned(),
+        changes: None,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::report::changes::Caveat;
 
 impl Digest {
     /// Returns the outcome in one sentence, with names in backticks.
@@ -34,6 +35,9 @@ impl Digest {
         }
         sentence.words(": ");
         self.explain(end, &mut sentence);
+        if let Some(caveat) = self.caveat().filter(|caveat| matches!(caveat, Caveat::Changes(_))) {
+            sentence.words("; ").words(&caveat.words());
+        }
         sentence.0
     }
 
@@ -47,6 +51,9 @@ impl Digest {
                 None => sentence.words("ended at ").name(&end.final_state),
             },
             Outcome::Success => self.explain_unverified(end, sentence),
+            Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
+                sentence.words(&text::one_line(&end.reason, 300))
+            }
             Outcome::Failure | Outcome::Blocked => self.explain_deciding(end, sentence),
             Outcome::Exhausted => {
                 sentence.words(&self.cap(end));
@@ -151,6 +158,7 @@ impl Digest {
             }
             TerminatedBy::MaxEdgeRevisits => "the same edge was taken too often".to_owned(),
             TerminatedBy::Terminal
+            | TerminatedBy::UncommittedChanges
             | TerminatedBy::Error
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout

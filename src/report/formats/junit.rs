@@ -72,6 +72,13 @@ fn properties(digest: &Digest) -> Vec<Property> {
     if let Some(start) = digest.start() {
         properties.push(Property::new("ll.definition_sha256", clean(&start.definition_sha256)));
     }
+    if let Some(changes) = digest.changes() {
+        properties.push(Property::new("ll.changed_files", changes.count().to_string()));
+        properties.push(Property::new("ll.commit", changes.start.commit.as_str()));
+    }
+    if let Some(caveat) = digest.caveat() {
+        properties.push(Property::new("ll.caveat", clean(&caveat.words())));
+    }
     if digest.omitted() > 0 {
         properties.push(Property::new("ll.steps_omitted", digest.omitted().to_string()));
     }
@@ -188,6 +195,10 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
             (TestCaseStatus::success(), &failed[..])
         }
     };
+    // What something was done about is no repeat of the same.
+    let is_success = matches!(status, TestCaseStatus::Success { .. });
+    let reruns: Vec<&Step> =
+        reruns.iter().copied().filter(|step| !is_success || digest.mends().is_flaky(step)).collect();
     let mut case = TestCase::new(name, status);
     place(&mut case, digest, Some(state));
     case.set_time(count.duration);
@@ -195,9 +206,13 @@ fn state_case(digest: &Digest, state: &StateName, count: &StateCount) -> (TestCa
     if let Some(printed) = visits.last().map(|step| step.output()).filter(|printed| !printed.is_empty()) {
         case.set_system_out(budget.end_of(&printed, 24 * 1024));
     }
-    case.status.add_reruns(repeats(reruns, &mut budget));
+    case.status.add_reruns(repeats(&reruns, &mut budget));
     case.add_property(Property::new("ll.visits", count.visits.to_string()));
     case.add_property(Property::new("ll.failing", count.failing.to_string()));
+    let mended: Vec<String> = digest.mends().mended_by(state).map(|by| one_line(by.as_str(), 120)).collect();
+    if is_success && !mended.is_empty() {
+        case.add_property(Property::new("ll.mended_by", attribute(&mended.join(", "))));
+    }
     let size = MAX_CASE - budget.left;
     (case, size)
 }
@@ -615,6 +630,7 @@ mod tests {
             kind: ActionKind::Shell,
             role: None,
             session: None,
+            tree: None,
         };
         journal.step(("check", 1), "make", (0, ""), "yes", "done").push(closing());
         journal.seen(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(143, "") });
@@ -634,7 +650,7 @@ mod tests {
             step: 1,
             reason: ResumeReason::Interrupted,
             continuation: None,
-            changes: crate::engine::event::Changes::default(),
+            changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(closing()).done(0, "", "");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
@@ -678,13 +694,30 @@ mod tests {
     }
 
     #[test]
-    fn first_failed_and_later_passed_is_flaky() {
-        let report = read(&render(&succeeding().digest()));
+    fn what_was_mended_is_not_flaky() {
+        let xml = render(&succeeding().digest());
+        let report = read(&xml);
         assert_eq!((report.tests, report.failures, report.errors), (3, 0, 0));
         let TestCaseStatus::Success { flaky_runs } = &report.test_suites[0].test_cases[0].status else {
             panic!()
         };
+        assert!(flaky_runs.is_empty());
+        assert!(xml.contains(r#"<property name="ll.mended_by" value="fix"/>"#), "{xml}");
+    }
+
+    #[test]
+    fn first_failed_and_later_passed_on_one_tree_is_flaky() {
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "pytest", (1, ""), "no", "check");
+        journal.step(("check", 2), "pytest", (0, ""), "yes", "done");
+        journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+        let xml = render(&journal.digest());
+        let TestCaseStatus::Success { flaky_runs } = &read(&xml).test_suites[0].test_cases[0].status.clone()
+        else {
+            panic!()
+        };
         assert_eq!(flaky_runs.len(), 1);
+        assert!(!xml.contains("ll.mended_by"), "{xml}");
     }
 
     #[test]

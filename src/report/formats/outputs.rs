@@ -38,6 +38,8 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("junit", places.junit.clone()),
         ("summary", places.summary.clone()),
         ("cost-usd", cost(digest)),
+        ("changed-files", of_end(digest.changes().map(|changes| changes.count().to_string()))),
+        ("patch", of_end(digest.changes().and_then(|changes| changes.patch).map(|_| places.patch.clone()))),
     ]
 }
 
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_key_is_there_whatever_happened() {
-        assert_snapshot!(render(&failing().digest()), @r"
+        assert_snapshot!(render(&failing().digest()), @"
         outcome=failure
         exit-code=1
         verified=false
@@ -81,8 +83,10 @@ mod tests {
         junit=
         summary=
         cost-usd=
+        changed-files=
+        patch=
         ");
-        assert_snapshot!(render(&not_run()), @r"
+        assert_snapshot!(render(&not_run()), @"
         outcome=success
         exit-code=0
         verified=false
@@ -99,8 +103,10 @@ mod tests {
         junit=
         summary=
         cost-usd=
+        changed-files=
+        patch=
         ");
-        assert_snapshot!(render(&Journal::start().enter("check", 1).digest()), @r"
+        assert_snapshot!(render(&Journal::start().enter("check", 1).digest()), @"
         outcome=incomplete
         exit-code=
         verified=
@@ -117,6 +123,8 @@ mod tests {
         junit=
         summary=
         cost-usd=
+        changed-files=
+        patch=
         ");
     }
 }

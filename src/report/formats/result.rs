@@ -33,6 +33,9 @@ pub fn render(digest: &Digest) -> String {
         "reason": end.map(|end| &end.reason),
         "terminated_by": end.map(|end| end.terminated_by),
         "signal": end.and_then(|end| end.signal),
+        "on_change": digest.start().filter(|start| start.tree.is_some()).map(|start| start.on_change.word()),
+        "changes": digest.changes(),
+        "changes_unknown": digest.changes_unknown(),
         "strict": digest.start().map(|start| start.strict),
         "usage": digest.usage(),
         "max_iterations": digest.start().map(|start| start.max_iterations),
@@ -248,6 +251,9 @@ mod tests {
           "reason": null,
           "terminated_by": null,
           "signal": null,
+          "on_change": null,
+          "changes": null,
+          "changes_unknown": null,
           "strict": true,
           "usage": {
             "calls": 0,
@@ -272,7 +278,9 @@ mod tests {
             "report-dir": "",
             "junit": "",
             "summary": "",
-            "cost-usd": ""
+            "cost-usd": "",
+            "changed-files": "",
+            "patch": ""
           },
           "deciding_step": null,
           "states": [

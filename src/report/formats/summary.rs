@@ -29,6 +29,9 @@ const MAX_OUTPUT_LINES: usize = 60;
 /// How many states of a night are named.
 const MAX_NAMED: usize = 8;
 
+/// How many changed files are listed.
+const MAX_FILES: usize = 50;
+
 /// How many tasks are listed, and how many roles.
 const MAX_TASKS: usize = 100;
 const MAX_ROLES: usize = 20;
@@ -57,6 +60,7 @@ pub fn render(digest: &Digest) -> String {
         tasks(work, &mut out);
         roles(work, &mut out);
     }
+    changed(digest, &mut out);
     path(digest, &mut out);
     steps(digest, &mut out);
     last_output(digest, &mut out);
@@ -126,6 +130,77 @@ fn over_the_nights(history: Option<&History>, out: &mut String) {
     for (index, one) in recurring.iter().enumerate() {
         let before = if index == 0 { "\n" } else { "" };
         let _ = writeln!(out, "{before}- {} {}", code(one.state.as_str(), 120), one.words());
+    }
+    out.push('\n');
+}
+
+/// Lists what the run changed in the working tree.
+fn changed(digest: &Digest, out: &mut String) {
+    if let Some(unknown) = digest.changes_unknown() {
+        let _ = writeln!(
+            out,
+            "What the run changed in the working tree is not known: {}.\n",
+            words(&one_line(unknown, 300))
+        );
+    }
+    let Some(changes) = digest.changes() else { return };
+    for unseen in &changes.unseen {
+        let _ = writeln!(out, "Not seen: {}.\n", words(&one_line(unseen, 300)));
+    }
+    if changes.is_nothing() {
+        return;
+    }
+    let counts = changes.files.iter().filter_map(|file| file.lines);
+    let (added, removed) =
+        counts.fold((0, 0), |(added, removed), lines| (added + lines.added, removed + lines.removed));
+    let _ = writeln!(
+        out,
+        "### Changed files\n\n{}, +{added} −{removed} lines\n",
+        plural(changes.count(), "file")
+    );
+    if !changes.files.is_empty() {
+        out.push_str("| file | change | lines | bytes |\n|---|---|--:|--:|\n");
+    }
+    for file in changes.files.iter().take(MAX_FILES) {
+        let from = file.from.as_ref().map(|from| format!(" from {}", code(from, 200))).unwrap_or_default();
+        let run = file.run.as_ref().map(|run| format!(" by run {}", code(run, 120))).unwrap_or_default();
+        let why = file
+            .not_in_patch
+            .as_ref()
+            .map(|why| format!(", not in the patch: {}", words(why)))
+            .unwrap_or_default();
+        let lines =
+            file.lines.map(|lines| format!("+{} −{}", lines.added, lines.removed)).unwrap_or_default();
+        let size = file.size.map(|size| size.to_string()).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "| {} | {}{from}{run}{why} | {lines} | {size} |",
+            code(&file.path, 200),
+            file.kind.word()
+        );
+    }
+    let more = changes.count().saturating_sub(changes.files.len().min(MAX_FILES) as u64);
+    if more > 0 {
+        let _ = writeln!(out, "\n… and {} more", plural(more, "file"));
+    }
+    if changes.head_moved() {
+        let _ = writeln!(
+            out,
+            "\nHEAD went from {} to {}.",
+            code(changes.start.commit.as_str(), 64),
+            code(changes.end.commit.as_str(), 64)
+        );
+        for commit in changes.commits.iter().take(MAX_NAMED) {
+            let _ = writeln!(
+                out,
+                "- {} {}",
+                code(commit.sha.as_str().get(..12).unwrap_or_default(), 12),
+                words(&one_line(&commit.subject, 120))
+            );
+        }
+    }
+    if let Some(why) = &changes.no_patch {
+        let _ = writeln!(out, "\nThere is no `changes.patch`: {}.", words(&one_line(why, 300)));
     }
     out.push('\n');
 }

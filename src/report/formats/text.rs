@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::base::text::{one_line, plural};
+use crate::report::changes;
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
 use crate::report::shown::{self, ShownStep};
@@ -32,6 +33,9 @@ pub fn render(digest: &Digest) -> String {
     }
     if let Some(end) = digest.end() {
         let _ = writeln!(out, "\n{}", headline(end));
+    }
+    for line in changes::closing(digest) {
+        let _ = writeln!(out, "{line}");
     }
     if let Some(advice) = advice(digest) {
         let _ = writeln!(out, "{advice}");

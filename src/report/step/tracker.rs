@@ -62,7 +62,7 @@ impl Tracker {
                 self.current = Some(entered);
                 finished
             }
-            Event::ActionStart { state, action, kind, role, session: _ } => {
+            Event::ActionStart { state, action, kind, role, session: _, tree } => {
                 let finished = self.closes(state).then(|| self.finish()).flatten();
                 let (number, iteration) = (u32::try_from(self.steps).unwrap_or(u32::MAX), self.iteration);
                 let closing = || Step { closing: true, ..Step::new(number, state, iteration, stamped.ts) };
@@ -70,6 +70,7 @@ impl Tracker {
                 let step = self.current.get_or_insert_with(closing);
                 // The action of a terminal that was stopped begins once more.
                 step.result = None;
+                step.tree.clone_from(tree);
                 step.action = Some(Action { text, kind: *kind, role: role.clone() });
                 finished
             }
@@ -175,6 +176,8 @@ impl Tracker {
     pub fn deciding(&self, end: &LoopComplete) -> Option<&Step> {
         match end.outcome {
             Outcome::Success | Outcome::Handoff | Outcome::Interrupted => None,
+            // It is the tree that failed, and no step.
+            Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => None,
             Outcome::Failure | Outcome::Blocked if end.verified => self.last.as_ref(),
             Outcome::Failure | Outcome::Blocked | Outcome::Error => self.failing.as_ref(),
             Outcome::Exhausted

@@ -1,0 +1,70 @@
+//! Paths in a repository as text. Git's paths are bytes; those that are not UTF-8 are written with escapes in quotes, as
+//! git itself shows them, so that no two paths become one text.
+
+use std::fmt::Write as _;
+
+/// Writes a path.
+pub fn to_text(path: &[u8]) -> String {
+    match std::str::from_utf8(path) {
+        Ok(text) if !text.starts_with('"') => text.to_owned(),
+        Ok(_) | Err(_) => {
+            let mut text = String::from("\"");
+            for byte in path {
+                match byte {
+                    b'"' | b'\\' => {
+                        text.push('\\');
+                        text.push(char::from(*byte));
+                    }
+                    b' '..=b'~' => text.push(char::from(*byte)),
+                    _ => {
+                        let _ = write!(text, "\\{byte:03o}");
+                    }
+                }
+            }
+            text + "\""
+        }
+    }
+}
+
+/// Reads a path that [`to_text`] wrote.
+pub fn to_bytes(text: &str) -> Vec<u8> {
+    let Some(quoted) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
+        return text.as_bytes().to_vec();
+    };
+    let mut path = Vec::new();
+    let mut bytes = quoted.bytes();
+    while let Some(byte) = bytes.next() {
+        let escaped = if byte == b'\\' { bytes.next() } else { None };
+        match escaped {
+            None => path.push(byte),
+            Some(first @ b'0'..=b'3') => {
+                let rest = [bytes.next(), bytes.next()].into_iter().flatten();
+                let digits = [first].into_iter().chain(rest);
+                path.push(digits.fold(0, |code: u8, digit| (code << 3) | (digit.wrapping_sub(b'0') & 7)));
+            }
+            Some(other) => path.push(other),
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_no_text_is_escaped() {
+        assert_eq!(to_text("src/ü \n.txt".as_bytes()), "src/ü \n.txt");
+        assert_eq!(to_text(b"a\xff\"b"), "\"a\\377\\\"b\"");
+        assert_eq!(to_text(b"\"a\""), "\"\\\"a\\\"\"");
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_is_read_as_it_was_written(path in prop::collection::vec(any::<u8>(), 0..20)) {
+            prop_assert_eq!(to_bytes(&to_text(&path)), path);
+        }
+    }
+}

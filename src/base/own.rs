@@ -1,0 +1,52 @@
+//! Knows by their paths the files that ll-loop itself writes into a working tree: they are never work of a run.
+
+/// What ll-loop writes into `.loops`.
+const IN_LOOPS: [&[u8]; 4] = [b".running", b".history", b".worktrees", b".gitignore"];
+
+/// What the names of bundles end with.
+const BUNDLE: &[u8] = b".llz";
+
+/// Tells whether a path, as git prints it, is one that ll-loop itself writes.
+pub fn is_own(path: &[u8]) -> bool {
+    let is_criteria = path == b".loop/state.json" || path.ends_with(b"/.loop/state.json");
+    is_of_runs(path) || is_criteria || path.ends_with(BUNDLE)
+}
+
+/// Tells whether a path is one of the files of runs in `.loops`.
+pub fn is_of_runs(path: &[u8]) -> bool {
+    let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    parts.windows(2).any(|pair| pair[0] == b".loops" && IN_LOOPS.contains(&pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_leave_behind_is_told_from_the_work_of_people() {
+        for own in [
+            ".loops/.running/",
+            ".loops/.running",
+            ".loops/.gitignore",
+            "sub/.loops/.history/x/y.log",
+            ".loops/.worktrees/a/src/b",
+            ".loop/state.json",
+            "sub/.loop/state.json",
+            "out/main-1.llz",
+        ] {
+            assert!(is_own(own.as_bytes()), "{own}");
+        }
+        for other in [
+            ".loops/main.yaml",
+            ".loops/x.gitignore",
+            "a.loops/.running/x",
+            "src/.gitignore",
+            "x.llz.txt",
+            "",
+        ] {
+            assert!(!is_own(other.as_bytes()), "{other}");
+        }
+        // Somebody may call a loop file so.
+        assert!(!is_of_runs(b".loops/x.llz"));
+    }
+}

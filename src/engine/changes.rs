@@ -1,0 +1,414 @@
+//! What a run did to the working tree: the tree on which it began, the tree on which it ended, and what differs. A
+//! success is a success of a tree, so whether it stands may depend on this.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::object::ObjectId;
+use crate::base::text::plural;
+use crate::machine::OnChange;
+
+use super::outcome::{Outcome, TerminatedBy};
+
+/// A working tree at one moment, by the ids that git gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeIds {
+    /// The commit that is checked out.
+    pub commit: ObjectId,
+    /// The tree of the files: the tracked ones, and the untracked ones of the scope.
+    pub tree: ObjectId,
+    /// The tree of the index; none while a merge is not finished.
+    #[serde(default)]
+    pub index: Option<ObjectId>,
+}
+
+/// The working tree on which a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StartTree {
+    /// It is known.
+    Known(Box<KnownStart>),
+    /// It is not known.
+    Unknown {
+        /// Why.
+        unknown: String,
+    },
+}
+
+/// A working tree on which a run began, and how to make it again from its commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownStart {
+    /// Its ids.
+    #[serde(flatten)]
+    pub ids: TreeIds,
+    /// The commit of a pull request for which the one that is checked out stands, because it merges it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stands_for: Option<ObjectId>,
+    /// The files that differ from the commit, with their content by id.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub entries: Vec<TreeEntry>,
+    /// The tracked files that differ from the commit, for people.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub before: Vec<ChangedFile>,
+    /// What could not be seen.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unseen: Vec<String>,
+}
+
+/// A file of a tree that is not as in the commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeEntry {
+    /// The path from the root of the repository; bytes that are not UTF-8 are escaped as git does it.
+    pub path: String,
+    /// Whether git tracks it.
+    pub tracked: bool,
+    /// What stands there.
+    pub content: EntryContent,
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryContent {
+    /// Nothing any more.
+    Gone,
+    /// Something that git knows by an id.
+    Object {
+        /// Its mode.
+        mode: FileMode,
+        /// Its id.
+        id: ObjectId,
+    },
+    /// Something that no tree can hold, or that is too large for one: a digest tells whether it changes.
+    Digest(String),
+}
+
+/// The mode of a file in a tree, as git writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileMode {
+    /// A file.
+    #[serde(rename = "100644")]
+    File,
+    /// A file that can be executed.
+    #[serde(rename = "100755")]
+    Executable,
+    /// A link.
+    #[serde(rename = "120000")]
+    Link,
+    /// Another repository, by its commit.
+    #[serde(rename = "160000")]
+    Repository,
+}
+
+impl FileMode {
+    /// Reads what git writes.
+    pub fn parse(mode: &str) -> Option<Self> {
+        let all = [Self::File, Self::Executable, Self::Link, Self::Repository];
+        all.into_iter().find(|known| known.word() == mode)
+    }
+
+    /// Returns what git writes.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::File => "100644",
+            Self::Executable => "100755",
+            Self::Link => "120000",
+            Self::Repository => "160000",
+        }
+    }
+}
+
+/// How a file changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It is new, and tracked.
+    Added,
+    /// Its content.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It has another path, and the same or similar content.
+    Renamed,
+    /// Only whether it can be executed.
+    Mode,
+    /// It was a file and is a link, or the like.
+    Type,
+    /// It is new, and not tracked.
+    Untracked,
+}
+
+impl ChangeKind {
+    /// Returns the word that is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
+            Self::Mode => "mode",
+            Self::Type => "type",
+            Self::Untracked => "untracked",
+        }
+    }
+}
+
+/// A file that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// The path from the root of the repository; bytes that are not UTF-8 are escaped as git does it.
+    pub path: String,
+    /// The path that it had.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<String>,
+    /// How it changed.
+    pub kind: ChangeKind,
+    /// Its bytes at the end; none for a file that is gone, and for a submodule.
+    pub size: Option<u64>,
+    /// Whether git tracks it, at the start or at the end.
+    pub tracked: bool,
+    /// Lines that came and went; none for content that has no lines.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lines: Option<LineCount>,
+    /// The other live run in whose scope it lies.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<String>,
+    /// Why the patch does not hold it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub not_in_patch: Option<String>,
+}
+
+/// How many lines came and went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineCount {
+    /// Lines that came.
+    pub added: u64,
+    /// Lines that went.
+    pub removed: u64,
+}
+
+/// A commit that was made during the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeCommit {
+    /// Its id.
+    pub sha: ObjectId,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// What a run did to the working tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Changes {
+    /// It is known.
+    Known(Box<TreeChanges>),
+    /// It is not known.
+    Unknown {
+        /// Why.
+        unknown: String,
+    },
+}
+
+impl Changes {
+    /// Returns the changes that are known.
+    pub fn known(&self) -> Option<&TreeChanges> {
+        match self {
+            Self::Known(changes) => Some(changes),
+            Self::Unknown { .. } => None,
+        }
+    }
+}
+
+/// The difference between the tree on which a run began and the one on which it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeChanges {
+    /// The tree on which it began.
+    pub start: TreeIds,
+    /// The tree on which it ended, after the action of the terminal.
+    pub end: TreeIds,
+    /// What differs, tracked files first.
+    pub files: Vec<ChangedFile>,
+    /// How many files differ beyond those that are listed.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more: u64,
+    /// The commits that were made, the oldest first.
+    pub commits: Vec<MadeCommit>,
+    /// The tracked files that differed from the commit when the run began.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub before: Vec<ChangedFile>,
+    /// Whether the tracked files are those of the commit on which the run began.
+    pub as_committed: bool,
+    /// The bytes of the patch from the first tree to the last; none where nothing changed or none could be made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub patch: Option<u64>,
+    /// Why there is no patch, where there should be one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub no_patch: Option<String>,
+    /// What could not be seen, each in a sentence.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unseen: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl TreeChanges {
+    /// Returns how many files changed.
+    pub fn count(&self) -> u64 {
+        self.files.len() as u64 + self.more
+    }
+
+    /// Tells whether another commit is checked out than at the start.
+    pub fn head_moved(&self) -> bool {
+        self.start.commit != self.end.commit
+    }
+
+    /// Tells whether the tree is the one on which the run began.
+    pub fn is_nothing(&self) -> bool {
+        self.count() == 0 && !self.head_moved()
+    }
+
+    /// Returns how many of the files are the work of this run.
+    pub fn own(&self) -> u64 {
+        self.files.iter().filter(|file| file.run.is_none()).count() as u64 + self.more
+    }
+
+    /// Tells whether the run ended on a tree that the commit does not have: tracked files of its own differ both from
+    /// those at the start and from those of the commit, or another commit is checked out.
+    pub fn are_uncommitted(&self) -> bool {
+        let is_own = |file: &ChangedFile| file.tracked && file.run.is_none();
+        self.head_moved() || (!self.as_committed && self.files.iter().any(is_own))
+    }
+
+    /// Says what changed, in a few words.
+    pub fn words(&self) -> String {
+        let files = match self.own() {
+            0 => None,
+            count => Some(plural(count, "file")),
+        };
+        let commits = (!self.commits.is_empty()).then(|| plural(self.commits.len() as u64, "new commit"));
+        match (files, commits) {
+            (Some(files), Some(commits)) => format!("{files} in {commits} and beside"),
+            (Some(files), None) => files,
+            (None, Some(commits)) => commits,
+            (None, None) if self.head_moved() => format!("commit {} checked out", self.end.commit),
+            (None, None) => "no file".to_owned(),
+        }
+    }
+}
+
+/// A success that does not stand, because the tree that succeeded is not the one that was to be checked.
+pub(super) struct Unsettled {
+    pub(super) outcome: Outcome,
+    pub(super) by: TerminatedBy,
+    pub(super) reason: String,
+}
+
+/// Tells whether a success stands, given what the run did to the tree.
+pub(super) fn unsettled(mode: OnChange, outcome: Outcome, changes: &Changes) -> Option<Unsettled> {
+    let changes = changes.known().filter(|changes| changes.are_uncommitted())?;
+    let is_meant = outcome == Outcome::Success && mode == OnChange::Fail;
+    is_meant.then(|| Unsettled {
+        outcome: Outcome::Failure,
+        by: TerminatedBy::UncommittedChanges,
+        reason: passes_only_with(changes),
+    })
+}
+
+fn passes_only_with(changes: &TreeChanges) -> String {
+    match changes.own() {
+        0 => format!(
+            "the check passes only at {}, which is not the commit that was to be checked",
+            changes.end.commit
+        ),
+        count => format!(
+            "the check passes only with changes to {} that this commit does not have",
+            plural(count, "file")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(letter: char) -> TreeIds {
+        let id = ObjectId::parse(&letter.to_string().repeat(40)).unwrap();
+        TreeIds { commit: id.clone(), tree: id.clone(), index: Some(id) }
+    }
+
+    fn file(path: &str, tracked: bool) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            from: None,
+            kind: if tracked { ChangeKind::Modified } else { ChangeKind::Untracked },
+            size: Some(3),
+            tracked,
+            lines: None,
+            run: None,
+            not_in_patch: None,
+        }
+    }
+
+    fn changes(files: Vec<ChangedFile>) -> TreeChanges {
+        TreeChanges {
+            start: ids('a'),
+            end: ids('a'),
+            files,
+            more: 0,
+            commits: Vec::new(),
+            before: Vec::new(),
+            as_committed: false,
+            patch: None,
+            no_patch: None,
+            unseen: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(changes: TreeChanges, expected: Option<&str>) {
+        let changes = Changes::Known(Box::new(changes));
+        let found = unsettled(OnChange::Fail, Outcome::Success, &changes).map(|found| found.reason);
+        assert_eq!(found.as_deref(), expected);
+        for (mode, outcome) in [(OnChange::Report, Outcome::Success), (OnChange::Fail, Outcome::Exhausted)] {
+            assert!(unsettled(mode, outcome, &changes).is_none());
+        }
+    }
+
+    #[test]
+    fn a_success_stands_only_on_the_tree_that_was_to_be_checked() {
+        check(changes(vec![]), None);
+        check(
+            changes(vec![file("a", true), file("b", false)]),
+            Some("the check passes only with changes to 2 files that this commit does not have"),
+        );
+        // Untracked files are no part of a commit.
+        check(changes(vec![file("b", false)]), None);
+        // What the run undid is what the commit has.
+        check(TreeChanges { as_committed: true, ..changes(vec![file("a", true)]) }, None);
+        let theirs = ChangedFile { run: Some("other-1".to_owned()), ..file("a", true) };
+        check(changes(vec![theirs]), None);
+        let moved = TreeChanges { end: ids('b'), as_committed: true, ..changes(vec![]) };
+        let id = "b".repeat(40);
+        check(
+            moved,
+            Some(&format!("the check passes only at {id}, which is not the commit that was to be checked")),
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_fails_nothing() {
+        let unknown = Changes::Unknown { unknown: "no git".to_owned() };
+        assert!(unsettled(OnChange::Fail, Outcome::Success, &unknown).is_none());
+    }
+
+    #[test]
+    fn changes_are_read_as_they_were_written() {
+        let known = Changes::Known(Box::new(changes(vec![file("a", true)])));
+        for changes in [known, Changes::Unknown { unknown: "no git".to_owned() }] {
+            let text = serde_json::to_string(&changes).unwrap();
+            assert_eq!(serde_json::from_str::<Changes>(&text).unwrap(), changes);
+        }
+    }
+}

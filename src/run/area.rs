@@ -1,0 +1,27 @@
+//! Says which part of a working tree is the work of a run.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::territory::{ScopePath, Territory};
+
+/// The part of a working tree that is the work of a run.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// The directory in which the run works, and the paths below which untracked files count.
+    pub territory: Territory,
+    /// Absolute paths of what ll-loop itself writes, such as reports.
+    pub own: Vec<PathBuf>,
+}
+
+impl Area {
+    /// Tells whether ll-loop itself writes there.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
+        self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Tells whether all of a working tree is in the scope.
+    pub(super) fn holds(&self, top: &Path) -> bool {
+        let top = ScopePath::from(top.to_string_lossy().into_owned());
+        self.territory.paths.iter().any(|path| path.holds(&top))
+    }
+}
