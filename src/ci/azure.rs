@@ -313,6 +313,7 @@ mod tests {
         ##vso[task.setvariable variable=handoff;isOutput=true;]false
         ##vso[task.setvariable variable=continuation;isOutput=true;]
         ##vso[task.setvariable variable=artifact_name;isOutput=true;]
+        ##vso[task.setvariable variable=resume_from;isOutput=true;]
         ##vso[task.setvariable variable=report_dir;isOutput=true;]
         ##vso[task.setvariable variable=junit;isOutput=true;]
         ##vso[task.setvariable variable=summary;isOutput=true;].loops/r/summary.md

@@ -44,4 +44,6 @@ pub struct ReportRequest<'t> {
     pub options: &'t ReportOptions,
     /// Which run it is.
     pub subject: &'t ReportedRun,
+    /// Whether it has only an end: it never began, or the process that began it is gone.
+    pub is_over: bool,
 }

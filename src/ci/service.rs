@@ -11,7 +11,7 @@ use super::job::{Job, Lookup};
 use super::reported::ReportRequest;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, ReportPaths};
+use crate::report::digest::Digest;
 
 /// A provider, as the table of providers knows it.
 pub(super) struct ProviderRow {
@@ -26,6 +26,9 @@ pub(super) struct ProviderRow {
     /// The job's own token, under every name that it has, which an action sees when it is asked for.
     pub(super) tokens: &'static [&'static str],
 }
+
+/// Sets the status of a commit to an error in these words, or says why it cannot.
+pub type LastWord = Box<dyn FnOnce(&str) -> Result<(), String> + Send>;
 
 /// What a provider can do.
 pub trait Service: Debug {
@@ -50,9 +53,15 @@ pub trait Service: Debug {
         None
     }
 
-    /// Announces where the results of a run that begins now will be, in case it is killed before it can publish them.
-    fn announce(&self, _places: &ReportPaths) -> io::Result<()> {
+    /// Gives the CI system outputs before the results of a run, in case it is killed before it can publish them, or
+    /// after them, in their place.
+    fn announce(&self, _outputs: &[(&'static str, String)]) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Tells whether ll-loop itself can store the files of a run here. Elsewhere the configuration of the job does that.
+    fn stores_artifacts(&self) -> bool {
+        false
     }
 
     /// Gives the results of a run to the CI system: annotations on its log, outputs and a summary in its files.
@@ -66,6 +75,12 @@ pub trait Service: Debug {
     fn report(&self, request: ReportRequest<'_>) -> (Option<Reporter>, Vec<String>) {
         let why = "this job has no GitHub to report the run to";
         (None, request.options.is_asked().then(|| why.to_owned()).into_iter().collect())
+    }
+
+    /// Prepares to set the status of a run's commit to an error, in a few words: for the process that is there when that
+    /// of the run was killed.
+    fn last_word(&self, _request: ReportRequest<'_>) -> Option<LastWord> {
+        None
     }
 
     /// Starts the run that continues one that was handed off, and reports it where people look at its commit. Without

@@ -320,6 +320,7 @@ mod tests {
         ##teamcity[setParameter name='ll-loop.handoff' value='false']
         ##teamcity[setParameter name='ll-loop.continuation' value='']
         ##teamcity[setParameter name='ll-loop.artifact-name' value='']
+        ##teamcity[setParameter name='ll-loop.resume-from' value='']
         ##teamcity[setParameter name='ll-loop.report-dir' value='']
         ##teamcity[setParameter name='ll-loop.junit' value='.loops/r/junit.xml']
         ##teamcity[setParameter name='ll-loop.summary' value='']

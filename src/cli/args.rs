@@ -93,6 +93,9 @@ pub(super) enum Command {
     /// Answer a query about JSON on behalf of a run
     #[command(hide = true)]
     AnswerQuery,
+    /// Do what is left when the process of a run is killed
+    #[command(hide = true)]
+    Guard,
 }
 
 #[cfg(test)]

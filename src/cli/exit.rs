@@ -40,8 +40,8 @@ pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
 /// Returns the exit code of an error.
 pub(super) fn of(error: &Error) -> u8 {
     match error.kind() {
-        Kind::Refused => INVALID,
-        Kind::Locked => LOCKED,
+        Kind::Refused | Kind::Over => INVALID,
+        Kind::Locked | Kind::Taken => LOCKED,
         Kind::Unavailable => UNAVAILABLE,
         Kind::Absent => ABSENT,
         Kind::Interrupted(signal) => signal.exit_code(),

@@ -16,7 +16,7 @@ use crate::run::recording::Mode;
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::options::{LlmOptions, RunOptions, Upload};
+use crate::session::options::{LlmOptions, RunOptions, Storing, Upload};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -124,6 +124,9 @@ pub(super) struct UploadFlags {
     /// How long to keep uploads. The default is the setting of the repository
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) retention_days: Option<u32>,
+    /// Whether a later step of the action stores them.
+    #[arg(skip)]
+    pub(super) stored_later: bool,
 }
 
 /// How a run is shown at its commit.
@@ -229,9 +232,19 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 
 /// How a run behaves and is reported.
 pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Error> {
+    Ok(RunOptions { audience: audience(flags, env)?, ..told(flags, env) })
+}
+
+/// The same for a run that is refused: whom to tell, also where the audience itself is what is wrong.
+pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
     let report = &flags.report;
-    Ok(RunOptions {
-        audience: audience(flags, env)?,
+    let lookup = env.lookup();
+    let provider = match flags.ci.as_deref() {
+        Some(name) => Some(Provider::by_name(name, &lookup).unwrap_or_else(|| Provider::detect(&lookup))),
+        None => (env.is_on("CI") && !flags.no_ci).then(|| Provider::detect(&lookup)),
+    };
+    RunOptions {
+        audience: provider.map_or(Audience::Person, Audience::Ci),
         strict: either(flags.strict, flags.no_strict),
         deadline: flags.deadline,
         checkpoint_every: flags.checkpoint_every,
@@ -241,10 +254,13 @@ pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Err
         pass_token: flags.pass_token,
         llm: llm(&flags.llm),
         commit: ReportOptions { check: report.check, comment: report.comment, ..commit(&report.commit) },
-        upload: (!report.uploading.no_upload)
-            .then_some(Upload { retention_days: report.uploading.retention_days }),
+        storing: match &report.uploading {
+            UploadFlags { stored_later: true, .. } => Storing::LaterStep,
+            UploadFlags { no_upload: true, .. } => Storing::Nobody,
+            UploadFlags { retention_days, .. } => Storing::Ours(Upload { retention_days: *retention_days }),
+        },
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
-    })
+    }
 }
 
 /// Combines two opposite switches, of which the parser keeps only the last one.

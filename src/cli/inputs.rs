@@ -45,6 +45,14 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
 /// Applies the inputs that are not words of the command line.
 pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Result<(), Error> {
     let wanted = |name: &str| input(env, name).map(|value| boolean(name, &value)).transpose();
+    // First what a refusal of the others is reported with.
+    if let Some(directory) = input(env, "report-dir") {
+        run.report_dir = Some(directory.into());
+    }
+    run.report.uploading.stored_later = part == Part::Loop;
+    commit(env, &mut run.report.commit)?;
+    run.report.check = wanted("check")?.unwrap_or(run.report.check);
+    run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
     if let Some(strict) = wanted("strict")? {
         (run.strict, run.no_strict) = (strict, !strict);
     }
@@ -54,14 +62,11 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
     run.deadline = duration(env, "deadline")?.or(run.deadline);
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);
-    commit(env, &mut run.report.commit)?;
-    run.report.check = wanted("check")?.unwrap_or(run.report.check);
-    run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
     // Only a later step may use these, but a mistake in them is reported before the run and not after it.
     let (chain, go_on) = (chain(env)?, on_handoff(env)?);
     let uploading = &mut run.report.uploading;
     match part {
-        Part::Loop => uploading.no_upload = true,
+        Part::Loop => {}
         Part::All => {
             uploading.no_upload = !wanted("upload")?.unwrap_or(!uploading.no_upload);
             uploading.retention_days = days(env)?.or(uploading.retention_days);
@@ -69,10 +74,16 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
             run.report.go_on = go_on;
         }
     }
-    if let Some(directory) = input(env, "report-dir") {
-        run.report_dir = Some(directory.into());
-    }
     Ok(())
+}
+
+/// Returns what the inputs say about reports, as far as they can be read: of a run that is refused because of another
+/// input.
+pub(super) fn told(part: Part, env: &Environment) -> RunFlags {
+    let mut flags = RunFlags { ci: Some("auto".to_owned()), ..RunFlags::default() };
+    // What cannot be read is what the run is refused for.
+    let _refused = inputs(part, env, &mut flags);
+    flags
 }
 
 pub(super) fn on_handoff(env: &Environment) -> Result<GoOn, Error> {
@@ -101,11 +112,11 @@ pub(super) fn days(env: &Environment) -> Result<Option<u32>, Error> {
 
 /// Applies the inputs about the status of the commit.
 pub(super) fn commit(env: &Environment, args: &mut CommitFlags) -> Result<(), Error> {
+    args.status_context = input(env, "status-context").or_else(|| args.status_context.take());
     if let Some(status) = input(env, "status") {
         let status = boolean("status", &status)?;
         (args.status, args.no_status) = (status, !status);
     }
-    args.status_context = input(env, "status-context").or_else(|| args.status_context.take());
     if let Some(sha) = input(env, "sha") {
         let sha = flags::sha(&sha)
             .map_err(|help| Error::refused(format!("the input `sha` is `{sha}`")).with_hint(help))?;

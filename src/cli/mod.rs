@@ -9,8 +9,10 @@ mod exit;
 mod flags;
 mod follow;
 mod inputs;
+mod misuse;
 mod output;
 mod terminal;
+mod unbegun;
 mod work;
 
 use std::ffi::OsString;
@@ -41,6 +43,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Ok(parsed) => parsed,
             Err(message) => {
                 let code = exit::of_clap(&message);
+                tell_misused(&arguments, &message, &env);
                 let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
                 return answer.map_or(code, |answer| {
                     Output::new(flags::Color::Auto, &env).json_text(&answer);
@@ -59,6 +62,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Reports a command line that cannot be read where runs are reported.
+fn tell_misused(arguments: &[OsString], message: &clap::Error, env: &Environment) {
+    let output = Output::new(flags::Color::Auto, env);
+    let session = std::env::current_dir().and_then(|cwd| Session::new(env, &cwd, &output));
+    if let (Ok(session), true) = (session, message.use_stderr()) {
+        misuse::tell(arguments, message, &session);
+    }
+}
+
 /// Reads the environment of the process, and replaces what is not UTF-8.
 #[expect(clippy::disallowed_methods, reason = "this is the place it is allowed in")]
 fn environment() -> Environment {
@@ -73,7 +85,10 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
             cwd.as_deref().map_err(|error| Error::failed("cannot tell the working directory", error))?;
         let session = Session::new(env, cwd, output)
             .map_err(|error| Error::failed("cannot tell the working directory", &error))?;
-        Ok(session.with_helper(commands::query::helper()).stopped_by(StopBy::Signals))
+        Ok(session
+            .with_helper(commands::query::helper())
+            .with_guard(commands::guard::argv())
+            .stopped_by(StopBy::Signals))
     };
     match command {
         Command::Run(args) => commands::run::run(args, &session()?, output),
@@ -98,6 +113,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, &session()?),
         Command::Action(args) => commands::action::action(args, &session()?, output),
+        Command::Guard => commands::guard::guard(&session()?),
         Command::AnswerQuery => commands::query::answer(),
     }
 }

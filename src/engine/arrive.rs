@@ -114,7 +114,8 @@ impl Engine<'_> {
             | TerminatedBy::Budget
             | TerminatedBy::Unavailable
             | TerminatedBy::NotRecorded
-            | TerminatedBy::JournalLost => limits.iterations.handler,
+            | TerminatedBy::JournalLost
+            | TerminatedBy::Killed => limits.iterations.handler,
         };
         match (handler, self.run.current()) {
             (Some(handler), Some(from)) => Event::Route {

@@ -294,7 +294,7 @@ impl TreeChanges {
         };
         let commits = (!self.commits.is_empty()).then(|| plural(self.commits.len() as u64, "new commit"));
         match (files, commits) {
-            (Some(files), Some(commits)) => format!("{files} in {commits} and beside"),
+            (Some(files), Some(commits)) => format!("{files} and {commits}"),
             (Some(files), None) => files,
             (None, Some(commits)) => commits,
             (None, None) if self.head_moved() => format!("commit {} checked out", self.end.commit),

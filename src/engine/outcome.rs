@@ -151,4 +151,6 @@ pub enum TerminatedBy {
     NotRecorded,
     /// The journal could not be written: the disk is full, most of the time. The run can go on from its last event.
     JournalLost,
+    /// The process was killed. No journal says so; the reports that are made of it afterwards do.
+    Killed,
 }

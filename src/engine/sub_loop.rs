@@ -76,7 +76,8 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
             | TerminatedBy::Stall
-            | TerminatedBy::JournalLost,
+            | TerminatedBy::JournalLost
+            | TerminatedBy::Killed,
             _,
         ) => None,
     }

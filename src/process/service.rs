@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
+use super::guard::Guard;
 use super::signal::{Cancel, Request};
 use super::spawn::{GRACE, Program, explain, spawn};
 
@@ -17,6 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct Service {
     child: Child,
     group: Option<Pid>,
+    guard: Guard,
     /// Its standard input, until a client takes it.
     pub stdin: Option<ChildStdin>,
     /// Its standard output, until a client takes it.
@@ -31,7 +33,7 @@ impl Service {
         let mut child = spawn(program, Stdio::piped()).map_err(|error| explain(program, &error))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        Ok(Self { child, group, stdin, stdout, stderr })
+        Ok(Self { child, group, guard: program.guard.clone(), stdin, stdout, stderr })
     }
 
     /// Waits until it ends by itself.
@@ -49,6 +51,7 @@ impl Service {
         }
         self.signal(Signal::KILL);
         let _late = timeout(FAREWELL, self.child.wait()).await;
+        self.guard.ended(self.group.map(|group| group.as_raw_nonzero().get().unsigned_abs()));
     }
 
     /// Waits until it is gone, or until somebody cannot wait.
@@ -86,6 +89,7 @@ mod tests {
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             cwd: None,
             stdin: None,
+            guard: Guard::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE};
 
 use super::capture::{Capture, KEPT};
+use super::guard::Guard;
 use super::signal::{Cancel, Request};
 
 /// How long a group may take to obey SIGTERM.
@@ -45,6 +46,8 @@ pub struct Program {
     pub cwd: Option<PathBuf>,
     /// What it can read from standard input; the end of the file when there is nothing.
     pub stdin: Option<Vec<u8>>,
+    /// Who ends its group if this process cannot.
+    pub guard: Guard,
 }
 
 /// What the reader of an output makes of it.
@@ -80,7 +83,10 @@ pub async fn run(
         Ok(child) => child,
         Err(error) => return Observation::not_started(explain(program, &error)),
     };
-    Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await
+    let group = child.id();
+    let seen = Running::new(child, limits, started).attend(program.stdin.as_deref(), cancel, output).await;
+    program.guard.ended(group);
+    seen
 }
 
 /// Starts a program in a group of its own.
@@ -100,6 +106,7 @@ pub(super) fn spawn(program: &Program, stdin: Stdio) -> io::Result<Child> {
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
+        .inspect(|child| program.guard.began(child.id()))
 }
 
 impl Program {
@@ -414,6 +421,7 @@ mod tests {
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             cwd: None,
             stdin: None,
+            guard: Guard::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use super::digest::Digest;
 use super::nights;
 use super::reader::Reader;
 use super::step::Step;
+use super::unbegun::{Mistake, Unbegun};
 use crate::base::text::{head, one_line, plain};
 use crate::engine::outcome::Outcome;
 
@@ -111,6 +112,9 @@ pub fn annotations(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
 
 /// Returns every annotation of a run, for readers without a limit: the one about its end first, and no duplicates.
 pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
+    if let Some(unbegun) = digest.unbegun() {
+        return not_begun(unbegun);
+    }
     let step = digest.deciding_step();
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
     if let Some(step) = step {
@@ -157,6 +161,28 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
         message: message(&text),
         location: (!digest.file().is_empty()).then(|| at(digest, state.and_then(|state| digest.line(state)))),
     })
+}
+
+/// Returns a remark on each mistake that kept the run from beginning, or one on the loop file.
+fn not_begun(unbegun: &Unbegun) -> Vec<Annotation> {
+    let title = one_line(&format!("{}: {}", unbegun.loop_name, unbegun.hindrance.word()), MAX_TITLE);
+    let remark = |text: &str, location| Annotation {
+        level: Level::Error,
+        title: title.clone(),
+        message: message(text),
+        location,
+    };
+    if unbegun.mistakes.is_empty() {
+        let location = Location { file: unbegun.file.clone(), line: None, column: None };
+        let text = format!("{}\n{}", unbegun.message, unbegun.details());
+        return vec![remark(&text, (!unbegun.file.is_empty()).then_some(location))];
+    }
+    let of = |mistake: &Mistake| {
+        let Mistake { file, line, column, .. } = mistake;
+        let location = Location { file: file.clone(), line: *line, column: *column };
+        remark(&mistake.text(), Some(location))
+    };
+    unbegun.mistakes.iter().map(of).collect()
 }
 
 /// Returns a notice for each state that comes back night after night.

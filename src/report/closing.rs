@@ -24,6 +24,7 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::Unavailable => format!("unable to go on in {place}"),
         Outcome::Handoff => format!("saved in {place}"),
         Outcome::Timeout => format!("timed out in {place}"),
+        Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => format!("killed in {place}"),
         Outcome::Interrupted => {
             format!("interrupted by {} in {place}", end.signal.map_or("request", |signal| signal.name()))
         }
@@ -64,9 +65,8 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             | TerminatedBy::Budget
             | TerminatedBy::Unavailable
             | TerminatedBy::NotRecorded
-            | TerminatedBy::JournalLost => {
-                "raise `max_iterations`, or look at why the check never passes".into()
-            }
+            | TerminatedBy::JournalLost
+            | TerminatedBy::Killed => "raise `max_iterations`, or look at why the check never passes".into(),
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
         Outcome::Timeout => go_on(resume_with_time(digest)),

@@ -13,14 +13,16 @@ use super::passes::Passes;
 use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
+use super::unbegun::Unbegun;
 use super::way::{EdgeCount, Way, count};
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
-use crate::base::time::Timestamp;
+use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
+use crate::evaluate::verdict::Observes;
 
 /// How many steps are kept from the beginning.
 pub const FIRST_STEPS: usize = 100;
@@ -40,6 +42,9 @@ const FAILING_TAIL: usize = 4 * 1024;
 /// Bytes of each stream that the row of any other step keeps.
 const PASSING_TAIL: usize = 1024;
 
+/// The exit code of a process that was killed: 128 and the number of the signal.
+const KILLED: u8 = 137;
+
 /// Where the reports of this run are written, as far as that is known; read by the formats that name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportPaths {
@@ -53,8 +58,18 @@ pub struct ReportPaths {
     pub summary: String,
     /// The patch, where the run changed something.
     pub patch: String,
-    /// The name under which the reports are uploaded.
+    /// The name under which the reports are stored; empty if they are not.
     pub artifact_name: String,
+    /// What another job resumes the run from, if the run can be resumed; empty if it cannot reach the reports.
+    pub resume_from: String,
+}
+
+impl ReportPaths {
+    /// Returns the same of reports that are stored nowhere.
+    #[must_use]
+    pub fn unstored(&self) -> Self {
+        Self { artifact_name: String::new(), resume_from: String::new(), ..self.clone() }
+    }
 }
 
 /// How often something happened in one state.
@@ -128,6 +143,7 @@ pub struct Digest {
     /// Where the run is read about.
     pub reader: Reader,
     not_run: Option<NotRun>,
+    unbegun: Option<Box<Unbegun>>,
     began: Option<Timestamp>,
     seen_until: Option<Timestamp>,
     took: Duration,
@@ -164,6 +180,50 @@ impl Digest {
     /// Makes the digest of a run that was skipped.
     pub fn of_none(not_run: NotRun) -> Self {
         Self { not_run: Some(not_run), ..Self::default() }
+    }
+
+    /// Makes the digest of a run that could not begin.
+    pub fn of_unbegun(unbegun: Unbegun) -> Self {
+        Self { unbegun: Some(Box::new(unbegun)), ..Self::default() }
+    }
+
+    /// Ends the digest of a run whose process was killed, as the process could not. What the journal lacks becomes a
+    /// warning. A run that has an end keeps it.
+    pub fn was_killed(&mut self) {
+        let (Some(at), None) = (self.seen_until, &self.end) else { return };
+        let first = || self.start.as_ref()?.source.lines.keys().next();
+        let last = self.steps().last().map(|step| step.route.as_ref().map_or(&step.state, |route| &route.to));
+        let Some(final_state) = last.or_else(first).cloned() else { return };
+        let unknown = match self.unfinished().filter(|step| step.route.is_none()) {
+            Some(step) => {
+                format!("how `{}` (step {}) ended, and what it printed last", step.state, step.number)
+            }
+            None => "what came after its last event".to_owned(),
+        };
+        let message =
+            format!("the process was killed, and the journal ends at {at}: {unknown}, is not known");
+        self.warn(None, &message);
+        let passed = self.tracker.passing().map(|step| step.number);
+        let verified = match self.unfinished().map_or(Observes::Nothing, Step::observes) {
+            Observes::Passing => true,
+            Observes::Failing => false,
+            Observes::Nothing => passed.is_some() && passed > self.tracker.failing().map(|step| step.number),
+        };
+        let end = LoopComplete {
+            outcome: Outcome::Interrupted,
+            terminated_by: TerminatedBy::Killed,
+            final_state,
+            iterations: self.iterations(),
+            steps: u32::try_from(self.step_count()).unwrap_or(u32::MAX),
+            cycles: self.cycles(),
+            duration_ms: millis(self.duration()),
+            verified,
+            exit_code: KILLED,
+            signal: None,
+            reason: "the process was killed".to_owned(),
+            changes: None,
+        };
+        self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });
     }
 
     /// Makes a digest that counts and knows the step that decides, but keeps no rows: for the live sinks. `depth` is
@@ -323,6 +383,11 @@ impl Digest {
         self.not_run.as_ref()
     }
 
+    /// Returns why the run could not begin, where it could not.
+    pub fn unbegun(&self) -> Option<&Unbegun> {
+        self.unbegun.as_deref()
+    }
+
     /// Returns how the run began, if the journal says so.
     pub fn start(&self) -> Option<&LoopStart> {
         self.start.as_ref()
@@ -340,10 +405,11 @@ impl Digest {
 
     /// Returns the name of the loop.
     pub fn loop_name(&self) -> &str {
-        match (&self.start, &self.not_run) {
-            (Some(start), _) => start.r#loop.as_str(),
-            (None, Some(not_run)) => &not_run.loop_name,
-            (None, None) => "unknown",
+        match (&self.start, &self.not_run, &self.unbegun) {
+            (Some(start), ..) => start.r#loop.as_str(),
+            (None, Some(not_run), _) => &not_run.loop_name,
+            (None, None, Some(unbegun)) => &unbegun.loop_name,
+            (None, None, None) => "unknown",
         }
     }
 
@@ -354,7 +420,8 @@ impl Digest {
 
     /// Returns the loop file.
     pub fn file(&self) -> &str {
-        let of_none = || self.not_run.as_ref().map_or("", |not_run| &not_run.file);
+        let unbegun = || self.unbegun.as_ref().map_or("", |unbegun| &unbegun.file);
+        let of_none = || self.not_run.as_ref().map_or_else(unbegun, |not_run| &not_run.file);
         self.start.as_ref().map_or_else(of_none, |start| &start.source.file)
     }
 
@@ -430,7 +497,11 @@ impl Digest {
 
     /// Returns the word for the outcome; `incomplete` when the journal stops before the end.
     pub fn outcome_word(&self) -> &'static str {
-        let without_end = if self.not_run.is_some() { Outcome::Success.word() } else { "incomplete" };
+        let without_end = match (&self.not_run, &self.unbegun) {
+            (Some(_), _) => Outcome::Success.word(),
+            (None, Some(unbegun)) => unbegun.hindrance.word(),
+            (None, None) => "incomplete",
+        };
         self.end.as_ref().map_or(without_end, |end| end.outcome.word())
     }
 
@@ -602,6 +673,35 @@ mod tests {
         incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running
         incomplete: the journal ends before the first step, so the run was killed or is still running
         ");
+    }
+
+    #[test]
+    fn a_killed_run_ends_where_its_journal_does() {
+        let killed = |journal: &Journal| {
+            let mut digest = journal.digest();
+            digest.was_killed();
+            let said = digest.sentence();
+            let warned = digest.warnings().last().map(|warning| warning.message.clone()).unwrap_or_default();
+            (digest.end().cloned(), said, warned)
+        };
+        let mut journal = Journal::start();
+        journal.step(("check", 1), "mypy", (0, ""), "yes", "fix");
+        let (end, said, warned) = killed(&journal);
+        let end = end.unwrap();
+        assert_eq!((end.final_state.as_str(), end.exit_code, end.verified), ("fix", 137, true));
+        assert_eq!((end.outcome, end.terminated_by), (Outcome::Interrupted, TerminatedBy::Killed));
+        assert_eq!(said, "interrupted: killed in state `fix`");
+        assert!(warned.ends_with("what came after its last event, is not known"), "{warned}");
+
+        journal.step(("fix", 1), "ruff", (1, ""), "no", "check").enter("check", 2).act("mypy");
+        let (end, _, warned) = killed(&journal);
+        assert!(!end.unwrap().verified, "a failing observation came since");
+        assert!(warned.contains("how `check` (step 3) ended"), "{warned}");
+
+        let (_, said, _) = killed(&Journal::start());
+        assert_eq!(said, "interrupted: killed before the first step");
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        assert_eq!(killed(&journal).0.unwrap().outcome, Outcome::Failure);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod stages;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod unbegun;
 pub mod way;
 mod wording;
 pub mod work;

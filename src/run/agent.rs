@@ -411,7 +411,8 @@ fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
 async fn version(host: &'static dyn Host, world: &mut World) -> String {
     let argv = vec![host.name().to_owned(), "--version".to_owned()];
     let env = world.env.clone().into_iter().collect();
-    let program = Program { argv, env, cwd: world.starts_in.clone(), stdin: None };
+    let program =
+        Program { argv, env, cwd: world.starts_in.clone(), stdin: None, guard: world.guard.clone() };
     let limits = ProcessLimits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
     let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;

@@ -8,6 +8,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
 use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment};
+use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -122,6 +123,7 @@ impl GitCalls {
             env: env.into_iter().collect(),
             cwd: if named.is_some() { None } else { Some(directory.to_owned()) },
             stdin,
+            guard: Guard::default(),
         };
         let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
         let mut printed = Vec::new();

@@ -29,6 +29,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
         env: Vec::new(),
         cwd: None,
         stdin: Some(helper::written(&request.query).into_bytes()),
+        guard: world.guard.clone(),
     };
     let limits = ProcessLimits { end: request.end, idle: None };
     let mut answer = Vec::new();

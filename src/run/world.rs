@@ -15,6 +15,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::Machine;
+use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::Program;
 use crate::report::Sinks;
@@ -36,6 +37,8 @@ pub struct World {
     pub sinks: Sinks,
     /// Requests to end.
     pub cancel: Cancel,
+    /// Ends the actions if this process cannot.
+    pub guard: Guard,
     /// Who answers prompts and questions.
     pub agents: Agents,
     /// The time.
@@ -118,7 +121,7 @@ impl World {
     ) -> Result<Program, String> {
         let cwd = setting.cwd.as_deref().map(|cwd| directory(&self.root, cwd)).transpose()?;
         let cwd = cwd.or_else(|| self.starts_in.clone());
-        Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None })
+        Ok(Program { argv, env: env.into_iter().collect(), cwd, stdin: None, guard: self.guard.clone() })
     }
 }
 

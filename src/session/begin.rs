@@ -1,12 +1,14 @@
 //! Begins a run: checks its inputs, claims its scope, and makes its files.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use crate::base::command;
 use crate::base::diagnostic::Severity;
+use crate::base::name::LoopName;
 use crate::base::text::plural;
 use crate::definition::load::DIRECTORY;
 use crate::engine::Start;
@@ -31,7 +33,7 @@ use super::interrupts::Interrupts;
 use super::nights::{self, Before};
 use super::options::{BeginOptions, RunOptions};
 use super::prepared::Prepared;
-use super::publish::{Publication, publisher};
+use super::publish::{Publication, Stage, publisher};
 use super::ready::{Launch, Position, Ready, sinks};
 use super::start::start;
 use super::tree;
@@ -158,7 +160,7 @@ impl<'s> ConfiguredRun<'s> {
         let Self { session, prepared, options, context, .. } = &mut self;
         let session = *session;
         let clock = Clock::start();
-        let files = new_files(prepared, &clock);
+        let files = new_files((&prepared.located.root, &prepared.machine.name), &clock);
         let worktree = if options.worktree {
             Some(Worktree::plan(&prepared.located.root, &files, session)?)
         } else {
@@ -283,13 +285,13 @@ impl NotNeeded<'_> {
         let Self { session, prepared, options, not_run } = self;
         let Some(provider) = publisher(&options) else { return };
         let name = &prepared.machine.name;
-        let files = new_files(&prepared, &Clock::start());
+        let files = new_files((&prepared.located.root, name), &Clock::start());
         if let Err(error) = files.make_directory() {
             session.talk.warning(&format!("cannot write reports: {error}"));
         }
         let of = (prepared.located.root.as_path(), name);
         let mut publication = Publication::new(&options, provider, of, &files, None, session);
-        publication.begin(&options, name.as_str(), session);
+        publication.begin(&options, (name.as_str(), Stage::Beginning), session);
         for warning in publication.publish_none(not_run, session) {
             session.talk.warning(&warning);
         }
@@ -297,10 +299,9 @@ impl NotNeeded<'_> {
 }
 
 /// Names the files of a new run.
-fn new_files(prepared: &Prepared, clock: &Clock) -> RunFiles {
-    let loops = prepared.located.root.join(DIRECTORY);
+pub(super) fn new_files((root, name): (&Path, &LoopName), clock: &Clock) -> RunFiles {
     let random = uuid::Uuid::new_v4().as_fields().0;
-    RunFiles::new(&loops, &prepared.machine.name, clock.now(), random)
+    RunFiles::new(&root.join(DIRECTORY), name, clock.now(), random)
 }
 
 /// Warns in one line of warnings about the loop; `validate` shows them.

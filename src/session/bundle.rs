@@ -9,6 +9,7 @@ use super::choose::{Chosen, choose, never_began};
 use super::context::Session;
 use super::error::Error;
 use super::finish;
+use super::killed::{self, Telling};
 
 impl Session<'_> {
     /// Writes the bundle of a run, to `<run>.llz` in the directory of the session where no file is named. Returns the
@@ -20,6 +21,7 @@ impl Session<'_> {
         let run = match choose(name, self)? {
             Chosen::Left(_, run) | Chosen::Unfinished(run) => run,
         };
+        killed::report(&run, None, Telling::Quietly, self)?;
         let mut files = run.files.clone();
         if finish::is_due(&run) {
             files = finish::finish(&run, None, self)?.files;

@@ -91,7 +91,7 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
     let instance = run.files.instance();
     match (run.status, &run.ends.complete) {
         (Status::Running | Status::Queued, _) => {
-            Error::refused(format!("the run {instance} is running")).of_kind(Kind::Locked).with_hint(format!(
+            Error::refused(format!("the run {instance} is running")).of_kind(Kind::Taken).with_hint(format!(
                 "follow it with `{}`, or end it with `{}`",
                 command::follow(instance),
                 command::stop(instance)
@@ -108,7 +108,9 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
 pub(crate) fn over(instance: &str, name: &str, end: &LoopComplete) -> Error {
     let (outcome, state) = (end.outcome.word(), &end.final_state);
     let message = format!("the run {instance} has ended ({outcome} in {state}), and nothing is left to do");
-    Error::refused(message).with_hint(format!("start a new one with `{}`", command::run(name)))
+    Error::refused(message)
+        .of_kind(Kind::Over)
+        .with_hint(format!("start a new one with `{}`", command::run(name)))
 }
 
 pub(crate) fn never_began(instance: &str, name: &str) -> Error {

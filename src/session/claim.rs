@@ -131,6 +131,7 @@ pub(crate) async fn take(
         ))
         .with_hint("the two would wait for each other for ever; give the outer loops the scopes that their inner loops need")),
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
+            .of_kind(Kind::Taken)
             .with_hint(format!("follow it with `{}`, or end it with `{}`", command::follow(&run.instance), command::stop(&run.instance)))),
     }
 }

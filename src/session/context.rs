@@ -22,6 +22,8 @@ pub struct Session<'a> {
     pub(crate) redactor: Redactor,
     /// The program that answers the JSON queries of runs.
     pub(crate) helper: Helper,
+    /// The program that guards runs in CI, if there is one.
+    pub(crate) guard: Option<Vec<String>>,
     /// What may stop runs.
     pub(crate) stop_by: StopBy,
 }
@@ -36,6 +38,7 @@ impl<'a> Session<'a> {
             cwd: std::path::absolute(cwd)?,
             redactor: Redactor::new(env.secrets()),
             helper: Helper::default(),
+            guard: None,
             stop_by: StopBy::default(),
             env,
             talk,
@@ -46,6 +49,13 @@ impl<'a> Session<'a> {
     #[must_use]
     pub fn with_helper(mut self, helper: Helper) -> Self {
         self.helper = helper;
+        self
+    }
+
+    /// Sets the program that guards runs in CI: one that calls [`guard`](Self::guard). By default, nothing guards them.
+    #[must_use]
+    pub fn with_guard(mut self, argv: Vec<String>) -> Self {
+        self.guard = Some(argv);
         self
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::criteria::{State, advance};
 use crate::engine::outcome::Signal;
 use crate::evaluate::observation::{Observation, Stop};
+use crate::process::guard::Guard;
 use crate::process::signal::{self, EndSignal};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::run::named;
@@ -105,7 +106,13 @@ fn perform(checks: &[(String, String)], timeout: Duration, session: &Session<'_>
         let mut observations = Vec::new();
         for (_, check) in checks {
             let argv = ["bash", "-c", check].map(str::to_owned).to_vec();
-            let program = Program { argv, env: env.clone(), cwd: Some(session.cwd.clone()), stdin: None };
+            let program = Program {
+                argv,
+                env: env.clone(),
+                cwd: Some(session.cwd.clone()),
+                stdin: None,
+                guard: Guard::default(),
+            };
             let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {

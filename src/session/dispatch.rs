@@ -21,7 +21,13 @@ pub(crate) fn dispatch(
     link: Option<ChainLink>,
     session: &Session<'_>,
 ) -> NextRun {
-    let request = ReportRequest { env: &session.env.lookup(), token: session.env.token(), options, subject };
+    let request = ReportRequest {
+        env: &session.env.lookup(),
+        token: session.env.token(),
+        options,
+        subject,
+        is_over: false,
+    };
     let (next, warning) = provider.go_on(request, link);
     if let Some(warning) = warning {
         session.talk.warning(&warning);

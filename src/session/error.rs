@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use crate::engine::outcome::Signal;
+use crate::report::unbegun::Mistake;
 
 /// The kind of an error, by which the command line chooses its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,10 @@ pub enum Kind {
     Refused,
     /// Another run or process holds what this one needs.
     Locked,
+    /// Another process or job goes on with this very run, or has done so: it tells how that ends.
+    Taken,
+    /// The run has ended, and told how.
+    Over,
     /// A service did not answer, even after several tries.
     Unavailable,
     /// The named thing does not exist.
@@ -28,12 +33,13 @@ pub struct Error {
     message: String,
     hint: Option<String>,
     kind: Kind,
+    mistakes: Vec<Mistake>,
 }
 
 impl Error {
     /// Makes the error of a run that never began: usage, loop file, refusal.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, kind: Kind::Refused }
+        Self { message: message.into(), hint: None, kind: Kind::Refused, mistakes: Vec::new() }
     }
 
     /// Makes an error of something that failed outside of the loop, with all of its sources.
@@ -48,13 +54,20 @@ impl Error {
             }
             source = cause.source();
         }
-        Self { message, hint: None, kind: Kind::Failed }
+        Self { message, hint: None, kind: Kind::Failed, mistakes: Vec::new() }
     }
 
     /// Adds what to do about it.
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the places in loop files that it is about.
+    #[must_use]
+    pub(crate) fn with_mistakes(mut self, mistakes: Vec<Mistake>) -> Self {
+        self.mistakes = mistakes;
         self
     }
 
@@ -73,6 +86,11 @@ impl Error {
     /// Returns what to do about it, if known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// Returns the places in loop files that it is about.
+    pub fn mistakes(&self) -> &[Mistake] {
+        &self.mistakes
     }
 
     /// Returns its kind.

@@ -30,19 +30,29 @@ use super::context::Session;
 use super::error::Error;
 use super::error::Kind;
 use super::fold::fold;
+use super::job_record::{JobRecord, MadeUp};
 use super::options::RunOptions;
 use super::prepared::{Prepared, refused};
-use super::publish::{Publication, publisher};
+use super::publish::{Publication, Stage, publisher};
 
 /// What is still to do after the end of a run, as the file beside the journal holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct PendingReports {
+pub(super) struct PendingReports {
     /// The version of the format.
     schema: u32,
     /// Whether reports were asked for.
-    reports: bool,
+    pub(super) reports: bool,
     /// The directory that was asked for; without one, they go to the files of the run.
-    report_dir: Option<PathBuf>,
+    pub(super) report_dir: Option<PathBuf>,
+    /// The CI job in which the run is.
+    #[serde(default)]
+    pub(super) job: Option<JobRecord>,
+    /// Whether the guard of the run has set the status since the process of the run was killed.
+    #[serde(default)]
+    pub(super) is_status_set: bool,
+    /// How much was made up for since the process of the run was killed.
+    #[serde(default)]
+    pub(super) killed: MadeUp,
 }
 
 /// The version of the format.
@@ -51,11 +61,30 @@ const SCHEMA: u32 = 1;
 /// Writes down what is to be done after the end of a run, before it begins or goes on.
 pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> io::Result<()> {
     let report_dir = options.report_dir.as_deref().map(|directory| session.path(directory));
-    let due = PendingReports { schema: SCHEMA, reports: options.is_published(), report_dir };
+    let due = PendingReports {
+        schema: SCHEMA,
+        reports: options.is_published(),
+        report_dir,
+        job: JobRecord::of(options, session),
+        is_status_set: false,
+        killed: MadeUp::Nothing,
+    };
     fault::write(1)?;
-    fs_err::write(files.unreported(), serde_json::to_vec(&due)?)?;
+    keep(files, &due)?;
     fault::point();
     Ok(())
+}
+
+/// Writes down what is still to do.
+pub(super) fn keep(files: &RunFiles, due: &PendingReports) -> io::Result<()> {
+    fs_err::write(files.unreported(), serde_json::to_vec(due)?)
+}
+
+/// Notes that the status of a killed run was set, if its files are still there.
+pub(super) fn status_is_set(files: &RunFiles) {
+    if let Some(pending) = due(files) {
+        let _gone = keep(files, &PendingReports { is_status_set: true, ..pending });
+    }
 }
 
 /// Notes that everything is done.
@@ -119,7 +148,7 @@ pub(crate) fn finish(
 }
 
 /// Claims the run for this process, with an empty scope, for no action is run.
-fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<Claim, Error> {
+pub(super) fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<Claim, Error> {
     let loops = run.files.loops();
     let tree = ScopePath::from(loops.parent().unwrap_or(loops).to_string_lossy().into_owned());
     let territory = Territory { tree, paths: Vec::new() };
@@ -132,7 +161,7 @@ fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) -> Result<C
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(_) | Taken::Refused(_) | Taken::Circle(_) | Taken::Runs(_) => {
             let message = format!("another process finishes the run {}", run.files.instance());
-            Err(Error::refused(message).of_kind(Kind::Locked).with_hint("try again when it is done"))
+            Err(Error::refused(message).of_kind(Kind::Taken).with_hint("try again when it is done"))
         }
     }
 }
@@ -154,7 +183,7 @@ fn moved(run: &KnownRun, complete: &LoopComplete, session: &Session<'_>) -> RunF
     })
 }
 
-fn due(files: &RunFiles) -> Option<PendingReports> {
+pub(super) fn due(files: &RunFiles) -> Option<PendingReports> {
     let text = match fs_err::read(files.unreported()) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -165,6 +194,9 @@ fn due(files: &RunFiles) -> Option<PendingReports> {
         schema: SCHEMA,
         reports: true,
         report_dir: None,
+        job: None,
+        is_status_set: false,
+        killed: MadeUp::Nothing,
     }))
 }
 
@@ -177,20 +209,14 @@ fn report(
     session: &Session<'_>,
 ) -> (PathBuf, bool) {
     let RunMaterials { root, loops } = material;
-    let bundler = match &loops {
-        Ok((prepared, territory)) => Some(Bundler::new(prepared, territory, session)),
-        Err(why) => {
-            session.talk.warning(&format!("cannot write a bundle: {why}"));
-            None
-        }
-    };
+    let bundler = bundler(&loops, session);
     let provider = publisher(options).unwrap_or_else(|| Provider::detect(&|_| None));
     let mut publication =
         Publication::new(options, provider, (&root, &began.r#loop), files, bundler, session);
     let directory = publication.directory(files);
     if is_told {
         publication.announce(session);
-        publication.begin(options, began.r#loop.as_str(), session);
+        publication.begin(options, (began.r#loop.as_str(), Stage::Over), session);
     }
     let published = publication.publish(files, None, session);
     for warning in &published.warnings {
@@ -202,16 +228,30 @@ fn report(
     (directory, published.is_whole)
 }
 
+/// Returns what writes the bundle of a run, unless its loops cannot be read.
+pub(super) fn bundler(
+    loops: &Result<(Prepared, Territory), String>,
+    session: &Session<'_>,
+) -> Option<Bundler> {
+    match loops {
+        Ok((prepared, territory)) => Some(Bundler::new(prepared, territory, session)),
+        Err(why) => {
+            session.talk.warning(&format!("cannot write a bundle: {why}"));
+            None
+        }
+    }
+}
+
 /// The directory and the loops of a run, if they still exist.
-struct RunMaterials {
+pub(super) struct RunMaterials {
     /// The directory in which it worked.
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Its loops and its scope, or why they cannot be read.
-    loops: Result<(Prepared, Territory), String>,
+    pub(super) loops: Result<(Prepared, Territory), String>,
 }
 
 impl RunMaterials {
-    fn find(files: &RunFiles, began: &LoopStart, session: &Session<'_>) -> Self {
+    pub(super) fn find(files: &RunFiles, began: &LoopStart, session: &Session<'_>) -> Self {
         let home = files.loops().parent().unwrap_or(files.loops());
         let worktree = files.worktree();
         let root = if worktree.is_dir() { worktree } else { home.to_owned() };

@@ -137,6 +137,7 @@ impl Incoming {
             return Err(Error::refused(format!(
                 "the run {instance} has ended ({outcome}), and nothing is left to do"
             ))
+            .of_kind(Kind::Over)
             .with_hint(format!("start a new one with `{}`", command::run(loop_of(&self.began)))));
         }
         let git = git::at(&self.root, session);
@@ -241,7 +242,7 @@ impl Incoming {
                 "another job has taken the run {instance}: {}",
                 one_line(&holder.url, 300)
             ))
-            .of_kind(Kind::Locked)
+            .of_kind(Kind::Taken)
             .with_hint("follow it there; when it is over and left the run unfinished, take the run from it")),
             Err(error) => {
                 let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
@@ -273,7 +274,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
 
 fn gone_on(instance: &str, how: &str) -> Error {
     Error::refused(format!("the run {instance} {how}"))
-        .of_kind(Kind::Locked)
+        .of_kind(Kind::Taken)
         .with_hint(format!("`{}` shows how it stands here", command::status(instance)))
 }
 

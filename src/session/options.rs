@@ -34,10 +34,22 @@ pub struct RunOptions {
     pub llm: LlmOptions,
     /// How it is shown at its commit.
     pub commit: ReportOptions,
-    /// How its files are uploaded as artifacts of the workflow's run. By default, they are not.
-    pub upload: Option<Upload>,
+    /// Who stores its files where other jobs find them. By default, nobody does.
+    pub storing: Storing,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
+}
+
+/// Who stores the files of a run where other jobs find them.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Storing {
+    /// This process, as an artifact of the workflow's run.
+    Ours(Upload),
+    /// A later step of the job, under the name that the outputs say.
+    LaterStep,
+    /// Nobody.
+    #[default]
+    Nobody,
 }
 
 /// How the files of a run are uploaded as artifacts of the workflow's run.

@@ -1,6 +1,6 @@
 //! Finds, loads, compiles and checks a loop, and keeps the findings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
@@ -12,6 +12,7 @@ use super::context::Session;
 use super::error::{Error, Kind};
 use super::library::Library;
 use super::lines::lines;
+use super::mistakes::mistakes;
 use super::talk::Findings;
 
 /// A loop that can run.
@@ -79,8 +80,9 @@ impl Session<'_> {
             Err(LoadError::Rejected { rejected, .. }) => {
                 let findings = all_findings(&rejected);
                 let (sources, tree) = (&rejected.sources, rejected.tree.as_ref());
-                self.talk.findings(&Findings { found: &findings, sources, tree });
-                return Err(unusable(&located.shown, &findings));
+                let found = Findings { found: &findings, sources, tree };
+                self.talk.findings(&found);
+                return Err(unusable(&located, &found, &self.cwd));
             }
             Err(error) => return Err(refused(&error)),
         };
@@ -94,8 +96,9 @@ impl Session<'_> {
             findings.extend(library.check(machine));
         }
         let Some(machine) = machine.filter(|_| !findings.has_errors()) else {
-            self.show(&findings, &loaded);
-            return Err(unusable(&located.shown, &findings));
+            let found = Findings::of(&findings, &loaded);
+            self.talk.findings(&found);
+            return Err(unusable(&located, &found, &self.cwd));
         };
         let (cwd, home) = (self.cwd.clone(), located.root.clone());
         Ok(Prepared { located, loaded, machine, findings, library, cwd, home })
@@ -103,8 +106,7 @@ impl Session<'_> {
 
     /// Shows findings about a loop that could be read.
     pub(crate) fn show(&self, findings: &Diagnostics, loaded: &Loaded) {
-        let (sources, tree) = (&loaded.sources, Some(&loaded.tree));
-        self.talk.findings(&Findings { found: findings, sources, tree });
+        self.talk.findings(&Findings::of(findings, loaded));
     }
 }
 
@@ -126,9 +128,10 @@ pub(crate) fn all_findings(rejected: &Rejected) -> Diagnostics {
 }
 
 /// Says that nothing was run because of a file.
-pub(crate) fn unusable(file: &str, findings: &Diagnostics) -> Error {
-    let count = findings.count(Severity::Error) as u64;
-    Error::refused(format!("{file} has {}; nothing was run", plural(count, "error")))
+pub(crate) fn unusable(located: &Located, findings: &Findings<'_>, cwd: &Path) -> Error {
+    let count = findings.found.count(Severity::Error) as u64;
+    Error::refused(format!("{} has {}; nothing was run", located.shown, plural(count, "error")))
+        .with_mistakes(mistakes(located, findings, cwd))
 }
 
 /// Returns the error of a loop that cannot be loaded.

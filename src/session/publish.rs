@@ -14,7 +14,6 @@ use crate::ci::job::Job;
 use crate::ci::reported::{ReportOptions, ReportRequest};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
-use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
@@ -23,7 +22,9 @@ use crate::report::advice;
 use crate::report::annotations::{self, Annotation, Checkout, Level};
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
+use crate::report::formats::outputs::outputs;
 use crate::report::reader::Reader;
+use crate::report::unbegun::{Hindrance, Unbegun};
 
 use super::audience::Audience;
 use super::bundler::{Bundler, Saver};
@@ -31,7 +32,7 @@ use super::context::Session;
 use super::dispatch::subject;
 use super::environment::PARENT;
 use super::nights;
-use super::options::RunOptions;
+use super::options::{RunOptions, Storing};
 use super::upload::Uploader;
 use super::whereabouts;
 
@@ -41,12 +42,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The same after an interruption. GitHub kills the process 10 seconds after SIGINT.
 const SHORT_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The outputs that say where the run is stored.
+const OF_STORE: [&str; 2] = ["artifact-name", "resume-from"];
+
 /// Where and how the results of a run are published.
 pub(crate) struct Publication {
     provider: Provider,
     /// The directory that was asked for; without one, the reports go to the files of the run.
     directory: Option<PathBuf>,
     artifact_name: String,
+    storing: Storing,
     root: PathBuf,
     workspace: PathBuf,
     running: RunFiles,
@@ -55,6 +60,15 @@ pub(crate) struct Publication {
     reader: Reader,
     uploader: Option<Rc<Uploader>>,
     reporter: Option<Reporter>,
+}
+
+/// How far a run has come when it is reported for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It begins.
+    Beginning,
+    /// It is over: it never began, or the process that began it is gone.
+    Over,
 }
 
 /// The result of publishing a run.
@@ -84,12 +98,13 @@ impl Publication {
         let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let artifact_name = artifact_name(&job, &name.file_stem(), files);
-        let uploader = Uploader::find(options.upload, &artifact_name, session).map(Rc::new);
+        let uploader = Uploader::find(options.storing, &artifact_name, session).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
             directory,
             artifact_name,
+            storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
             running: files.clone(),
@@ -105,12 +120,18 @@ impl Publication {
         self.saver.clone()
     }
 
-    /// Reports at the commit that the run has begun.
-    pub(crate) fn begin(&mut self, options: &RunOptions, loop_name: &str, session: &Session<'_>) {
+    /// Reports at the commit that the run has begun, or prepares to report its end.
+    pub(crate) fn begin(
+        &mut self,
+        options: &RunOptions,
+        (loop_name, stage): (&str, Stage),
+        session: &Session<'_>,
+    ) {
         let subject = subject(loop_name, self.running.instance());
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
-        let request = ReportRequest { env, token, options: &wanted, subject: &subject };
+        let request =
+            ReportRequest { env, token, options: &wanted, subject: &subject, is_over: stage == Stage::Over };
         let (reporter, warnings) = self.provider.report(request);
         for warning in warnings {
             session.talk.warning(&warning);
@@ -125,7 +146,11 @@ impl Publication {
         if let Err(error) = fs_err::create_dir_all(&directory) {
             session.talk.warning(&format!("cannot write reports: {error}"));
         }
-        if let Err(error) = self.provider.announce(&self.places(&directory)) {
+        let places = self.places(&directory);
+        let places = if self.uploader.is_some() { places.unstored() } else { places };
+        let ReportPaths { run_id, report_dir, artifact_name, .. } = places;
+        let early = [("run-id", run_id), ("report-dir", report_dir), ("artifact-name", artifact_name)];
+        if let Err(error) = self.provider.announce(&early) {
             session
                 .talk
                 .warning(&format!("cannot tell {} where the reports are: {error}", self.provider.name()));
@@ -156,10 +181,32 @@ impl Publication {
         published
     }
 
+    /// The same for a run whose process was killed.
+    pub(crate) fn publish_killed(self, files: &RunFiles, session: &Session<'_>) -> Published {
+        let mut digest = Digest::default();
+        let read = reader::read(&files.journal(), |event| digest.event(&event));
+        digest.was_killed();
+        let mut published = self.tell(digest, files, session);
+        published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
+        published
+    }
+
     /// The same for a run that was not needed. Its reports go where those of archived runs are.
     pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();
         self.tell(Digest::of_none(not_run), &files, session).warnings
+    }
+
+    /// The same for a run that could not begin.
+    pub(crate) fn publish_unbegun(
+        mut self,
+        unbegun: Unbegun,
+        options: &RunOptions,
+        session: &Session<'_>,
+    ) -> Vec<String> {
+        let files = self.running.archived();
+        self.begin(options, (&unbegun.loop_name, Stage::Over), session);
+        self.tell(Digest::of_unbegun(unbegun), &files, session).warnings
     }
 
     fn tell(mut self, mut digest: Digest, files: &RunFiles, session: &Session<'_>) -> Published {
@@ -167,18 +214,26 @@ impl Publication {
         let directory = self.directory(files);
         digest.places = self.places(&directory);
         digest.reader = self.reader.clone();
-        let written = write_all(&directory, &digest, files);
+        // A run that did not begin leaves nothing that nobody asked for.
+        let is_written = digest.unbegun().is_none() || self.directory.is_some();
+        let written = if is_written { write_all(&directory, &digest, files) } else { Ok(()) };
+        if !is_written {
+            digest.places = ReportPaths::default();
+            self.uploader = None;
+        }
         let is_whole = written.is_ok();
         if let Err(error) = written {
             // Only files that exist are linked.
             let there = |place: &str| self.workspace.join(place).exists();
             let places = [&mut digest.places.junit, &mut digest.places.summary];
             places.into_iter().filter(|place| !there(place)).for_each(String::clear);
-            let instance = self.running.instance();
-            warnings.push(format!(
-                "not every report was written: {error}; `{}` makes them when there is room",
-                command::report(instance)
-            ));
+            let advice = match digest.unbegun() {
+                Some(_) => String::new(),
+                None => {
+                    format!("; `{}` makes them when there is room", command::report(self.running.instance()))
+                }
+            };
+            warnings.push(format!("not every report was written: {error}{advice}"));
         }
         warnings.extend(nights::keep(&digest, &directory, files));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
@@ -187,20 +242,31 @@ impl Publication {
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
         let tree = Checkout { roots: &roots, home: &digest.reader.home.clone(), exists: &exists };
         let mut log = Vec::new();
+        let stored = digest.places.clone();
+        if self.uploader.is_some() {
+            // If this process is killed while it uploads, nobody looks for what is not there.
+            digest.places = stored.unstored();
+        }
         let failed = self.provider.publish(&digest, &tree, &mut log);
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }
-        let uploaded = self.uploader.as_ref().map(|uploader| uploader.store(directory));
-        let uploaded = uploaded.map(|stored| {
-            let dialect = self.provider.dialect();
-            for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
-                session.talk.ci_line(&line);
+        let uploaded = self.store(&directory, &mut warnings, session);
+        match uploaded {
+            Some(true) => {
+                digest.places = stored;
+                let told = outputs(&digest).into_iter().filter(|(name, _)| OF_STORE.contains(name));
+                if let Err(error) = self.provider.announce(&told.collect::<Vec<_>>()) {
+                    warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
+                }
             }
-            warnings.extend(stored.warnings);
-            stored.done
-        });
+            // What is in the files is for those who find them there.
+            Some(false) => {
+                warnings.extend(write_all(&directory, &digest, files).err().map(|e| e.to_string()));
+            }
+            None => warnings.extend(self.nothing_stored(&digest)),
+        }
         let more = advice::more(
             &digest.reader,
             &digest.places,
@@ -213,10 +279,32 @@ impl Publication {
         Published { warnings, uploaded, is_whole, more }
     }
 
+    /// Uploads the files of the run, if that was asked for and the runner allows it, and tells whether it worked.
+    fn store(&self, directory: &Path, warnings: &mut Vec<String>, session: &Session<'_>) -> Option<bool> {
+        let stored = self.uploader.as_ref()?.store(directory.to_owned());
+        let dialect = self.provider.dialect();
+        for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
+            session.talk.ci_line(&line);
+        }
+        warnings.extend(stored.warnings);
+        Some(stored.done)
+    }
+
+    /// Warns that a run that could go on cannot be reached by another job.
+    fn nothing_stored(&self, digest: &Digest) -> Option<String> {
+        let is_missed = matches!(self.storing, Storing::Ours(_)) && self.provider.stores_artifacts();
+        let can_go_on = digest.end().is_some_and(LoopComplete::is_resumable);
+        (is_missed && can_go_on).then(|| {
+            "the files of the run are not stored, because this step has no access to artifacts; another job can only go on with the run if a later step uploads the report directory".to_owned()
+        })
+    }
+
     /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
     /// on the pull request of a fork they are missing by design.
     fn end(&self, reporter: Reporter, report: FinalReport, session: &Session<'_>) -> Vec<String> {
-        let is_interrupted = report.digest.end().is_some_and(|end| end.outcome == Outcome::Interrupted);
+        let digest = &report.digest;
+        let is_interrupted = digest.end().is_some_and(|end| end.signal.is_some())
+            || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);
         let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
         if let Some(notice) = untold.notice {
             let (level, title) = (Level::Notice, self.provider.name().to_owned());
@@ -250,13 +338,22 @@ impl Publication {
             let format = FORMATS.iter().find(|format| format.name == name);
             format.map(|format| shown(&directory.join(format.file_name))).unwrap_or_default()
         };
+        let stores = self.provider.stores_artifacts();
+        let is_stored = !stores || self.uploader.is_some() || matches!(self.storing, Storing::LaterStep);
+        let artifact_name = if is_stored { self.artifact_name.clone() } else { String::new() };
+        let resume_from = match (stores, is_stored) {
+            (true, true) => format!("artifact:{artifact_name}"),
+            (true, false) => String::new(),
+            (false, _) => shown(directory),
+        };
         ReportPaths {
             run_id: self.running.instance().to_owned(),
             report_dir: shown(directory),
             junit: file("junit"),
             summary: file("summary"),
             patch: shown(&directory.join(names::PATCH)),
-            artifact_name: self.artifact_name.clone(),
+            artifact_name,
+            resume_from,
         }
     }
 }

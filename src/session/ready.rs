@@ -36,10 +36,11 @@ use super::context::Session;
 use super::dispatch::{dispatch, subject};
 use super::error::Error;
 use super::finish;
+use super::guard::Watchman;
 use super::interrupts::Interrupts;
 use super::options::RunOptions;
 use super::prepared::Prepared;
-use super::publish::{self, Publication, publisher};
+use super::publish::{self, Publication, Stage, publisher};
 use super::successor;
 use super::talk::Watched;
 use super::whereabouts::reader;
@@ -133,10 +134,11 @@ impl Launch<'_> {
         });
         if let Some(publication) = &mut publication {
             publication.announce(session);
-            publication.begin(&options, name.as_str(), session);
+            publication.begin(&options, (name.as_str(), Stage::Beginning), session);
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
+        let watchman = Watchman::start(&options, name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let (mut engine, before, left) = position.engine(&machine);
@@ -145,6 +147,7 @@ impl Launch<'_> {
             journal,
             sinks,
             cancel,
+            guard: watchman.as_ref().map(Watchman::pipe).unwrap_or_default(),
             agents,
             clock,
             before,
@@ -162,6 +165,9 @@ impl Launch<'_> {
             helper: session.helper.clone(),
             sub_loops: Box::new(move |request, around| library.start(request, around)),
         };
+        if let Some(watchman) = &watchman {
+            world.sinks.add(watchman.sink());
+        }
         for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
             session.talk.warning(&warning);
         }
@@ -170,7 +176,8 @@ impl Launch<'_> {
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
-        let end = End { session, options, claim, worktree, host, handoff, complete, lost, reader, shown };
+        let end =
+            End { session, options, watchman, claim, worktree, host, handoff, complete, lost, reader, shown };
         end.follow(&files, &name, publication)
     }
 }
@@ -193,6 +200,7 @@ fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
 struct End<'s> {
     session: &'s Session<'s>,
     options: RunOptions,
+    watchman: Option<Watchman>,
     claim: Claim,
     worktree: Option<Worktree>,
     host: Option<&'static dyn Host>,
@@ -213,12 +221,15 @@ impl End<'_> {
         name: &LoopName,
         publication: Option<Publication>,
     ) -> Result<Ended, Error> {
-        let Self { session, options, claim, worktree, host, handoff, complete, lost, reader, shown } = self;
+        let Self { session, options, watchman, claim, worktree, host, handoff, complete, lost, .. } = self;
+        let Self { reader, shown, .. } = self;
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
         let published = publication.map(|publication| publication.publish(&files, unwritten, session));
+        // Everybody who has to know how it ended does.
+        drop(watchman);
         for warning in published.iter().flat_map(|published| &published.warnings) {
             session.talk.warning(warning);
         }

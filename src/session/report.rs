@@ -12,6 +12,7 @@ use super::context::Session;
 use super::error::Error;
 use super::finish;
 use super::incoming::unusable;
+use super::killed::{self, Telling};
 use super::options::RunOptions;
 use super::runs::Places;
 use super::whereabouts::reader;
@@ -40,6 +41,10 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
         return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
     };
     let mut files = run.files.clone();
+    // Showing a run writes no file, so a failure to make its reports is only a warning.
+    if let Err(error) = killed::report(&run, None, Telling::Quietly, session) {
+        session.talk.warning(error.message());
+    }
     if finish::is_due(&run) {
         // Showing a run writes no file, so a failure to finish the run is only a warning.
         match finish::finish(&run, None, session) {
@@ -51,6 +56,9 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
     let mut digest = read(&files.journal()).map_err(failed)?;
     let home = files.loops().parent().unwrap_or(files.loops());
     digest.reader = reader(home, &files, &RunOptions::default(), session);
+    if killed::is_killed(&run) {
+        digest.was_killed();
+    }
     Ok(digest)
 }
 

@@ -33,6 +33,7 @@ use super::finish;
 use super::fold::{Folded, fold};
 use super::incoming::Incoming;
 use super::interrupts::Interrupts;
+use super::killed::{self, Telling};
 use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
@@ -113,6 +114,8 @@ impl<'s> Session<'s> {
             }
             Which::Here(name) => match choose(name, self)? {
                 Chosen::Left(root, run) => {
+                    // It goes on with other options, perhaps to another place. If it cannot, there is what was.
+                    killed::report(&run, None, Telling::Files, self)?;
                     let KnownRun { files, ends, .. } = *run;
                     let began = ends.start.map(|(_, began)| began);
                     let began = began.ok_or_else(|| never_began(files.instance(), files.stem()))?;

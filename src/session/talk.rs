@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
+use crate::definition::load::Loaded;
 use crate::definition::source::Sources;
 use crate::report::Sink;
 use crate::report::reader::Reader;
@@ -58,6 +59,13 @@ pub struct Findings<'a> {
     pub sources: &'a Sources,
     /// The parsed files, for the places of findings; absent if they could not be parsed.
     pub tree: Option<&'a Node>,
+}
+
+impl<'a> Findings<'a> {
+    /// Makes them of findings in a loop that could be read.
+    pub(crate) fn of(found: &'a Diagnostics, loaded: &'a Loaded) -> Self {
+        Self { found, sources: &loaded.sources, tree: Some(&loaded.tree) }
+    }
 }
 
 /// A run that is about to begin or go on.

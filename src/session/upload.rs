@@ -14,7 +14,7 @@ use crate::ci::github::results::{Results, Uploaded, expiry};
 use crate::run::clock::Clock;
 
 use super::context::Session;
-use super::options::Upload;
+use super::options::{Storing, Upload};
 
 /// Uploads the files of one run: its bundle at checkpoints, and all of them at the end.
 pub(crate) struct Uploader {
@@ -46,8 +46,8 @@ pub(crate) struct Stored {
 
 impl Uploader {
     /// Finds the artifact service, unless the user turned uploads off or the runner offers none.
-    pub(crate) fn find(upload: Option<Upload>, name: &str, session: &Session<'_>) -> Option<Self> {
-        let Upload { retention_days } = upload?;
+    pub(crate) fn find(storing: Storing, name: &str, session: &Session<'_>) -> Option<Self> {
+        let Storing::Ours(Upload { retention_days }) = storing else { return None };
         match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
                 results,

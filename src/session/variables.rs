@@ -6,12 +6,14 @@ use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback, Namespace, walk};
 use crate::machine::Machine;
-use crate::machine::context::{self, Given};
+use crate::machine::context::{self, ContextError, Given};
 
 use super::context::Session;
 use super::error::Error;
+use super::mistakes::mistakes;
 use super::options::BeginOptions;
 use super::prepared::{Prepared, unusable};
+use super::talk::Findings;
 
 /// Resolves the variables of a run, and refuses a loop that needs one that was not given.
 pub(crate) fn resolve(
@@ -23,14 +25,42 @@ pub(crate) fn resolve(
     let given =
         Given { input: options.input.clone(), context: options.context.clone(), params, ..Given::default() };
     let context = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
-        Error::refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        let text = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let found = found(&errors, prepared);
+        let found = Findings::of(&found, &prepared.loaded);
+        Error::refused(text).with_mistakes(mistakes(&prepared.located, &found, &session.cwd))
     })?;
     let missing = missing_context(&prepared.machine, &context);
     if missing.is_empty() {
         return Ok(context);
     }
     session.show(&missing, &prepared.loaded);
-    Err(unusable(&prepared.located.shown, &missing))
+    Err(unusable(&prepared.located, &Findings::of(&missing, &prepared.loaded), &session.cwd))
+}
+
+/// Returns the errors as findings, at the declaration of each variable where the file has one.
+fn found(errors: &[ContextError], prepared: &Prepared) -> Diagnostics {
+    let tree = &prepared.loaded.tree;
+    let place = |error: &ContextError| {
+        let name = match error {
+            ContextError::Required(name)
+            | ContextError::Depth(name)
+            | ContextError::Render { name, .. }
+            | ContextError::Template { name, .. }
+            | ContextError::Namespace { name, .. } => Some(name.as_str()),
+            ContextError::UnknownParameter { .. } | ContextError::Type(_) | ContextError::Cycle(_) => None,
+        };
+        let of = |key: &str| Some(DocPath::root().key(key).key(name?));
+        let declared = ["parameters", "context"].iter().filter_map(|key| of(key));
+        let declared = declared.chain(["parameters", "required_inputs"].map(|key| DocPath::root().key(key)));
+        let mut declared = declared.filter(|path| tree.key_span(path).is_some());
+        declared.next().map_or(Place::File, Place::Key)
+    };
+    let mut found = Diagnostics::default();
+    for error in errors {
+        found.push(Diagnostic::error("undefined-context", place(error), error.to_string()));
+    }
+    found
 }
 
 fn missing_context(machine: &Machine, context: &Map<String, Value>) -> Diagnostics {

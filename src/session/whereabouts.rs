@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::audience::Audience;
 use super::bundler;
 use super::context::Session;
-use super::options::RunOptions;
+use super::options::{RunOptions, Storing};
 use crate::ci::Provider;
 use crate::definition::load;
 use crate::journal::files::RunFiles;
@@ -57,7 +57,8 @@ fn remote(
     let env = session.env;
     let is_workflow = matches!(provider.name(), "github" | "gitea");
     let workflow = || Some((env.get("GITHUB_RUN_ID")?, env.get("GITHUB_REPOSITORY")?));
-    if let Some((run, repository)) = workflow().filter(|_| is_workflow) {
+    if let Some((run, repository)) = workflow().filter(|_| is_workflow && is_stored(options.storing, session))
+    {
         let api = env.get("GITHUB_API_URL").filter(|api| *api != GITHUB).map(str::to_owned);
         return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), api });
     }
@@ -66,6 +67,16 @@ fn remote(
     let directory = directory.unwrap_or_else(|| files.report());
     let bundle = bundler::file_name(files);
     is_job.then(|| Remote::Bundle(format!("{}/{bundle}", relative(&directory, kept))))
+}
+
+/// Tells whether the files of a run come to where other jobs find them: this process may store artifacts, or a later step
+/// does.
+fn is_stored(storing: Storing, session: &Session<'_>) -> bool {
+    match storing {
+        Storing::Ours(_) => session.env.get("ACTIONS_RUNTIME_TOKEN").is_some(),
+        Storing::LaterStep => true,
+        Storing::Nobody => false,
+    }
 }
 
 /// Returns a path as it is written from a directory; empty for the directory itself.

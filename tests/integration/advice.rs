@@ -86,7 +86,18 @@ fn cloned() -> Project {
 /// Runs the loop in a job until it is handed off.
 fn in_job(project: &Project, variables: &[(&str, &str)]) -> Ran {
     let arguments = ["run", "main", "--param", "token=geheim-12345", "--param", WHO];
-    let mut command = project.command(&arguments);
+    in_checkout(project.command(&arguments), project, variables)
+}
+
+/// The same through the action, whose next step stores the reports.
+#[cfg(feature = "github")]
+fn in_action(project: &Project, variables: &[(&str, &str)]) -> Ran {
+    let mut command = project.command(&["action"]);
+    command.env("INPUT_LOOP", "main").env("INPUT_PARAMS", format!("token=geheim-12345\n{WHO}"));
+    in_checkout(command, project, variables)
+}
+
+fn in_checkout(mut command: Command, project: &Project, variables: &[(&str, &str)]) -> Ran {
     command.current_dir(project.at("one/tools/my lint")).env("CI", "true").env("NO_COLOR", "1");
     command.env("MY_TOKEN", "geheim-12345").envs(variables.iter().copied());
     Ran::of(&command.output().unwrap()).code(75)
@@ -122,7 +133,7 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let github = crate::reported::Github::silent();
     let workspace = project.at("one").display().to_string();
     let summary = project.at("summary").display().to_string();
-    let ran = in_job(
+    let ran = in_action(
         &project,
         &[
             ("GITHUB_ACTIONS", "true"),
@@ -153,6 +164,25 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let command = command.replace("<secret>", "geheim-12345");
     pasted(&project, "two", &command).code(0).says("completed: done");
     assert!(project.exists("two/tools/my lint/ok"));
+}
+
+/// A step that is not the action and has no artifacts stores nothing that `run:7` could be.
+#[cfg(feature = "github")]
+#[test]
+fn a_run_that_nobody_stores_is_continued_from_its_bundle() {
+    let project = cloned();
+    let workspace = project.at("one").display().to_string();
+    let job = [
+        ("GITHUB_ACTIONS", "true"),
+        ("GITHUB_RUN_ID", "7"),
+        ("GITHUB_REPOSITORY", "o/r"),
+        ("GITHUB_WORKSPACE", &workspace),
+    ];
+    let command = advised(&in_job(&project, &job).stdout);
+    assert!(
+        command.starts_with("cd 'tools/my lint' && ll-loop resume --from .loops/.running/main-"),
+        "{command}"
+    );
 }
 
 #[test]

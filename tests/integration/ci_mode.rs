@@ -1,5 +1,7 @@
 //! `--ci`: the log of a CI system, and what it is told.
 
+use std::fs;
+
 use insta::assert_snapshot;
 
 use crate::common::{CHECK_FIX, Project};
@@ -15,7 +17,7 @@ fn on_github(text: &str) -> Project {
 }
 
 /// Reads a file of heredocs as the runner does; of two values the later one counts.
-fn outputs(text: &str) -> std::collections::BTreeMap<String, String> {
+pub(crate) fn outputs(text: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = std::collections::BTreeMap::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -116,7 +118,9 @@ fn outputs_and_summary_are_where_the_runner_looks() {
         ("iterations", "2"),
         ("steps", "3"),
         ("handoff", "false"),
-        ("artifact-name", "ll-loop-main-check-r77-a2"),
+        // This step has no access to artifacts.
+        ("artifact-name", ""),
+        ("resume-from", ""),
     ] {
         assert_eq!(outputs.get(name).map(String::as_str), Some(value), "{name}");
     }
@@ -138,7 +142,7 @@ fn the_reports_are_announced_before_the_first_action() {
     project.run(&["run", "main"]).code(0);
     let early = outputs(&project.read("seen"));
     assert!(early["report-dir"].starts_with(".loops/.running/main-"), "{early:?}");
-    assert_eq!(early["artifact-name"], "ll-loop-main-check-r77-a2");
+    assert_eq!(early["artifact-name"], "");
 }
 
 #[test]
@@ -212,4 +216,67 @@ fn reports_go_where_they_are_asked_for_and_survive_an_interruption() {
         assert!(project.exists(&format!("reports/here/{file}")), "{file}");
     }
     assert!(project.read("reports/here/summary.md").contains("interrupted"));
+}
+
+const HANDS_OFF: &str = "name: main
+initial: a
+states:
+  a: {action: 'echo \"CONTEXT_HANDOFF: more\"', next: done}
+  done: {terminal: true}
+";
+
+#[test]
+fn what_is_stored_nowhere_has_no_name_and_a_run_that_could_go_on_is_missed() {
+    // No access to artifacts, and a service that does not answer.
+    let down = [
+        ("ACTIONS_RUNTIME_TOKEN", "e30.eyJzY3AiOiJBY3Rpb25zLlJlc3VsdHM6YTpiIn0.x"),
+        ("ACTIONS_RESULTS_URL", "http://127.0.0.1:1/"),
+        ("LL_RETRY_WAIT", "1ms"),
+    ];
+    for (env, why) in [
+        (&[][..], "are not stored, because this step has no access to artifacts"),
+        (&down, "were not uploaded"),
+    ] {
+        let mut project = on_github(HANDS_OFF);
+        for (name, value) in env {
+            project = project.env(name, *value);
+        }
+        let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(75).says(why);
+        let told = outputs(&project.read("out"));
+        assert_eq!((&*told["artifact-name"], &*told["resume-from"]), ("", ""), "{}", ran.all());
+        let result: serde_json::Value = serde_json::from_str(&project.read("reports/result.json")).unwrap();
+        assert_eq!(
+            (&result["outputs"]["artifact-name"], &result["outputs"]["resume-from"]),
+            (&"".into(), &"".into())
+        );
+        assert!(!project.read("reports/gitlab.env").contains("ARTIFACT_NAME"));
+    }
+    let ran = on_github(HANDS_OFF).run(&["run", "main", "--no-upload"]).code(75);
+    assert!(!ran.stderr.contains("stored"), "who wants no upload misses none: {}", ran.stderr);
+}
+
+#[test]
+fn where_a_later_step_stores_the_run_the_next_job_is_told_its_name() {
+    let project = on_github(HANDS_OFF).env("INPUT_LOOP", "main");
+    project.run(&["action"]).code(75);
+    let told = outputs(&project.read("out"));
+    assert_eq!(told["artifact-name"], "ll-loop-main-check-r77-a2");
+    assert_eq!(told["resume-from"], "artifact:ll-loop-main-check-r77-a2");
+    // What is over is not gone on with.
+    let project = on_github(CHECK_FIX).env("INPUT_LOOP", "main");
+    project.run(&["action"]).code(0);
+    let told = outputs(&project.read("out"));
+    assert_eq!((&*told["artifact-name"], &*told["resume-from"]), ("ll-loop-main-check-r77-a2", ""));
+}
+
+#[test]
+fn elsewhere_a_later_job_goes_on_from_the_report_directory() {
+    let project =
+        Project::with_loop(HANDS_OFF).env("GITLAB_CI", "true").env("CI", "true").env("CI_PIPELINE_ID", "5");
+    project.run(&["run", "main", "--report-dir", "reports"]).code(75);
+    assert!(project.read("reports/gitlab.env").contains("LL_LOOP_RESUME_FROM=reports\n"));
+    let from = project.at("reports").to_string_lossy().into_owned();
+    fs::remove_dir_all(project.at(".loops/.running")).unwrap();
+    project.write(".loops/main.yaml", &HANDS_OFF.replace("more", "less"));
+    project.run(&["resume", "--from", &from, "--accept-changes"]).code(75);
 }

@@ -31,10 +31,14 @@ mod criteria;
 mod docs;
 mod files;
 mod full_disk;
+#[cfg(all(feature = "github", target_os = "linux"))]
+mod guard;
 mod hooks;
 mod hostile_bundles;
 mod hostile_files;
 mod hosts;
+#[cfg(feature = "github")]
+mod killed;
 mod known_runs;
 mod limits;
 mod locks;
@@ -58,6 +62,8 @@ mod stall;
 mod streams;
 mod sub_loops;
 mod teamwork;
+#[cfg(feature = "github")]
+mod unbegun;
 mod unreported;
 mod untrusted;
 mod validate;

@@ -21,7 +21,7 @@ fn working(action: &str, more: &str) -> String {
 }
 
 fn files(project: Project) -> Project {
-    let long: String = (0..40).map(|line| format!("line {line}\n")).collect();
+    let long = (0..40).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
     project
         .file(".gitignore", "ignored\n")
         .file("a.txt", "one\n")
@@ -87,34 +87,34 @@ const TABLE: &[(&str, Case)] = &[
     ("an untracked file", case("", "echo x > new", PLAIN, "push", 0, "terminal", PASSED, Some(1))),
     ("an untracked file outside of the scope", case("", "echo x > new", ("scope: [sub]\n", &[]), "push", 0, "terminal", PASSED, Some(0))),
     ("an untracked file in the scope", case("", "echo x > sub/new", ("scope: [sub]\n", &[]), "push", 0, "terminal", PASSED, Some(1))),
-    ("a tracked file", case("", "echo x > a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a tracked file outside of the scope", case("", "echo x > a.txt", ("scope: [sub]\n", &[]), "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a tracked file, asked to fail", case("", "echo x > a.txt", FAIL, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a tracked file, to be reported", case("", "echo x > a.txt", REPORT, "push", 0, "terminal", with("1 file"), Some(1))),
-    ("the command line wins", case("", "echo x > a.txt", NOT_REPORTED, "push", 0, "terminal", with("1 file"), Some(1))),
+    ("a tracked file", case("", "echo x > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a tracked file outside of the scope", case("", "echo x > a.txt", ("scope: [sub]\n", &[]), "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a tracked file, asked to fail", case("", "echo x > a.txt", FAIL, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a tracked file, to be reported", case("", "echo x > a.txt", REPORT, "push", 0, "terminal", WITH, Some(1))),
+    ("the command line wins", case("", "echo x > a.txt", NOT_REPORTED, "push", 0, "terminal", WITH, Some(1))),
     ("a tracked file, and it fails", case("", "echo x > a.txt; false", PLAIN, "push", 1, "terminal", FAILED, Some(1))),
     ("a tracked file, reported, and it fails", case("", "echo x > a.txt; false", REPORT, "push", 1, "terminal", FAILED, Some(1))),
-    ("same size", case("", "echo eno > a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("deleted", case("", "rm a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("emptied", case("", ": > a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("emptied by a maintain loop", case("", ": > a.txt", ("maintain: true\nmax_iterations: 3\n", &["--max-cycles", "1"]), "push", 0, "terminal", with("1 file"), Some(1))),
-    ("renamed", case("", "mv long.txt other.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("renamed with git", case("", "git mv long.txt other.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a mode", case("", "chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a type", case("", "rm a.txt; ln -s b.txt a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("a file becomes a directory", case("", "rm a.txt; mkdir a.txt; echo x > a.txt/y", PLAIN, "push", 1, "uncommitted_changes", passes_only(2), Some(2))),
-    ("binary", case("", "printf '\\000\\001\\377' > a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
+    ("same size", case("", "echo eno > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("deleted", case("", "rm a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("emptied", case("", ": > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("emptied by a maintain loop", case("", ": > a.txt", ("maintain: true\nmax_iterations: 3\n", &["--max-cycles", "1"]), "push", 0, "terminal", WITH, Some(1))),
+    ("renamed", case("", "mv long.txt other.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("renamed with git", case("", "git mv long.txt other.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a mode", case("", "chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a type", case("", "rm a.txt; ln -s b.txt a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a file becomes a directory", case("", "rm a.txt; mkdir a.txt; echo x > a.txt/y", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY_WITH_TWO, Some(2))),
+    ("binary", case("", "printf '\\000\\001\\377' > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
     ("an index-only change", case("", "git rm -q --cached a.txt", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("staged and taken back", case("", "echo x > a.txt; git add a.txt; git reset -q --hard", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("changed and taken back", case("", "echo x > a.txt; git checkout -q a.txt", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
-    ("staged", case("", "echo x > a.txt; git add a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("committed", case("", "echo x > a.txt; git -c user.name=t -c user.email=t@t commit -qam more", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("committed, to be reported", case("", "echo x > a.txt; git -c user.name=t -c user.email=t@t commit -qam more", REPORT, "push", 0, "terminal", with("1 file in 1 new commit and beside"), Some(1))),
+    ("staged", case("", "echo x > a.txt; git add a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("committed", case("", "echo x > a.txt; git -c user.name=t -c user.email=t@t commit -qam more", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("committed, to be reported", case("", "echo x > a.txt; git -c user.name=t -c user.email=t@t commit -qam more", REPORT, "push", 0, "terminal", WITH_COMMIT, Some(1))),
     ("an empty commit", case("", "git -c user.name=t -c user.email=t@t commit -q --allow-empty -m more", PLAIN, "push", 1, "uncommitted_changes", Some(("failure", "failure: the check passes only at")), Some(0))),
     ("cleaned", case("echo x > new", "git clean -fdxq -e .loops -e reports -e out -e summary -e event.json", PLAIN, "push", 0, "terminal", PASSED, Some(1))),
-    ("dirty from the beginning", case("echo x > a.txt", "true", PLAIN, "push", 0, "terminal", before("1 file"), Some(0))),
-    ("dirty, and changed more", case("echo x > a.txt", "echo y > a.txt", PLAIN, "push", 1, "uncommitted_changes", passes_only(1), Some(1))),
-    ("dirty, and taken back", case("echo x > a.txt", "git checkout -q a.txt", PLAIN, "push", 0, "terminal", before("1 file"), Some(1))),
+    ("dirty from the beginning", case("echo x > a.txt", "true", PLAIN, "push", 0, "terminal", BEFORE, Some(0))),
+    ("dirty, and changed more", case("echo x > a.txt", "echo y > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("dirty, and taken back", case("echo x > a.txt", "git checkout -q a.txt", PLAIN, "push", 0, "terminal", BEFORE, Some(1))),
     ("dirty, and it fails", case("echo x > a.txt", "false", PLAIN, "push", 1, "terminal", FAILED, Some(0))),
     ("untracked from the beginning", case("echo x > new", "true", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("untracked, and changed", case("echo x > new", "echo y > new", PLAIN, "push", 0, "terminal", PASSED, Some(1))),
@@ -130,11 +130,12 @@ const TABLE: &[(&str, Case)] = &[
     ("by hand", case("", "true", PLAIN, "workflow_dispatch", 0, "terminal", None, Some(0))),
     ("by hand, with a status", case("", "true", ("", &["--status"]), "workflow_dispatch", 0, "terminal", PASSED, Some(0))),
     ("a pull request", case("", "true", PLAIN, "pull_request", 0, "terminal", PASSED, Some(0))),
-    ("a pull request that was repaired", case("", "echo x > a.txt", PLAIN, "pull_request", 1, "uncommitted_changes", passes_only(1), Some(1))),
+    ("a pull request that was repaired", case("", "echo x > a.txt", PLAIN, "pull_request", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
     ("a pull request at another commit", case("git -c user.name=t -c user.email=t@t commit -q --allow-empty -m more", "true", PLAIN, "pull_request", 0, "terminal", Some(("error", "success of commit")), Some(0))),
 ];
 
 #[cfg(feature = "github")]
+#[expect(clippy::too_many_arguments, reason = "a line of the table, in the order of its columns")]
 const fn case(
     before: &'static str,
     action: &'static str,
@@ -149,31 +150,22 @@ const fn case(
 }
 
 #[cfg(feature = "github")]
-const fn passes_only(files: u8) -> Option<(&'static str, &'static str)> {
-    Some((
-        "failure",
-        match files {
-            1 => "failure: the check passes only with changes to 1 file that this commit does not have",
-            _ => "failure: the check passes only with changes to 2 files that this commit does not have",
-        },
-    ))
-}
-
+const PASSES_ONLY: Option<(&str, &str)> =
+    Some(("failure", "failure: the check passes only with changes to 1 file that this commit does not have"));
 #[cfg(feature = "github")]
-const fn with(what: &'static str) -> Option<(&'static str, &'static str)> {
-    Some((
-        "failure",
-        match what.len() {
-            6 => "success with changes to 1 file, not part of this commit",
-            _ => "success with changes to 1 file in 1 new commit and beside, not part of this commit",
-        },
-    ))
-}
-
+const PASSES_ONLY_WITH_TWO: Option<(&str, &str)> = Some((
+    "failure",
+    "failure: the check passes only with changes to 2 files that this commit does not have",
+));
 #[cfg(feature = "github")]
-const fn before(_files: &str) -> Option<(&'static str, &'static str)> {
-    Some(("failure", "success with 1 file that differed from this commit from the beginning"))
-}
+const WITH: Option<(&str, &str)> =
+    Some(("failure", "success with changes to 1 file, not part of this commit"));
+#[cfg(feature = "github")]
+const WITH_COMMIT: Option<(&str, &str)> =
+    Some(("failure", "success with changes to 1 file and 1 new commit, not part of this commit"));
+#[cfg(feature = "github")]
+const BEFORE: Option<(&str, &str)> =
+    Some(("failure", "success with 1 file that differed from this commit from the beginning"));
 
 #[cfg(feature = "github")]
 fn check(name: &str, case: &Case) {
@@ -207,7 +199,7 @@ fn check(name: &str, case: &Case) {
             assert!(last.starts_with(&format!("{state}: {words}")), "{name}: {statuses:?}");
         }
         None if case.exit == 69 => {
-            assert!(last.is_none_or(|last| !last.starts_with("success")), "{name}: {last:?}")
+            assert!(last.is_none_or(|last| !last.starts_with("success")), "{name}: {last:?}");
         }
         None => assert_eq!(last, None, "{name}"),
     }

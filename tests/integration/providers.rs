@@ -139,6 +139,7 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=handoff;isOutput=true;]false
     ##vso[task.setvariable variable=continuation;isOutput=true;]
     ##vso[task.setvariable variable=artifact_name;isOutput=true;]ll-loop-main-tidy-r31-a2
+    ##vso[task.setvariable variable=resume_from;isOutput=true;]
     ##vso[task.setvariable variable=report_dir;isOutput=true;]reports
     ##vso[task.setvariable variable=junit;isOutput=true;]reports/junit.xml
     ##vso[task.setvariable variable=summary;isOutput=true;]reports/summary.md
@@ -185,6 +186,7 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.handoff' value='false']
     ##teamcity[setParameter name='ll-loop.continuation' value='']
     ##teamcity[setParameter name='ll-loop.artifact-name' value='ll-loop-main-All-tests-r8-a1']
+    ##teamcity[setParameter name='ll-loop.resume-from' value='']
     ##teamcity[setParameter name='ll-loop.report-dir' value='reports']
     ##teamcity[setParameter name='ll-loop.junit' value='reports/junit.xml']
     ##teamcity[setParameter name='ll-loop.summary' value='reports/summary.md']

@@ -74,7 +74,7 @@ impl Github {
     }
 
     /// Makes a project with the loop `main` in a job that has a token.
-    fn project(&self, text: &str) -> Project {
+    pub(crate) fn project(&self, text: &str) -> Project {
         self.job(Project::with_loop(text)).env("GITHUB_TOKEN", "ghs_0123456789")
     }
 }

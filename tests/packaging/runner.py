@@ -54,6 +54,15 @@ class Step:
         self.outputs = read_outputs(files["GITHUB_OUTPUT"])
 
 
+class Uploaded:
+    """What became of a step that uploads files."""
+
+    code, log = 0, ""
+
+    def __init__(self, outputs):
+        self.outputs = outputs
+
+
 class Result:
     """What became of the action."""
 
@@ -108,7 +117,10 @@ class Runner:
             if "uses" in step:
                 arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
                 result.uses.append((step["uses"], arguments))
-                result.outcomes[step_id] = self.perform(step["uses"], arguments)
+                outcome = self.perform(step["uses"], arguments)
+                result.outcomes[step_id] = outcome
+                is_stored = outcome == "success" and "upload-artifact" in step["uses"]
+                result.steps[step_id] = Uploaded({"artifact-id": "1"} if is_stored else {})
                 continue
             done = self.execute(action, step_id, step, known, env or {}, during)
             result.steps[step_id] = done
@@ -190,6 +202,13 @@ def expand(text, known):
 
 
 def value(expression, known):
+    # `a && b || c` of values that are no booleans, with parentheses around the middle.
+    choice = re.fullmatch(r"(.+?) != '' && (.+) \|\| ''", expression)
+    if choice:
+        asked, then = choice.groups()
+        return value(then.removeprefix("(").removesuffix(")"), known) if value(asked, known) else ""
+    if " || " in expression:
+        return next(filter(None, (value(part, known) for part in expression.split(" || "))), "")
     parts = expression.split(".")
     if expression == "github.token":
         return TOKEN

@@ -12,7 +12,7 @@ ACTIONS = ["action.yml", "docker/action.yml", "setup/action.yml"]
 # The contract of the program: what it writes to GITHUB_OUTPUT.
 OUTPUTS = {
     "outcome", "exit-code", "verified", "final-state", "iterations", "steps", "duration-ms", "run-id", "handoff",
-    "continuation", "artifact-name", "report-dir", "junit", "summary", "cost-usd",
+    "continuation", "artifact-name", "resume-from", "report-dir", "junit", "summary", "cost-usd",
 }  # fmt: skip
 
 
@@ -63,8 +63,14 @@ class Definitions(unittest.TestCase):
         self.assertEqual(composite.pop("continued")["value"], "${{ steps.continue.outcome }}")
         for outputs in (composite, load("docker/action.yml")["outputs"]):
             self.assertEqual(set(outputs), OUTPUTS)
+        # What is stored is known after the upload.
+        stored = "${{ steps.upload.outputs.artifact-id != '' && %s || '' }}"
+        of_run = "steps.run.outputs.artifact-name"
+        self.assertEqual(composite.pop("artifact-name")["value"], stored % of_run)
+        of_either = "(steps.save.outputs.resume-from || steps.run.outputs.resume-from)"
+        self.assertEqual(composite.pop("resume-from")["value"], stored % of_either)
         for name, output in composite.items():
-            self.assertEqual(output["value"], f"${{{{ steps.run.outputs.{name} }}}}")
+            self.assertEqual(output["value"], f"${{{{ steps.save.outputs.{name} || steps.run.outputs.{name} }}}}")
 
     def test_the_container_action_takes_the_inputs_that_mean_something_there(self):
         host, container = load("action.yml")["inputs"], load("docker/action.yml")["inputs"]

@@ -39,10 +39,10 @@ use target::{Flavour, NoTarget, ReportTarget};
 
 use super::job::{Job, Lookup, Variables};
 use super::reported::ReportRequest;
-use super::service::{ProviderRow, Service, annotate};
+use super::service::{LastWord, ProviderRow, Service, annotate};
 use crate::report::annotations::Checkout;
 use crate::report::dialect::Dialect;
-use crate::report::digest::{Digest, ReportPaths};
+use crate::report::digest::Digest;
 use crate::report::formats::{outputs, summary};
 
 /// How this provider is found, and what of its environment actions do not see.
@@ -141,14 +141,12 @@ impl Service for Github {
     }
 
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
-    fn announce(&self, places: &ReportPaths) -> io::Result<()> {
-        let Some(path) = &self.output else { return Ok(()) };
-        let early = [
-            ("run-id", places.run_id.clone()),
-            ("report-dir", places.report_dir.clone()),
-            ("artifact-name", places.artifact_name.clone()),
-        ];
-        files::append_outputs(path, &early)
+    fn announce(&self, outputs: &[(&'static str, String)]) -> io::Result<()> {
+        self.output.as_deref().map_or(Ok(()), |path| files::append_outputs(path, outputs))
+    }
+
+    fn stores_artifacts(&self) -> bool {
+        true
     }
 
     fn publish(&self, digest: &Digest, tree: &Checkout<'_>, log: &mut dyn Write) -> Vec<io::Error> {
@@ -181,6 +179,9 @@ impl Service for Github {
             return (None, warnings);
         }
         let begun = match ReportTarget::new(self.flavour, request) {
+            Ok(target) if request.is_over => {
+                Reporter::of_end(target, channels).map_err(|error| error.to_string())
+            }
             Ok(target) => Reporter::begin(target, channels).map_err(|error| error.to_string()),
             Err(NoTarget::Token) if !options.is_asked() => return (None, warnings),
             Err(error) => Err(error.to_string()),
@@ -192,6 +193,14 @@ impl Service for Github {
                 (None, warnings)
             }
         }
+    }
+
+    fn last_word(&self, request: ReportRequest<'_>) -> Option<LastWord> {
+        let target = request.options.status.unwrap_or(true).then(|| ReportTarget::new(self.flavour, request));
+        let target = target?.ok()?;
+        Some(Box::new(move |text| {
+            status::set(&target, "error", text, target.url()).map_err(|error| error.to_string())
+        }))
     }
 
     fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {

@@ -54,10 +54,19 @@ pub struct Reporter {
 impl Reporter {
     /// Reports the start of the run, in the background.
     pub(super) fn begin(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+        Self::start(target, channels, true)
+    }
+
+    /// Reports only the end of a run that is over.
+    pub(super) fn of_end(target: ReportTarget, channels: Vec<Box<dyn Channel>>) -> io::Result<Self> {
+        Self::start(target, channels, false)
+    }
+
+    fn start(target: ReportTarget, channels: Vec<Box<dyn Channel>>, begins: bool) -> io::Result<Self> {
         let (report, next) = channel();
         let (sender, unreported) = channel();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
-            if let Some(found) = work(&target, channels, &next) {
+            if let Some(found) = work(&target, channels, begins, &next) {
                 // The receiver may have given up waiting.
                 let _if_received = sender.send(found);
             }
@@ -83,11 +92,12 @@ impl Reporter {
 fn work(
     target: &ReportTarget,
     channels: Vec<Box<dyn Channel>>,
+    begins: bool,
     next: &Receiver<FinalReport>,
 ) -> Option<Unreported> {
     let mut begun: Vec<(Box<dyn Channel>, Result<(), ApiError>)> = Vec::new();
     for mut channel in channels {
-        let came = channel.begin(target);
+        let came = if begins { channel.begin(target) } else { Ok(()) };
         begun.push((channel, came));
     }
     let report = next.recv().ok()?;

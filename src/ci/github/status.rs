@@ -6,6 +6,7 @@ use super::api::ApiError;
 use super::reporter::{Channel, FinalReport};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
+use crate::engine::outcome::TerminatedBy;
 use crate::report::Outcome;
 use crate::report::digest::{Digest, EndKind};
 
@@ -76,6 +77,9 @@ fn description(digest: &Digest, sha: &str) -> String {
         Some(end) if end.outcome == Outcome::Handoff => {
             format!("handed off: saved in `{}`, to be resumed", end.final_state)
         }
+        Some(end) if end.terminated_by == TerminatedBy::Killed => {
+            digest.sentence().trim_start_matches("interrupted: ").to_owned()
+        }
         Some(_) | None => digest.sentence(),
     }
 }
@@ -92,7 +96,6 @@ mod tests {
     use super::super::http::Transport;
     use super::super::testing::{Pauses, Server};
     use super::*;
-    use crate::engine::outcome::TerminatedBy;
     use crate::report::testing::{Journal, not_run, succeeding};
 
     const PATH: &str = "/repos/octo/project/statuses/2222222222222222222222222222222222222222";
@@ -162,6 +165,11 @@ mod tests {
             "pending",
             "handed off: saved in `fix`, to be resumed",
         );
+        let mut killed = Journal::start();
+        killed.step(("check", 1), "mypy", (0, ""), "yes", "fix").enter("fix", 1).act("ruff");
+        let mut killed = killed.digest();
+        killed.was_killed();
+        check(killed, "error", "killed in state `fix`");
         let cut_off =
             "incomplete: the journal ends before the first step, so the run was killed or is still running";
         check(Journal::start().digest(), "error", cut_off);

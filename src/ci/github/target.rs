@@ -56,7 +56,7 @@ impl ReportTarget {
     /// Reads from the environment what is needed to report a run.
     pub(super) fn new(
         flavour: Flavour,
-        ReportRequest { env, token, options, subject }: ReportRequest<'_>,
+        ReportRequest { env, token, options, subject, .. }: ReportRequest<'_>,
     ) -> Result<Self, NoTarget> {
         let token = token.ok_or(NoTarget::Token)?;
         let repository = env("GITHUB_REPOSITORY").and_then(|name| Repository::parse(&name));
@@ -243,7 +243,7 @@ mod tests {
         let subject = ReportedRun { loop_name: "main".to_owned(), ..ReportedRun::default() };
         ReportTarget::new(
             flavour,
-            ReportRequest { env: &env, token: Some("ghs_x"), options, subject: &subject },
+            ReportRequest { env: &env, token: Some("ghs_x"), options, subject: &subject, is_over: false },
         )
     }
 
@@ -292,7 +292,13 @@ mod tests {
         }
         assert!(matches!(failed(&[("HTTPS_PROXY", "??")]), NoTarget::Network(_)));
         let subject = ReportedRun::default();
-        let nobody = ReportRequest { env: &|_| None, token: None, options: &options, subject: &subject };
+        let nobody = ReportRequest {
+            env: &|_| None,
+            token: None,
+            options: &options,
+            subject: &subject,
+            is_over: false,
+        };
         let without = ReportTarget::new(Flavour::Github, nobody);
         assert_eq!(without.unwrap_err(), NoTarget::Token);
     }

@@ -6,10 +6,12 @@ use std::path::Path;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bundle::EXTENSION;
-use crate::cli::flags::Global;
-use crate::cli::inputs::{Part, chain, commit, input, inputs, pairs, words};
+use crate::cli::flags::{self, Global};
+use crate::cli::inputs::{Part, chain, commit, input, inputs, pairs, told, words};
 use crate::cli::output::Output;
+use crate::cli::unbegun;
 use crate::session::context::Session;
+use crate::session::environment::Environment;
 use crate::session::error::{Error, Kind};
 
 use super::bundle::BundleArgs;
@@ -64,39 +66,54 @@ enum Command {
 }
 
 fn run(part: Part, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let env = session.env;
+    let (env, name) = (session.env, input(session.env, "loop"));
+    let options = flags::told(&told(part, env), env);
+    let session = &unbegun::told(there(session), name.as_deref(), &options, session)?;
+    match unbegun::told(command(part, env), name.as_deref(), &options, session)? {
+        Command::Run(args) => super::run::run(&args, session, output),
+        Command::Resume(args) => super::resume::resume(&args, session, output),
+    }
+}
+
+/// Makes the command that the inputs ask for.
+fn command(part: Part, env: &Environment) -> Result<Command, Error> {
     let from = input(env, "resume-from");
     let parsed = Line::try_parse_from(words(env, from.as_deref())?).map_err(|error| {
         Error::refused(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
             .with_hint("check the inputs of the action")
     })?;
-    let session = &there(session)?;
-    match parsed.command {
-        Command::Run(mut args) => {
+    let mut command = parsed.command;
+    match &mut command {
+        Command::Run(args) => {
             args.param.extend(pairs(env, "params")?);
             args.context.extend(pairs(env, "context")?);
             args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
             inputs(part, env, &mut args.run)?;
-            super::run::run(&args, session, output)
         }
-        Command::Resume(mut args) => {
+        Command::Resume(args) => {
             // The journal keeps the inputs of the first run, except for secrets, which have to be given again.
             args.context.extend(pairs(env, "context")?);
             inputs(part, env, &mut args.run)?;
-            super::resume::resume(&args, session, output)
         }
     }
+    Ok(command)
 }
 
-/// Bundles the run of an earlier step that was killed, among its reports.
+/// Reports and bundles the run of an earlier step that was killed.
 fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
     let needed =
         |name: &str| input(env, name).ok_or_else(|| Error::refused(format!("the input `{name}` is missing")));
     let (name, reports) = (needed("run")?, needed("report-dir")?);
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
+    let session = &there(session)?;
+    session.make_up(&name, Some(&reports))?;
     let target = reports.join(format!("{name}.{EXTENSION}"));
-    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, &there(session)?, output)
+    if target.exists() {
+        output.data(&format!("{}\n", target.display()));
+        return Ok(0);
+    }
+    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, session, output)
 }
 
 /// Continues the run that an earlier step of the action handed off.

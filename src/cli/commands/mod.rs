@@ -7,6 +7,7 @@ pub(super) mod compile;
 pub(super) mod criteria;
 pub(super) mod explain;
 pub(super) mod go_on;
+pub(super) mod guard;
 pub(super) mod history;
 pub(super) mod hook;
 pub(super) mod init;

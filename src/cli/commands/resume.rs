@@ -8,6 +8,7 @@ use crate::base::time::parse_duration;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
+use crate::cli::unbegun;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -44,11 +45,13 @@ pub(in crate::cli) struct ResumeArgs {
 }
 
 pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let (which, options) = options(args, session.env)?;
     let verbosity = args.run.verbosity();
     let terminal = Terminal { output, verbosity, in_background: false };
     let session = &session.clone().talking_to(&terminal);
-    match session.resume(&which, options, args.run.reach.allow_outside)? {
+    let told = flags::told(&args.run, session.env);
+    let resumed = options(args, session.env)
+        .and_then(|(which, options)| session.resume(&which, options, args.run.reach.allow_outside));
+    match unbegun::told(resumed, args.name.as_deref(), &told, session)? {
         Resumption::Ready(ready) => Ok(ready.run()?.exit_code()),
         Resumption::Finished(complete) => Ok(complete.exit_code),
     }

@@ -9,9 +9,10 @@ use crate::cli::background;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
+use crate::cli::unbegun;
 use crate::machine::OnChange;
 use crate::session::audience::Audience;
-use crate::session::begin::{Begun, NotNeeded};
+use crate::session::begin::{Begun, Bound, NotNeeded};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
@@ -61,7 +62,7 @@ pub(in crate::cli) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) param: Vec<(String, String)>,
     #[command(flatten)]
-    pub(super) run: RunFlags,
+    pub(in crate::cli) run: RunFlags,
 }
 
 pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
@@ -72,18 +73,16 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     if in_background {
         background::leave_session();
     }
-    let options = options(args, session.env)?;
     let terminal = Terminal { output, verbosity: args.run.verbosity(), in_background };
     let session = &session.clone().talking_to(&terminal);
-    let located = session.find(&args.name, args.run.reach.allow_outside)?;
-    let prepared = session.prepare(located)?;
-    let bound = prepared.bind(options, session)?;
     if args.dry_run {
-        output.data(&bound.plan());
+        output.data(&bound(args, session)?.plan());
         return Ok(0);
     }
-    let audience = bound.audience().clone();
-    match bound.begin()? {
+    let told = flags::told(&args.run, session.env);
+    let begun = bound(args, session).and_then(|bound| Ok((bound.audience().clone(), bound.begin()?)));
+    let (audience, begun) = unbegun::told(begun, Some(&args.name), &told, session)?;
+    match begun {
         Begun::Ready(ready) => Ok(ready.run()?.exit_code()),
         Begun::NotNeeded(none) => {
             say(&none, &audience, output);
@@ -91,6 +90,13 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
             Ok(0)
         }
     }
+}
+
+/// Finds and checks the loop, and binds it to the arguments.
+fn bound<'s>(args: &RunArgs, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+    let options = options(args, session.env)?;
+    let located = session.find(&args.name, args.run.reach.allow_outside)?;
+    session.prepare(located)?.bind(options, session)
 }
 
 /// Converts the arguments.

@@ -22,6 +22,9 @@ impl Digest {
         if let Some(not_run) = &self.not_run {
             return not_run.sentence();
         }
+        if let Some(unbegun) = &self.unbegun {
+            return vec![SentencePart::Words(unbegun.sentence())];
+        }
         let Some(end) = &self.end else {
             return self.incomplete();
         };
@@ -99,6 +102,10 @@ impl Digest {
                 }
                 None => sentence.words("saved in ").name(&end.final_state),
             },
+            Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => match self.step_count() {
+                0 => sentence.words("killed before the first step"),
+                _ => sentence.words("killed in state ").name(&end.final_state),
+            },
             Outcome::Interrupted => {
                 sentence.words(end.signal.map_or("asked to end", |signal| signal.name()));
                 sentence.words(" in ").name(&end.final_state)
@@ -175,6 +182,7 @@ impl Digest {
             | TerminatedBy::Unavailable
             | TerminatedBy::NotRecorded
             | TerminatedBy::JournalLost
+            | TerminatedBy::Killed
             | TerminatedBy::Interrupted => text::one_line(&end.reason, 300),
         }
     }

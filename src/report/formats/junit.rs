@@ -7,13 +7,14 @@ use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::base::name::StateName;
-use crate::base::text::{one_line, plain, plural};
+use crate::base::text::{head, one_line, plain, plural};
 use crate::base::time::Timestamp;
 use crate::board::{Status, Task, TaskId};
 use crate::engine::outcome::Outcome;
 use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::shown;
 use crate::report::step::{Step, StepStanding};
+use crate::report::unbegun::Unbegun;
 use crate::report::work::Work;
 
 /// Bytes of XML per case.
@@ -309,11 +310,18 @@ fn outcome_case(digest: &Digest) -> TestCase {
         EndKind::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
-    let counts =
-        format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"));
+    let counts = match digest.unbegun() {
+        Some(unbegun) => head(&unbegun.details(), MAX_CASE / 4).to_owned(),
+        None => {
+            format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"))
+        }
+    };
     status.set_description(clean(&format!("{sentence}\n{counts}\n")));
     let mut case = TestCase::new(OUTCOME, status);
     place(&mut case, digest, digest.deciding_step().map(|step| &step.state));
+    if let Some(line) = digest.unbegun().and_then(Unbegun::line) {
+        case.extra.insert("line".into(), line.to_string().into());
+    }
     case.set_time(Duration::ZERO);
     case.set_system_out(clean(&format!("{sentence}\n{counts}\n")));
     case

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::base::text::is_line_end;
 use crate::base::time::millis;
+use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
 use crate::report::digest::Digest;
 
@@ -12,15 +13,17 @@ use crate::report::digest::Digest;
 pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
     let end = digest.end();
     let of_end = |value: Option<String>| value.unwrap_or_default();
-    // A run that was skipped has no end, and counts as a success that nothing verified.
-    let of_run = |value: Option<String>, otherwise: &str| match digest.not_run() {
+    // A run that was skipped or could not begin has no end, and nothing verified it.
+    let none_code = digest.not_run().map(|_| 0).or(digest.unbegun().map(|unbegun| unbegun.exit_code));
+    let of_run = |value: Option<String>, otherwise: &str| match none_code {
         Some(_) => otherwise.to_owned(),
         None => of_end(value),
     };
     let places = &digest.places;
+    let resume_from = Some(&places.resume_from).filter(|_| end.is_some_and(LoopComplete::is_resumable));
     vec![
         ("outcome", digest.outcome_word().to_owned()),
-        ("exit-code", of_run(end.map(|end| end.exit_code.to_string()), "0")),
+        ("exit-code", of_end(end.map(|end| end.exit_code).or(none_code).map(|code| code.to_string()))),
         ("verified", of_run(end.map(|end| end.verified.to_string()), "false")),
         ("final-state", of_end(end.map(|end| end.final_state.to_string()))),
         ("iterations", digest.iterations().to_string()),
@@ -30,6 +33,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("handoff", of_run(end.map(|end| (end.outcome == Outcome::Handoff).to_string()), "false")),
         ("continuation", digest.continuation().unwrap_or_default().to_owned()),
         ("artifact-name", places.artifact_name.clone()),
+        ("resume-from", resume_from.cloned().unwrap_or_default()),
         ("report-dir", places.report_dir.clone()),
         ("junit", places.junit.clone()),
         ("summary", places.summary.clone()),
@@ -74,6 +78,7 @@ mod tests {
         handoff=false
         continuation=
         artifact-name=
+        resume-from=
         report-dir=
         junit=
         summary=
@@ -93,6 +98,7 @@ mod tests {
         handoff=false
         continuation=
         artifact-name=
+        resume-from=
         report-dir=
         junit=
         summary=
@@ -112,6 +118,7 @@ mod tests {
         handoff=
         continuation=
         artifact-name=
+        resume-from=
         report-dir=
         junit=
         summary=

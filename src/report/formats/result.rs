@@ -10,6 +10,7 @@ use crate::evaluate::model::Usage;
 use crate::report::digest::Digest;
 use crate::report::nights;
 use crate::report::step::{ActionResult, Step};
+use crate::report::unbegun::{Mistake, Unbegun};
 use crate::report::work::Work;
 
 /// The version of this format; it grows when a reader has to know.
@@ -26,8 +27,9 @@ pub fn render(digest: &Digest) -> String {
         "file": digest.file(),
         "started_at": digest.began(),
         "sentence": digest.sentence(),
-        "complete": end.is_some() || digest.not_run().is_some(),
+        "complete": end.is_some() || digest.not_run().is_some() || digest.unbegun().is_some(),
         "not_run": digest.not_run().map(|not_run| json!({"scope": not_run.scope, "since": not_run.since})),
+        "not_begun": digest.unbegun().map(not_begun),
         "reason": end.map(|end| &end.reason),
         "terminated_by": end.map(|end| end.terminated_by),
         "signal": end.and_then(|end| end.signal),
@@ -54,6 +56,16 @@ pub fn render(digest: &Digest) -> String {
     // An object of plain values always has a text.
     let text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text + "\n"
+}
+
+/// Writes why the run could not begin.
+fn not_begun(unbegun: &Unbegun) -> Value {
+    let mistake = |mistake: &Mistake| {
+        let Mistake { message, help, file, line, column } = mistake;
+        json!({"message": message, "help": help, "file": file, "line": line, "column": column})
+    };
+    let mistakes: Vec<Value> = unbegun.mistakes.iter().map(mistake).collect();
+    json!({"message": unbegun.message, "help": unbegun.help, "mistakes": mistakes})
 }
 
 /// Writes how the tasks stand, and what those cost who work on them.
@@ -235,6 +247,7 @@ mod tests {
           "sentence": "incomplete: the journal ends in `fix` (step 2), so the run was killed or is still running",
           "complete": false,
           "not_run": null,
+          "not_begun": null,
           "reason": null,
           "terminated_by": null,
           "signal": null,
@@ -261,6 +274,7 @@ mod tests {
             "handoff": "",
             "continuation": "",
             "artifact-name": "",
+            "resume-from": "",
             "report-dir": "",
             "junit": "",
             "summary": "",

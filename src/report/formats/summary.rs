@@ -18,6 +18,7 @@ use crate::report::nights::{self, History};
 use crate::report::passes;
 use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
+use crate::report::unbegun::Unbegun;
 use crate::report::way::EdgeCount;
 use crate::report::work::Work;
 
@@ -45,6 +46,10 @@ const MAX_EDGES: usize = 200;
 pub fn render(digest: &Digest) -> String {
     let mut out = String::new();
     headline(digest, &mut out);
+    if let Some(unbegun) = digest.unbegun() {
+        not_begun(unbegun, &mut out);
+        return out;
+    }
     let history = nights::of(digest);
     if let Some(history) = history.as_ref().filter(|history| is_quiet(digest, history)) {
         let nights = history.clean_in_a_row() as u64;
@@ -75,7 +80,7 @@ fn headline(digest: &Digest, out: &mut String) {
         text
     });
     let _ = writeln!(out, "## {} {}\n\n{sentence}\n", icon(digest), code(digest.loop_name(), 120));
-    if digest.not_run().is_some() {
+    if digest.not_run().is_some() || digest.unbegun().is_some() {
         return;
     }
     let mut facts = vec![
@@ -107,6 +112,15 @@ fn quoted(advice: &Advice, out: &mut String) {
         });
     }
     out.push('\n');
+}
+
+/// Writes what keeps the run from beginning, and what to do about it.
+fn not_begun(unbegun: &Unbegun, out: &mut String) {
+    out.push_str("Nothing was run.\n\n");
+    let details = unbegun.details();
+    if !details.is_empty() {
+        out.push_str(&fenced(head(&details, MAX_OUTPUT)));
+    }
 }
 
 /// Tells whether a night needed nothing and has nothing to say: it is not to be looked at.
@@ -232,6 +246,7 @@ fn icon(digest: &Digest) -> &'static str {
             _,
         )) => "❌",
         None if digest.not_run().is_some() => "⏭️",
+        None if digest.unbegun().is_some() => "❌",
         None => "❔",
     }
 }

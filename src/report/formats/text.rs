@@ -28,6 +28,9 @@ pub fn render(digest: &Digest) -> String {
     steps(digest, &mut out);
     warnings(digest, &mut out);
     deciding(digest, &mut out);
+    if let Some(unbegun) = digest.unbegun() {
+        let _ = writeln!(out, "{}", unbegun.details());
+    }
     if let Some(end) = digest.end() {
         let _ = writeln!(out, "\n{}", headline(end));
     }

@@ -1,0 +1,64 @@
+//! Reports a command line that cannot be read where runs are reported, as far as it can be read.
+
+use std::ffi::OsString;
+
+use clap::Parser as _;
+
+use crate::session::context::Session;
+use crate::session::error::Error;
+
+use super::args::{Args, Command};
+use super::exit;
+use super::flags::{self, RunFlags};
+
+/// Options with a value that say where a run is reported.
+const WITH_VALUE: [&str; 3] = ["--report-dir", "--status-context", "--sha"];
+
+/// Options without one.
+const SWITCHES: [&str; 6] = ["--ci", "--no-ci", "--status", "--no-status", "--check", "--comment"];
+
+/// Reports a command line that cannot be read, as far as it can be.
+pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Session<'_>) {
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_command = |index: &usize| {
+        let is_value = *index > 0 && words[index - 1] == "--color";
+        !is_value && !words[*index].starts_with('-')
+    };
+    let Some(command) = (0..words.len()).find(is_command) else { return };
+    if !matches!(words[command].as_str(), "run" | "resume") {
+        return;
+    }
+    let words = &words[command + 1..];
+    if words.iter().any(|word| word == "--dry-run") {
+        return;
+    }
+    let is_loop = |word: &&String| session.find(word, true).is_ok();
+    let named = || words.first().filter(|word| !word.starts_with('-'));
+    let name = words.iter().find(is_loop).or_else(named).map(String::as_str);
+    let text = message.to_string();
+    let text = text.trim_start_matches("error: ").lines().next().unwrap_or_default();
+    let error =
+        Error::refused(text).with_hint("`ll-loop help run` and `ll-loop help resume` name the options");
+    session.report_unbegun(&error, exit::INVALID, name, &flags::told(&readable(words), session.env));
+}
+
+/// Returns the options about reports that can be read, each by itself.
+fn readable(words: &[String]) -> RunFlags {
+    let mut kept: Vec<&str> = vec!["ll-loop", "run", "loop"];
+    let mut flags = RunFlags::default();
+    for (index, word) in words.iter().enumerate() {
+        let word = word.as_str();
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        let mut option = vec![word];
+        if WITH_VALUE.contains(&word) {
+            option.extend(words.get(index + 1).map(String::as_str));
+        } else if !WITH_VALUE.contains(&name) && !SWITCHES.contains(&name) {
+            continue;
+        }
+        let line = [&kept[..], &option].concat();
+        if let Ok(Args { command: Command::Run(args), .. }) = Args::try_parse_from(&line) {
+            (kept, flags) = (line, args.run);
+        }
+    }
+    flags
+}

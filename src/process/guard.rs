@@ -1,0 +1,139 @@
+//! The pipe between a run and its guard, a process that outlives it: if the process of the run is killed, the kernel
+//! closes the pipe, and the guard ends what the run had started.
+//!
+//! Every line is shorter than what a pipe takes at once, and the run never waits for the guard.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, Write as _};
+use std::process::ChildStdin;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// The most characters of the name of a state.
+const MAX_STATE: usize = 200;
+
+/// How often the guard looks whether a group has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The run's end of the pipe. Without a guard, what it is told goes nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct Guard(Option<Arc<ChildStdin>>);
+
+impl Guard {
+    /// Makes the end of a pipe, which must not wait for its reader from now on.
+    pub fn on(pipe: ChildStdin) -> std::io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&pipe)?;
+        rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
+        Ok(Self(Some(Arc::new(pipe))))
+    }
+
+    /// Says that a process group was started.
+    pub(super) fn began(&self, group: Option<u32>) {
+        self.say('+', group);
+    }
+
+    /// Says that a process group has ended.
+    pub(super) fn ended(&self, group: Option<u32>) {
+        self.say('-', group);
+    }
+
+    fn say(&self, what: char, group: Option<u32>) {
+        if let Some(group) = group {
+            self.write(&format!("{what}{group}\n"));
+        }
+    }
+
+    /// Says in which state the run is.
+    pub fn is_in(&self, state: &str) {
+        let name: String = state.chars().filter(|c| !c.is_control()).take(MAX_STATE).collect();
+        self.write(&format!("@{name}\n"));
+    }
+
+    /// Says that the run is over: there is nothing to do when the pipe closes.
+    pub fn goodbye(&self) {
+        self.write(".\n");
+    }
+
+    fn write(&self, line: &str) {
+        if let Some(pipe) = &self.0 {
+            // A guard that is gone or does not read is no reason to stop.
+            let _lost = pipe.as_ref().write_all(line.as_bytes());
+        }
+    }
+}
+
+/// What a run was doing when its process was killed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// The process groups that had not ended.
+    pub groups: BTreeSet<i32>,
+    /// The state that it was in.
+    pub state: Option<String>,
+}
+
+/// Listens to a run until it is over; returns what it left behind, if it was killed.
+pub fn listen(run: impl BufRead) -> Option<LeftBehind> {
+    let mut left = LeftBehind::default();
+    for line in run.lines() {
+        let Ok(line) = line else { break };
+        let group = || line[1..].parse().ok().filter(|group| *group > 1);
+        match line.as_bytes().first() {
+            Some(b'+') => left.groups.extend(group()),
+            Some(b'-') => left.groups.retain(|known| Some(*known) != group()),
+            Some(b'@') => left.state = Some(line[1..].to_owned()),
+            Some(b'.') => return None,
+            Some(_) | None => {}
+        }
+    }
+    Some(left)
+}
+
+/// Ends process groups: SIGTERM, this grace, SIGKILL.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this process has nothing else to do, and no run whose clock it could use"
+)]
+pub fn end(groups: &BTreeSet<i32>, grace: Duration) {
+    let mut groups: Vec<Pid> = groups.iter().filter_map(|group| Pid::from_raw(*group)).collect();
+    let signal = |groups: &[Pid], signal| {
+        for group in groups {
+            let _gone = kill_process_group(*group, signal);
+        }
+    };
+    signal(&groups, Signal::TERM);
+    let asked = Instant::now();
+    while asked.elapsed() < grace {
+        groups.retain(|group| test_kill_process_group(*group).is_ok());
+        if groups.is_empty() {
+            return;
+        }
+        sleep(LOOK);
+    }
+    signal(&groups, Signal::KILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(told: &str, groups: &[i32], state: Option<&str>) {
+        let left = LeftBehind { groups: groups.iter().copied().collect(), state: state.map(str::to_owned) };
+        assert_eq!(listen(told.as_bytes()), Some(left), "{told:?}");
+    }
+
+    #[test]
+    fn what_was_left_is_what_began_and_did_not_end() {
+        check("", &[], None);
+        check("@a\n+12\n", &[12], Some("a"));
+        check("@a\n+12\n-12\n@b\n+13\n+14\n", &[13, 14], Some("b"));
+        check("+12\n-1", &[12], None);
+        // Not everybody's processes, and nothing that is not a number.
+        check("+0\n+1\n+-1\n+\n+x\n\n", &[], None);
+        check("@é x\n", &[], Some("é x"));
+        assert_eq!(listen("@a\n+12\n.\n".as_bytes()), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a run leaves about the CI job that it is in, so that a later step of the job can tell how it ended if the process
+//! of the run was killed. No secret is among it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ci::Provider;
+use crate::ci::github::event::WorkflowEvent;
+use crate::ci::reported::ReportOptions;
+
+use super::audience::Audience;
+use super::context::Session;
+use super::options::{RunOptions, Storing};
+use super::publish::wanted;
+
+/// A CI job, and where it reports a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct JobRecord {
+    /// The CI system.
+    provider: String,
+    /// What tells the job from every other one.
+    key: String,
+    /// Whether a later step of the job stores the files of the run.
+    is_stored_later: bool,
+    /// Whether a status is set, if somebody said so.
+    status: Option<bool>,
+    /// The name of the status, if somebody gave one.
+    context: Option<String>,
+    /// The commit.
+    sha: Option<String>,
+    /// Whether there is a check run.
+    check: bool,
+    /// Whether there is a comment.
+    comment: bool,
+}
+
+/// How much was made up for since the process of a run was killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MadeUp {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The files of its reports were written.
+    Written,
+    /// The CI system was told as well.
+    Told,
+}
+
+impl JobRecord {
+    /// Returns the job that a run begins or goes on in.
+    pub(super) fn of(options: &RunOptions, session: &Session<'_>) -> Option<Self> {
+        let Audience::Ci(provider) = &options.audience else { return None };
+        let ReportOptions { status, context, check, comment, sha } = wanted(&options.commit, session);
+        Some(Self {
+            provider: provider.name().to_owned(),
+            key: provider.job().key?,
+            is_stored_later: matches!(options.storing, Storing::LaterStep),
+            status,
+            context,
+            sha: sha.or_else(|| WorkflowEvent::read(&session.env.lookup()).sha),
+            check,
+            comment,
+        })
+    }
+
+    /// Returns how the run was to be reported, if this process is in the same job.
+    pub(super) fn options(&self, session: &Session<'_>) -> Option<RunOptions> {
+        let provider = Provider::detect(&session.env.lookup());
+        let is_here = provider.name() == self.provider && provider.job().key.as_ref() == Some(&self.key);
+        is_here.then(|| RunOptions {
+            audience: Audience::Ci(provider),
+            storing: if self.is_stored_later { Storing::LaterStep } else { Storing::Nobody },
+            commit: ReportOptions {
+                status: self.status,
+                context: self.context.clone(),
+                sha: self.sha.clone(),
+                check: self.check,
+                comment: self.comment,
+            },
+            ..RunOptions::default()
+        })
+    }
+}
