@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 
 use crate::base::time::parse_duration;
+use crate::machine::OnChange;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
@@ -91,6 +92,15 @@ pub(super) fn on_handoff(env: &Environment) -> Result<GoOn, Error> {
     GoOn::from_str(how.trim(), false).map_err(|_| {
         Error::refused(format!("the input `on-handoff` is `{how}`")).with_hint("write `dispatch` or `none`")
     })
+}
+
+pub(super) fn on_change(env: &Environment) -> Result<Option<String>, Error> {
+    let Some(what) = input(env, "on-change") else { return Ok(None) };
+    match OnChange::by_word(what.trim()) {
+        Some(what) => Ok(Some(what.word().to_owned())),
+        None => Err(Error::refused(format!("the input `on-change` is `{what}`"))
+            .with_hint("write `fail` or `report`")),
+    }
 }
 
 pub(super) fn duration(env: &Environment, name: &str) -> Result<Option<Duration>, Error> {

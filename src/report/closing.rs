@@ -84,7 +84,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         // The sentence about the run says it already.
         Outcome::Error => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
-            Some("commit the changes (`git apply changes.patch` makes them), or run it with `--on-change report` in a job that delivers them".into())
+            Some("commit the changes, which `changes.patch` among the reports has, or run it with `--on-change report` where they are delivered".into())
         }
         Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);

@@ -56,6 +56,10 @@ fn wrong_inputs_name_themselves() {
         .run(&["action"])
         .code(2)
         .says("the input `strict` is `maybe`");
+    action(&[("LOOP", "main"), ("ON_CHANGE", "maybe")])
+        .run(&["action"])
+        .code(2)
+        .says("write `fail` or `report`");
     action(&[("LOOP", "main"), ("DEADLINE", "soon")]).run(&["action"]).code(2).says("`deadline`");
     action(&[("LOOP", "main"), ("PARAMS", "novalue")]).run(&["action"]).code(2).says("KEY=VALUE");
     action(&[("LOOP", "--help")]).run(&["action"]).code(2).says("no loop named `--help`");

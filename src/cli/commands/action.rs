@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bundle::EXTENSION;
 use crate::cli::flags::{self, Global};
-use crate::cli::inputs::{Part, chain, commit, input, inputs, pairs, told, words};
+use crate::cli::inputs::{Part, chain, commit, input, inputs, on_change, pairs, told, words};
 use crate::cli::output::Output;
 use crate::cli::unbegun;
 use crate::session::context::Session;
@@ -88,6 +88,7 @@ fn command(part: Part, env: &Environment) -> Result<Command, Error> {
             args.param.extend(pairs(env, "params")?);
             args.context.extend(pairs(env, "context")?);
             args.changed_since = input(env, "changed-since").or_else(|| args.changed_since.take());
+            args.on_change = on_change(env)?.or_else(|| args.on_change.take());
             inputs(part, env, &mut args.run)?;
         }
         Command::Resume(args) => {
