@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::territory::{ScopePath, Territory};
+use crate::base::territory::Territory;
 
 /// The part of a working tree that is the work of a run.
 #[derive(Clone, Debug)]
@@ -17,11 +17,5 @@ impl Area {
     /// Tells whether ll-loop itself writes there.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
-    }
-
-    /// Tells whether all of a working tree is in the scope.
-    pub(super) fn holds(&self, top: &Path) -> bool {
-        let top = ScopePath::from(top.to_string_lossy().into_owned());
-        self.territory.paths.iter().any(|path| path.holds(&top))
     }
 }

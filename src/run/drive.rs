@@ -79,7 +79,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
-            Next::Measure(start) => Input::Measured(measure::end(start, world).await),
+            Next::Measure(start) => Input::Measured(Box::pin(measure::end(start, world)).await),
             Next::Read(path) => {
                 Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
             }

@@ -45,6 +45,16 @@ impl GitCalls {
         self.perform(directory, call, &filters, env, None).await
     }
 
+    /// Runs a command of `git` that looks into no file, so that no filter could be started.
+    pub(super) async fn list(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
+        let outside = Walk::environment(&self.env);
+        let none = Filters::default();
+        let mut walk = Walk::new(directory);
+        walk.configured(&self.perform(directory, &Walk::configuration(), &none, outside, None).await?)?;
+        let env = self.env.clone();
+        self.perform(directory, call, &walk.trusted(), env, None).await
+    }
+
     /// Runs `git` with an index of our own, gives it something to read, and returns everything it printed.
     pub(super) async fn run_in(
         &mut self,
@@ -68,13 +78,6 @@ impl GitCalls {
     ) -> Result<ObjectId, String> {
         let printed = self.run_in(own, directory, call, None).await?;
         ObjectId::parse(String::from_utf8_lossy(&printed).trim()).map_err(|error| error.to_string())
-    }
-
-    /// Says that two directories are of one repository.
-    pub(super) fn share(&mut self, one: &Path, other: &Path) {
-        if let Some(known) = self.known.get(one).cloned() {
-            self.known.insert(other.to_owned(), known);
-        }
     }
 
     async fn filters(&mut self, directory: &Path) -> Result<Filters, String> {

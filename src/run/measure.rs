@@ -69,7 +69,7 @@ pub async fn start(
 ) -> StartTree {
     let git = GitCalls::new(env, cancel, LIMIT);
     let mut measurer = Measurer { git, root, area, files, own: None };
-    match measurer.look().await {
+    match Box::pin(measurer.look()).await {
         Ok(found) => {
             let before = found.entries.iter().filter(|entry| entry.tracked);
             let before = before.take(MOST_LISTED).map(|entry| changed_before(entry, &found.top)).collect();
@@ -145,7 +145,7 @@ impl Measurer<'_> {
             "HEAD^{commit}",
             "HEAD^{tree}",
         ]);
-        let said = self.git.run(self.root, &ask).await.map_err(|why| {
+        let said = self.git.list(self.root, &ask).await.map_err(|why| {
             let known = [
                 ("HEAD^{commit}", "there is no commit yet"),
                 ("not a git repository", "there is no git repository"),
@@ -163,25 +163,26 @@ impl Measurer<'_> {
         };
         let top = path(top);
         let top = top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))?;
-        self.git.share(self.root, &top);
         Ok(Place { top, objects: path(objects), index: path(index), commit: id(commit)?, tree: id(tree)? })
     }
 
     /// Looks at the working tree as it is.
     async fn look(&mut self) -> Result<Look, String> {
         let place = self.place().await?;
-        let is_whole = self.area.holds(&place.top);
-        let untracked = if is_whole { Untracked::Listed } else { Untracked::LeftOut };
-        let printed = self.git.run(&place.top, &status::call(untracked)).await?;
+        // Beside each other, for each of them walks through the whole tree.
+        let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
+        let status = status::call(Untracked::LeftOut);
+        let (printed, untracked, hidden) = tokio::join!(
+            self.git.run(&place.top, &status),
+            untracked(&mut for_untracked, self.area, &place.top),
+            hidden(&mut for_hidden, &place.top),
+        );
+        let (printed, mut untracked, hidden) = (printed?, untracked?, hidden?);
         let (_, mut lines) = status::read(&printed);
         lines.retain(|line| self.counts(&place.top, line.path));
-        let listed = if is_whole { Vec::new() } else { self.untracked(&place.top).await? };
-        let others = lines.iter().filter(|line| !line.is_tracked()).map(|line| line.path.to_vec());
-        let others: BTreeSet<Vec<u8>> = others.chain(listed).collect();
-        lines.retain(StatusLine::is_tracked);
-        let others = self.others(&place.top, others, &lines).await?;
-        let mut unseen: Vec<String> = others.unseen.into_iter().collect();
-        unseen.extend(self.hidden(&place.top).await?);
+        untracked.retain(|path| self.counts(&place.top, path));
+        let others = self.others(&place.top, untracked, &lines).await?;
+        let unseen: Vec<String> = others.unseen.into_iter().chain(hidden).collect();
         let mut digested = others.digested;
         for line in &lines {
             if line.standing == (FileStanding::Submodule { is_dirty: true }) {
@@ -225,21 +226,6 @@ impl Measurer<'_> {
     /// Tells whether a path can be work of the run.
     fn counts(&self, top: &Path, path: &[u8]) -> bool {
         !is_own(path) && !self.area.is_own(&top.join(OsStr::from_bytes(path)))
-    }
-
-    /// Lists the untracked files of a scope that is not everything.
-    async fn untracked(&mut self, top: &Path) -> Result<Vec<Vec<u8>>, String> {
-        let here = ScopePath::from(top.to_string_lossy().into_owned());
-        let scope = self.area.territory.paths.iter().filter(|path| here.holds(path));
-        let scope: Vec<String> = scope.map(|path| path.seen_from(&here)).collect();
-        if scope.is_empty() {
-            return Ok(Vec::new());
-        }
-        let list =
-            Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope).literal();
-        let printed = self.git.run(top, &list).await?;
-        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok(paths.filter(|path| self.counts(top, path)).map(<[u8]>::to_vec).collect())
     }
 
     /// Sorts untracked files by what becomes of them.
@@ -294,32 +280,13 @@ impl Measurer<'_> {
         Ok(TreeEntry { path: gitpath::to_text(path), tracked, content: EntryContent::Digest(digest) })
     }
 
-    /// Looks for files that git was told not to look at.
-    async fn hidden(&mut self, top: &Path) -> Result<Option<String>, String> {
-        let printed = self.git.run(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
-        let mut hidden = printed.split(|byte| *byte == 0).filter(|line| match line {
-            [b'S', b' ', path @ ..] => top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok(),
-            [first, ..] => first.is_ascii_lowercase(),
-            [] => false,
-        });
-        let Some(first) = hidden.next() else { return Ok(None) };
-        let shown = one_line(&gitpath::to_text(first.get(2..).unwrap_or_default()), 200);
-        let more = match hidden.count() {
-            0 => String::new(),
-            more => format!(" and {}", plural(more as u64, "other")),
-        };
-        Ok(Some(format!(
-            "changes of `{shown}`{more} are hidden by flags of the index, which `git ls-files -v` shows"
-        )))
-    }
-
     fn own(&mut self, place: &Place) -> Result<OwnIndex, String> {
         OwnIndex::copy(&place.index, &place.objects, &self.files.objects())
     }
 
     /// Compares the working tree with the one on which the run began.
     async fn compare(&mut self, start: &KnownStart, redactor: &Redactor) -> Result<TreeChanges, String> {
-        let look = self.look().await?;
+        let look = Box::pin(self.look()).await?;
         let mut files = Vec::new();
         let own = if look.ids.tree == start.ids.tree {
             None
@@ -500,6 +467,40 @@ impl Measurer<'_> {
         fs_err::write(self.files.patch(), &patch).map_err(|error| error.to_string())?;
         Ok(Some(patch.len() as u64))
     }
+}
+
+/// Lists the untracked files of the scope, without those that are ignored.
+async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
+    let here = ScopePath::from(top.to_string_lossy().into_owned());
+    let scope = area.territory.paths.iter();
+    let scope = scope.filter(|path| here.holds(path) || path.holds(&here));
+    let scope: Vec<String> =
+        scope.map(|path| if path.holds(&here) { ".".to_owned() } else { path.seen_from(&here) }).collect();
+    if scope.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let list = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope).literal();
+    let printed = git.list(top, &list).await?;
+    Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Looks for files that git was told not to look at.
+async fn hidden(git: &mut GitCalls, top: &Path) -> Result<Option<String>, String> {
+    let printed = git.list(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
+    let mut hidden = printed.split(|byte| *byte == 0).filter(|line| match line {
+        [b'S', b' ', path @ ..] => top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok(),
+        [first, ..] => first.is_ascii_lowercase(),
+        [] => false,
+    });
+    let Some(first) = hidden.next() else { return Ok(None) };
+    let shown = one_line(&gitpath::to_text(first.get(2..).unwrap_or_default()), 200);
+    let more = match hidden.count() {
+        0 => String::new(),
+        more => format!(" and {}", plural(more as u64, "other")),
+    };
+    Ok(Some(format!(
+        "changes of `{shown}`{more} are hidden by flags of the index, which `git ls-files -v` shows"
+    )))
 }
 
 /// Tells whether a file has to be read for its id to be known.

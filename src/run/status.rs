@@ -79,11 +79,6 @@ impl StatusLine<'_> {
             FileStanding::Tracked { .. } | FileStanding::Unmerged => false,
         }
     }
-
-    /// Tells whether git tracks it.
-    pub(super) fn is_tracked(&self) -> bool {
-        self.standing != FileStanding::Untracked
-    }
 }
 
 /// Reads the commit and the files from what git prints.
