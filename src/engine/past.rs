@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::changes::StartTree;
 use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
 use super::result::StateResult;
 use super::run::{Phase, Run};
 use crate::base::name::StateName;
 use crate::evaluate::observation::{Stored, Stream};
 use crate::machine::Machine;
+use crate::machine::OnChange;
 
 /// A run that is folded from its events.
 #[derive(Clone, Debug)]
@@ -108,6 +110,11 @@ impl Past {
 }
 
 impl LoopStart {
+    /// Tells whether the run fails where it would succeed on a tree that the commit does not have.
+    pub fn fails_on_change(&self) -> bool {
+        self.on_change == OnChange::Fail && matches!(self.tree, Some(StartTree::Known(_)))
+    }
+
     /// Makes the changes of a resume, so that the next one begins with them.
     pub fn change(&mut self, resume: &LoopResume) {
         let changes = resume.changes.clone();

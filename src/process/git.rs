@@ -227,6 +227,11 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Tells whether there are any.
+    pub fn is_any(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     /// Returns the settings.
     fn settings(&self) -> impl Iterator<Item = String> {
         let off = ["clean=", "smudge=", "process=", "required=false"];

@@ -8,7 +8,6 @@ use super::reader::{Reader, Remote};
 use crate::base::command::{self, CommandLine};
 use crate::base::redact;
 use crate::engine::event::LoopStart;
-use crate::machine::OnChange;
 
 /// Says in which repository the run of a workflow is.
 fn of_workflow(command: CommandLine, repository: &str, api: Option<&str>) -> CommandLine {
@@ -99,8 +98,8 @@ pub fn again(digest: &Digest) -> Option<CommandLine> {
         run = run.flag("--strict");
     }
     // Elsewhere than in CI changes are only told.
-    if start.on_change == OnChange::Fail && start.tree.is_some() {
-        run = run.option("--on-change", OnChange::Fail.word());
+    if start.fails_on_change() {
+        run = run.option("--on-change", start.on_change.word());
     }
     let caps =
         [("--max-iterations", start.overrides.max_iterations), ("--max-cycles", start.overrides.max_cycles)];

@@ -45,6 +45,23 @@ impl GitCalls {
         self.perform(directory, call, &filters, env, None).await
     }
 
+    /// Tells whether the repository knows filters.
+    pub(super) async fn has_filters(&mut self, directory: &Path) -> Result<bool, String> {
+        Ok(self.filters(directory).await?.is_any())
+    }
+
+    /// Gives `git` something to read, and returns everything it printed.
+    pub(super) async fn feed(
+        &mut self,
+        directory: &Path,
+        call: &Call,
+        input: Vec<u8>,
+    ) -> Result<Vec<u8>, String> {
+        let filters = self.filters(directory).await?;
+        let env = self.env.clone();
+        self.perform(directory, call, &filters, env, Some(input)).await
+    }
+
     /// Runs a command of `git` that looks into no file, so that no filter could be started.
     pub(super) async fn list(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
         let outside = Walk::environment(&self.env);

@@ -33,6 +33,7 @@ use crate::process::signal::Cancel;
 
 use super::area::Area;
 use super::diff::{self, Difference};
+use super::filtered;
 use super::git::{GitCalls, OwnIndex};
 use super::status::{self, FileStanding, StatusLine, Untracked};
 use super::survey::Surveyor;
@@ -181,8 +182,9 @@ impl Measurer<'_> {
         let (_, mut lines) = status::read(&printed);
         lines.retain(|line| self.counts(&place.top, line.path));
         untracked.retain(|path| self.counts(&place.top, path));
+        let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
         let others = self.others(&place.top, untracked, &lines).await?;
-        let unseen: Vec<String> = others.unseen.into_iter().chain(hidden).collect();
+        let unseen: Vec<String> = others.unseen.into_iter().chain(hidden).chain(untold).collect();
         let mut digested = others.digested;
         for line in &lines {
             if line.standing == (FileStanding::Submodule { is_dirty: true }) {

@@ -8,6 +8,7 @@ pub mod clock;
 mod continuation;
 mod diff;
 mod drive;
+mod filtered;
 mod git;
 mod helper;
 mod kept;

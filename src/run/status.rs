@@ -1,5 +1,6 @@
 //! Asks git what differs from the commit that is checked out, and reads the answer.
 
+use crate::base::object::ObjectId;
 use crate::process::git::Call;
 
 /// What happens to files that git does not track.
@@ -69,6 +70,14 @@ impl StatusLine<'_> {
             FileStanding::Untracked => !self.is_repository(),
             FileStanding::Submodule { .. } => false,
         }
+    }
+
+    /// Returns what the index has of a tracked file.
+    pub(super) fn in_index(&self) -> Option<ObjectId> {
+        // `1 XY sub mH mI mW hH hI path`
+        let field = self.line.splitn(9, |byte| *byte == b' ').nth(7);
+        let is_file = matches!(self.standing, FileStanding::Tracked { .. });
+        field.filter(|_| is_file).and_then(|id| ObjectId::parse(std::str::from_utf8(id).ok()?).ok())
     }
 
     /// Tells whether it is a repository of its own.

@@ -447,3 +447,39 @@ fn a_person_hears_of_changes_in_one_line() {
     let ran = project.run(&["run", "main", "--no-ci"]).code(0);
     ran.says("changed 1 file: modified a.txt (+1 −1)");
 }
+
+/// A checkout with filters, whose index says nothing about the times of files, as one that was just made.
+fn filtered(action: &str, filter: &str) -> Project {
+    let project = in_ci(&working(action, "")).file(".gitattributes", &format!("*.bin filter={filter}\n"));
+    git(&project, &["config", &format!("filter.{filter}.clean"), "touch started; cat"]);
+    git(&project, &["config", &format!("filter.{filter}.smudge"), "touch started; cat"]);
+    // The content is what Git LFS keeps elsewhere: `printf large | sha256sum`.
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9\nsize 5\n";
+    project.write("big.bin", pointer);
+    git(&project, &["-c", &format!("filter.{filter}.clean="), "add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "second"]);
+    project.write("big.bin", "large");
+    let _absent = std::fs::remove_file(project.at("started"));
+    project
+}
+
+#[test]
+fn a_file_of_git_lfs_is_compared_by_its_pointer() {
+    let project = filtered("test -s big.bin", "lfs");
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), [""; 0]);
+    assert_eq!(result["changes"]["before"], Value::Null, "{}", result["changes"]);
+    let project = filtered("echo other > big.bin", "lfs");
+    assert_eq!(changed(&run(&project, 1)), ["modified big.bin"]);
+    assert!(!project.exists("started"));
+}
+
+#[test]
+fn what_another_filter_makes_of_a_file_is_not_known() {
+    let project = filtered("true", "crypt");
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), [""; 0]);
+    let unseen = result["changes"]["unseen"][0].as_str().unwrap();
+    assert!(unseen.contains("1 file changed is not known") && unseen.contains("`crypt`"), "{unseen}");
+    assert!(!project.exists("started"));
+}

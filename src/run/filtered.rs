@@ -1,0 +1,83 @@
+//! Tells for files that git would send through a filter whether they changed. No filter is started: what one of them
+//! would make of a file is known for Git LFS alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::base::object::ObjectId;
+use crate::base::text::{hex, listed, plural};
+use crate::process::git::Call;
+
+use super::git::GitCalls;
+use super::status::StatusLine;
+
+/// Leaves out what only looks changed because no filter ran. Returns a sentence about what cannot be told.
+pub(super) async fn settle(
+    git: &mut GitCalls,
+    top: &Path,
+    lines: &mut Vec<StatusLine<'_>>,
+) -> Result<Option<String>, String> {
+    let asked: Vec<u8> =
+        lines.iter().filter(|line| line.is_unhashed()).flat_map(|line| [line.path, b"\0"].concat()).collect();
+    if asked.is_empty() || !git.has_filters(top).await? {
+        return Ok(None);
+    }
+    let attributes = Call::new("check-attr").with(&["-z", "--stdin", "filter"]);
+    let printed = git.feed(top, &attributes, asked).await?;
+    let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
+    let filters: BTreeMap<&[u8], String> = fields
+        .chunks_exact(3)
+        .map(|field| (field[0], String::from_utf8_lossy(field[2]).into_owned()))
+        .filter(|(_, name)| !["unspecified", "unset", "set", ""].contains(&name.as_str()))
+        .collect();
+    let (mut kept, mut untold, mut names) = (Vec::new(), 0_u64, Vec::new());
+    for line in std::mem::take(lines) {
+        match filters.get(line.path).map(String::as_str) {
+            Some("lfs") if is_pointed_to(git, top, &line).await? => {}
+            Some("lfs") | None => kept.push(line),
+            Some(name) => {
+                untold += 1;
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+    }
+    *lines = kept;
+    Ok((untold > 0).then(|| {
+        format!(
+            "whether {} changed is not known: git would send {} through {}, which ll-loop does not start",
+            plural(untold, "file"),
+            if untold == 1 { "it" } else { "them" },
+            listed(names.iter().map(|name| format!("the filter `{name}`")), "and"),
+        )
+    }))
+}
+
+/// Tells whether the index has the pointer that Git LFS makes of a file.
+async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, String> {
+    let Some(known) = line.in_index() else { return Ok(false) };
+    let Ok(mut file) = fs_err::File::open(top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
+    let (mut digest, mut length, mut buffer) = (Sha256::new(), 0, vec![0; 64 * 1024]);
+    loop {
+        // Reading holds up this thread, so others get their turn between two pieces.
+        tokio::task::yield_now().await;
+        git.left()?;
+        let count = file.read(&mut buffer).map_err(|error| error.to_string())?;
+        if count == 0 {
+            break;
+        }
+        digest.update(&buffer[..count]);
+        length += count as u64;
+    }
+    let oid = hex(&digest.finalize());
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {length}\n");
+    let hash = Call::new("hash-object").with(&["--stdin"]);
+    let id = git.feed(top, &hash, pointer.into_bytes()).await?;
+    Ok(ObjectId::parse(String::from_utf8_lossy(&id).trim()).is_ok_and(|id| id == known))
+}
