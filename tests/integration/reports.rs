@@ -34,7 +34,7 @@ fn real_readers_read_a_fixed_run() {
         "failures": 0,
         "errors": 0,
         "skipped": 0,
-        "flaky": 1,
+        "flaky": 0,
         "reruns": 0,
         "names": [
           "check",

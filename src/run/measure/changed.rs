@@ -1,0 +1,130 @@
+//! Describes for people the files in which two trees differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::base::gitpath;
+use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
+use crate::run::diff::Difference;
+
+use super::look::Look;
+
+const TOO_LARGE: &str = "it is too large";
+const A_REPOSITORY: &str = "it is a repository of its own";
+
+/// Describes a tracked file that differs from the commit before the run.
+pub(super) fn before(entry: &TreeEntry, top: &Path) -> ChangedFile {
+    let (kind, not_in_patch) = match &entry.content {
+        EntryContent::Gone => (ChangeKind::Deleted, None),
+        EntryContent::Object { .. } => (ChangeKind::Modified, None),
+        EntryContent::Digest(_) => (ChangeKind::Modified, Some(A_REPOSITORY.to_owned())),
+    };
+    ChangedFile {
+        size: size(top, &entry.path),
+        path: entry.path.clone(),
+        from: None,
+        kind,
+        tracked: true,
+        lines: None,
+        run: None,
+        not_in_patch,
+    }
+}
+
+fn size(top: &Path, path: &str) -> Option<u64> {
+    let metadata = top.join(OsStr::from_bytes(&gitpath::to_bytes(path))).symlink_metadata().ok()?;
+    (!metadata.is_dir()).then_some(metadata.len())
+}
+
+/// Describes a difference between the two trees.
+pub(super) fn between(
+    difference: &Difference,
+    top: &Path,
+    (before, after): (&BTreeSet<String>, &BTreeSet<String>),
+) -> ChangedFile {
+    let path = gitpath::to_text(&difference.path);
+    let from = difference.from.as_deref().map(gitpath::to_text);
+    let was_untracked = before.contains(from.as_ref().unwrap_or(&path));
+    let is_untracked = after.contains(&path);
+    let kind = match (&difference.old, &difference.new) {
+        _ if from.is_some() => ChangeKind::Renamed,
+        (None, _) if is_untracked => ChangeKind::Untracked,
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Deleted,
+        (Some((old, one)), Some((new, other))) if old != new => {
+            let are_files = |mode: &FileMode| matches!(mode, FileMode::File | FileMode::Executable);
+            match (are_files(old) && are_files(new), one == other) {
+                (true, true) => ChangeKind::Mode,
+                (true, false) => ChangeKind::Modified,
+                (false, _) => ChangeKind::Type,
+            }
+        }
+        (Some(_), Some(_)) => ChangeKind::Modified,
+    };
+    let is_repository = [&difference.old, &difference.new]
+        .into_iter()
+        .any(|side| side.as_ref().is_some_and(|(mode, _)| *mode == FileMode::Repository));
+    let tracked = match kind {
+        ChangeKind::Untracked => false,
+        ChangeKind::Deleted => !was_untracked,
+        ChangeKind::Added => true,
+        ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type => !is_untracked,
+        ChangeKind::Renamed => !was_untracked || !is_untracked,
+    };
+    ChangedFile {
+        size: difference.new.as_ref().and_then(|_| size(top, &path)),
+        path,
+        from,
+        kind,
+        tracked,
+        lines: difference.lines,
+        run: None,
+        not_in_patch: is_repository.then(|| A_REPOSITORY.to_owned()),
+    }
+}
+
+/// Adds what no tree holds and only a digest tells.
+pub(super) fn digests(start: &KnownStart, look: &Look, files: &mut Vec<ChangedFile>) {
+    let of = |entries: &[TreeEntry]| -> BTreeMap<String, (String, bool)> {
+        let digests = entries.iter().filter_map(|entry| match &entry.content {
+            EntryContent::Digest(digest) => Some((entry.path.clone(), (digest.clone(), entry.tracked))),
+            EntryContent::Gone | EntryContent::Object { .. } => None,
+        });
+        digests.collect()
+    };
+    let (before, after) = (of(&start.entries), of(&look.entries));
+    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for path in paths {
+        let (was, is) = (before.get(path), after.get(path));
+        if was.map(|(digest, _)| digest) == is.map(|(digest, _)| digest) {
+            continue;
+        }
+        let tracked = was.or(is).is_some_and(|(_, tracked)| *tracked);
+        let full = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(path)));
+        let why = if full.is_dir() { A_REPOSITORY } else { TOO_LARGE };
+        if let Some(known) = files.iter_mut().find(|file| file.path == *path) {
+            known.kind = ChangeKind::Modified;
+            known.size = size(&look.top, path);
+            known.not_in_patch = Some(why.to_owned());
+            continue;
+        }
+        let kind = match (was, is) {
+            _ if tracked => ChangeKind::Modified,
+            (None, _) => ChangeKind::Untracked,
+            (Some(_), None) if !full.exists() => ChangeKind::Deleted,
+            (Some(_), _) => ChangeKind::Modified,
+        };
+        files.push(ChangedFile {
+            path: path.clone(),
+            from: None,
+            kind,
+            size: size(&look.top, path),
+            tracked,
+            lines: None,
+            run: None,
+            not_in_patch: Some(why.to_owned()),
+        });
+    }
+}

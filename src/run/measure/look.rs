@@ -1,0 +1,282 @@
+//! Looks at a working tree: which files differ from the commit, and which tree they are.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::base::gitpath;
+use crate::base::object::ObjectId;
+use crate::base::own::is_own;
+use crate::base::territory::ScopePath;
+use crate::base::text::{hex, one_line, plural};
+use crate::engine::changes::{EntryContent, TreeEntry, TreeIds};
+use crate::journal::files::RunFiles;
+use crate::process::git::Call;
+use crate::run::area::Area;
+use crate::run::diff;
+use crate::run::filtered;
+use crate::run::git::{GitCalls, OwnIndex};
+use crate::run::status::{self, FileStanding, StatusLine, Untracked};
+use crate::run::survey::Surveyor;
+
+/// How many untracked files are looked into, and how many bytes of them.
+const MOST_UNTRACKED: usize = 10_000;
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The longest untracked file whose content becomes part of a tree.
+const LONGEST: u64 = 64 << 20;
+
+/// Looks at the working tree of a run.
+pub(super) struct Measurer<'m> {
+    pub(super) git: GitCalls,
+    pub(super) root: &'m Path,
+    pub(super) area: &'m Area,
+    pub(super) files: &'m RunFiles,
+    /// Where trees are made, once there is one to make.
+    pub(super) own: Option<OwnIndex>,
+}
+
+/// The repository around a run.
+pub(super) struct Place {
+    top: PathBuf,
+    objects: PathBuf,
+    index: PathBuf,
+    commit: ObjectId,
+    tree: ObjectId,
+}
+
+/// A working tree as it was found.
+pub(super) struct Look {
+    pub(super) top: PathBuf,
+    pub(super) ids: TreeIds,
+    pub(super) entries: Vec<TreeEntry>,
+    pub(super) unseen: Vec<String>,
+}
+
+/// Untracked files, by what becomes of them.
+#[derive(Default)]
+struct Others {
+    /// They become part of the tree.
+    hashed: Vec<Vec<u8>>,
+    /// They are known by a digest.
+    digested: Vec<TreeEntry>,
+    unseen: Option<String>,
+}
+
+impl Measurer<'_> {
+    pub(super) async fn place(&mut self) -> Result<Place, String> {
+        let ask = Call::new("rev-parse").with(&[
+            "--path-format=absolute",
+            "--show-toplevel",
+            "--git-path",
+            "objects",
+            "--git-path",
+            "index",
+            "HEAD^{commit}",
+            "HEAD^{tree}",
+        ]);
+        let said = self.git.list(self.root, &ask).await.map_err(|why| {
+            let known = [
+                ("HEAD^{commit}", "there is no commit yet"),
+                ("not a git repository", "there is no git repository"),
+            ];
+            let found = known.into_iter().find(|(part, _)| why.contains(part));
+            found.map_or(why, |(_, said)| said.to_owned())
+        })?;
+        let lines: Vec<&[u8]> = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let [top, objects, index, commit, tree] = lines.as_slice() else {
+            return Err("git names the repository in a way that cannot be read".to_owned());
+        };
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let id = |bytes: &[u8]| {
+            ObjectId::parse(&String::from_utf8_lossy(bytes)).map_err(|error| error.to_string())
+        };
+        let top = path(top);
+        let top = top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))?;
+        Ok(Place { top, objects: path(objects), index: path(index), commit: id(commit)?, tree: id(tree)? })
+    }
+
+    /// Looks at the working tree as it is.
+    pub(super) async fn look(&mut self) -> Result<Look, String> {
+        let place = self.place().await?;
+        // Beside each other, for each of them walks through the whole tree.
+        let (mut for_untracked, mut for_hidden) = (self.git.clone(), self.git.clone());
+        let status = status::call(Untracked::LeftOut);
+        let (printed, untracked, hidden) = tokio::join!(
+            self.git.run(&place.top, &status),
+            untracked(&mut for_untracked, self.area, &place.top),
+            hidden(&mut for_hidden, &place.top),
+        );
+        let (printed, mut untracked, hidden) = (printed?, untracked?, hidden?);
+        let (_, mut lines) = status::read(&printed);
+        lines.retain(|line| self.counts(&place.top, line.path));
+        untracked.retain(|path| self.counts(&place.top, path));
+        let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
+        let others = self.others(&place.top, untracked, &lines).await?;
+        let unseen: Vec<String> = others.unseen.into_iter().chain(hidden).chain(untold).collect();
+        let mut digested = others.digested;
+        for line in &lines {
+            if line.standing == (FileStanding::Submodule { is_dirty: true }) {
+                digested.push(self.repository(&place.top, line.path, true).await?);
+            }
+        }
+        if lines.is_empty() && others.hashed.is_empty() {
+            let ids = TreeIds { commit: place.commit, tree: place.tree.clone(), index: Some(place.tree) };
+            return Ok(Look { top: place.top, ids, entries: digested, unseen });
+        }
+        let own = self.own(&place)?;
+        let write_tree = Call::new("write-tree");
+        // Fails while a merge is not finished.
+        let index = self.git.id_in(&own, &place.top, &write_tree).await.ok();
+        let files =
+            lines.iter().filter(|line| is_to_be_hashed(line, &place.top)).map(|line| line.path.to_vec());
+        let files: Vec<u8> = files.chain(others.hashed).flat_map(|path| [path, vec![0]].concat()).collect();
+        let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
+        self.git.run_in(&own, &place.top, &add, Some(files)).await?;
+        let tree = self.git.id_in(&own, &place.top, &write_tree).await?;
+        let raw = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        let raw = self.git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
+        self.own = Some(own);
+        let tracked: BTreeSet<&[u8]> = lines.iter().map(|line| line.path).collect();
+        let mut entries: Vec<TreeEntry> = diff::read(&raw)?
+            .into_iter()
+            .map(|difference| TreeEntry {
+                path: gitpath::to_text(&difference.path),
+                tracked: tracked.contains(difference.path.as_slice()),
+                content: match difference.new {
+                    Some((mode, id)) => EntryContent::Object { mode, id },
+                    None => EntryContent::Gone,
+                },
+            })
+            .collect();
+        entries.extend(digested);
+        let ids = TreeIds { commit: place.commit, tree, index };
+        Ok(Look { top: place.top, ids, entries, unseen })
+    }
+
+    /// Tells whether a path can be work of the run.
+    fn counts(&self, top: &Path, path: &[u8]) -> bool {
+        !is_own(path) && !self.area.is_own(&top.join(OsStr::from_bytes(path)))
+    }
+
+    /// Sorts untracked files by what becomes of them.
+    async fn others(
+        &mut self,
+        top: &Path,
+        paths: BTreeSet<Vec<u8>>,
+        tracked: &[StatusLine<'_>],
+    ) -> Result<Others, String> {
+        let tracked: BTreeSet<&[u8]> = tracked.iter().map(|line| line.path).collect();
+        let mut others = Others::default();
+        let mut bytes = 0;
+        // A file that only the index no longer has is tracked by the commit.
+        let paths: Vec<Vec<u8>> =
+            paths.into_iter().filter(|path| !tracked.contains(path.as_slice())).collect();
+        let over = paths.len().saturating_sub(MOST_UNTRACKED);
+        if over > 0 {
+            others.unseen = Some(format!(
+                "{} of the scope {} not compared: there are more than {MOST_UNTRACKED}, and `.gitignore` names none of them",
+                plural(over as u64, "untracked file"),
+                if over == 1 { "is" } else { "are" },
+            ));
+        }
+        for path in paths.into_iter().take(MOST_UNTRACKED) {
+            if path.ends_with(b"/") {
+                others.digested.push(self.repository(top, &path, false).await?);
+                continue;
+            }
+            let Ok(metadata) = top.join(OsStr::from_bytes(&path)).symlink_metadata() else { continue };
+            if metadata.len() > LONGEST || bytes + metadata.len() > MOST_BYTES {
+                others.digested.push(TreeEntry {
+                    path: gitpath::to_text(&path),
+                    tracked: false,
+                    content: EntryContent::Digest(identity(&metadata)),
+                });
+                continue;
+            }
+            bytes += metadata.len();
+            others.hashed.push(path);
+        }
+        Ok(others)
+    }
+
+    /// Describes a repository inside of this one by a digest.
+    async fn repository(&self, top: &Path, path: &[u8], tracked: bool) -> Result<TreeEntry, String> {
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        let directory = top.join(OsStr::from_bytes(path));
+        let digest =
+            Surveyor { git: self.git.clone() }.survey(&directory, &[]).await.map(|survey| survey.digest);
+        // One without a commit cannot be described, and is there.
+        let digest = digest.unwrap_or_else(|why| format!("unknown: {why}"));
+        Ok(TreeEntry { path: gitpath::to_text(path), tracked, content: EntryContent::Digest(digest) })
+    }
+
+    /// Makes an index of our own, as the repository's is now.
+    pub(super) fn own(&mut self, place: &Place) -> Result<OwnIndex, String> {
+        OwnIndex::copy(&place.index, &place.objects, &self.files.objects())
+    }
+}
+
+/// Lists the untracked files of the scope, without those that are ignored.
+async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
+    let here = ScopePath::from(top.to_string_lossy().into_owned());
+    let scope = area.territory.paths.iter();
+    let scope = scope.filter(|path| here.holds(path) || path.holds(&here));
+    let scope: Vec<String> =
+        scope.map(|path| if path.holds(&here) { ".".to_owned() } else { path.seen_from(&here) }).collect();
+    if scope.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let list = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope).literal();
+    let printed = git.list(top, &list).await?;
+    Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Looks for files that git was told not to look at.
+async fn hidden(git: &mut GitCalls, top: &Path) -> Result<Option<String>, String> {
+    let printed = git.list(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
+    let mut hidden = printed.split(|byte| *byte == 0).filter(|line| match line {
+        [b'S', b' ', path @ ..] => top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok(),
+        [first, ..] => first.is_ascii_lowercase(),
+        [] => false,
+    });
+    let Some(first) = hidden.next() else { return Ok(None) };
+    let shown = one_line(&gitpath::to_text(first.get(2..).unwrap_or_default()), 200);
+    let more = match hidden.count() {
+        0 => String::new(),
+        more => format!(" and {}", plural(more as u64, "other")),
+    };
+    Ok(Some(format!(
+        "changes of `{shown}`{more} are hidden by flags of the index, which `git ls-files -v` shows"
+    )))
+}
+
+/// Tells whether a file has to be read for its id to be known.
+fn is_to_be_hashed(line: &StatusLine<'_>, top: &Path) -> bool {
+    match line.standing {
+        // One that is there although the index no longer has it is still a file of the commit.
+        FileStanding::Tracked { unstaged: false, is_removed: true } => {
+            let there = top.join(OsStr::from_bytes(line.path)).symlink_metadata();
+            there.is_ok_and(|metadata| !metadata.is_dir())
+        }
+        FileStanding::Tracked { unstaged, .. } => unstaged,
+        FileStanding::Submodule { .. } | FileStanding::Unmerged => true,
+        FileStanding::Untracked => false,
+    }
+}
+
+/// Describes a file by everything that changes with its content.
+fn identity(metadata: &std::fs::Metadata) -> String {
+    let parts = [
+        metadata.len().to_string(),
+        metadata.ino().to_string(),
+        format!("{}.{}", metadata.mtime(), metadata.mtime_nsec()),
+        format!("{}.{}", metadata.ctime(), metadata.ctime_nsec()),
+        metadata.mode().to_string(),
+    ];
+    hex(&Sha256::digest(parts.join(" ")))
+}
