@@ -30,12 +30,21 @@ pub(super) struct GitCalls {
     pub(super) limit: Duration,
     /// The filters of the repositories that were looked at.
     known: HashMap<PathBuf, Filters>,
+    /// What the system says about directories that may be trusted.
+    trusted: HashMap<PathBuf, Filters>,
 }
 
 impl GitCalls {
     /// Starts the time for calls in this environment. Which repository is meant is the user's choice.
     pub(super) fn new(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
-        Self { env: environment(env), cancel, clock: Clock::start(), limit, known: HashMap::new() }
+        Self {
+            env: environment(env),
+            cancel,
+            clock: Clock::start(),
+            limit,
+            known: HashMap::new(),
+            trusted: HashMap::new(),
+        }
     }
 
     /// Runs `git` and returns everything it printed.
@@ -64,12 +73,20 @@ impl GitCalls {
 
     /// Runs a command of `git` that looks into no file, so that no filter could be started.
     pub(super) async fn list(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
-        let outside = Walk::environment(&self.env);
-        let none = Filters::default();
-        let mut walk = Walk::new(directory);
-        walk.configured(&self.perform(directory, &Walk::configuration(), &none, outside, None).await?)?;
+        let trusted = if let Some(trusted) = self.trusted.get(directory) {
+            trusted.clone()
+        } else {
+            let outside = Walk::environment(&self.env);
+            let mut walk = Walk::new(directory);
+            let configuration = Walk::configuration();
+            walk.configured(
+                &self.perform(directory, &configuration, &Filters::default(), outside, None).await?,
+            )?;
+            self.trusted.insert(directory.to_owned(), walk.trusted());
+            walk.trusted()
+        };
         let env = self.env.clone();
-        self.perform(directory, call, &walk.trusted(), env, None).await
+        self.perform(directory, call, &trusted, env, None).await
     }
 
     /// Runs `git` with an index of our own, gives it something to read, and returns everything it printed.

@@ -113,6 +113,8 @@ impl Measurer<'_> {
                 file.not_in_patch = Some(SECRET.to_owned());
             }
         }
+        // An earlier part of the run may have left one.
+        let _absent = std::fs::remove_file(self.files.patch());
         let patch = match &own {
             Some(own) => self.patch(own, start, &look, &files, redactor).await,
             None => Ok(None),

@@ -387,6 +387,10 @@ fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<
         }
     }
     all?;
+    if !files.patch().exists() {
+        // That of an earlier run would be taken for this one's.
+        let _absent = std::fs::remove_file(directory.join(names::PATCH));
+    }
     // The upload takes one directory, so everything is put there: linked where possible, which costs no space.
     for (file, name) in [
         (files.journal(), names::JOURNAL),

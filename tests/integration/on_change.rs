@@ -483,3 +483,19 @@ fn what_another_filter_makes_of_a_file_is_not_known() {
     assert!(unseen.contains("1 file changed is not known") && unseen.contains("`crypt`"), "{unseen}");
     assert!(!project.exists("started"));
 }
+
+#[test]
+fn the_patch_is_that_of_this_run_and_of_its_end() {
+    let text = "name: main\ninitial: one\nstates:\n  one: {action: \"test -e undo || echo x > a.txt\", next: two}\n  two: {action: 'if test -e undo; then git checkout -q a.txt; else echo CONTEXT_HANDOFF: later; exit 1; fi', on_yes: done, on_no: two}\n  done: {terminal: true}\n";
+    let project = in_ci(text);
+    project.write(".git/info/exclude", "/reports\n/undo\n");
+    assert_eq!(changed(&run(&project, 75)), ["modified a.txt"]);
+    assert!(project.exists("reports/changes.patch"));
+    project.write("undo", "");
+    project.run(&["resume", "main", "--report-dir", "reports"]).code(0);
+    assert!(!project.exists("reports/changes.patch"));
+    // A directory that another run left.
+    project.write("reports/changes.patch", "old");
+    assert_eq!(changed(&run(&project, 0)), [""; 0]);
+    assert!(!project.exists("reports/changes.patch"));
+}
