@@ -82,6 +82,7 @@ name: sixty
 description: Sixty steps
 initial: work
 scope: [src]
+on_change: report
 max_iterations: 40
 states:
   work:
@@ -447,7 +448,8 @@ class Nightly(Linked):
         second = self.link(event, 3, "nightly.yml", run_id=run_id)
         self.assert_results(second, night="success")
         self.assertEqual(second["tidy"].outputs["outcome"], "success")
-        self.assertEqual(self.statuses(self.repo.head())[-1], "success: success: cycle 2 needed no fix")
+        # Nobody waits for a verdict about the commit on which a night began.
+        self.assertEqual(self.statuses(self.repo.head()), [])
 
 
 class Container(Played):
@@ -513,7 +515,8 @@ class Container(Played):
         self.assertEqual(second.result, "success", self.log(jobs))
         self.assertIn("at the end, did 30", second.log)
         said = self.statuses(self.sha)
-        self.assertEqual(said[-1], "success: success: `look` said yes")
+        # The work changes files, so the commit itself is not what succeeded.
+        self.assertRegex(said[-1], r"^failure: success with changes to \d+ files, not part of this commit$")
         self.assertNotEqual(first.workspace, second.workspace)
         whole = self.relay()
         self.assertEqual(whole["first"].result, "success", self.log(whole))
