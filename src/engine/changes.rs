@@ -7,7 +7,7 @@ use crate::base::object::ObjectId;
 use crate::base::text::plural;
 use crate::machine::OnChange;
 
-use super::outcome::{Outcome, TerminatedBy};
+use super::outcome::Outcome;
 
 /// A working tree at one moment, by the ids that git gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,22 +303,12 @@ impl TreeChanges {
     }
 }
 
-/// A success that does not stand, because the tree that succeeded is not the one that was to be checked.
-pub(super) struct Unsettled {
-    pub(super) outcome: Outcome,
-    pub(super) by: TerminatedBy,
-    pub(super) reason: String,
-}
-
-/// Tells whether a success stands, given what the run did to the tree.
-pub(super) fn unsettled(mode: OnChange, outcome: Outcome, changes: &Changes) -> Option<Unsettled> {
+/// Returns why a success does not stand, given what the run did to the tree: the one that succeeded is not the one that
+/// was to be checked.
+pub(super) fn unsettled(mode: OnChange, outcome: Outcome, changes: &Changes) -> Option<String> {
     let changes = changes.known().filter(|changes| changes.are_uncommitted())?;
     let is_meant = outcome == Outcome::Success && mode == OnChange::Fail;
-    is_meant.then(|| Unsettled {
-        outcome: Outcome::Failure,
-        by: TerminatedBy::UncommittedChanges,
-        reason: passes_only_with(changes),
-    })
+    is_meant.then(|| passes_only_with(changes))
 }
 
 fn passes_only_with(changes: &TreeChanges) -> String {
@@ -374,7 +364,7 @@ mod tests {
     #[track_caller]
     fn check(changes: TreeChanges, expected: Option<&str>) {
         let changes = Changes::Known(Box::new(changes));
-        let found = unsettled(OnChange::Fail, Outcome::Success, &changes).map(|found| found.reason);
+        let found = unsettled(OnChange::Fail, Outcome::Success, &changes);
         assert_eq!(found.as_deref(), expected);
         for (mode, outcome) in [(OnChange::Report, Outcome::Success), (OnChange::Fail, Outcome::Exhausted)] {
             assert!(unsettled(mode, outcome, &changes).is_none());

@@ -785,11 +785,11 @@ impl LoopComplete {
     /// Adds what the run did to the working tree, which may turn a success into a failure.
     #[must_use]
     pub(super) fn on_tree(mut self, changes: Changes, mode: OnChange) -> Self {
-        if let Some(found) = unsettled(mode, self.outcome, &changes) {
-            self.outcome = found.outcome;
-            self.terminated_by = found.by;
-            self.exit_code = found.outcome.exit_code(self.signal);
-            self.reason = found.reason;
+        if let Some(reason) = unsettled(mode, self.outcome, &changes) {
+            self.outcome = Outcome::Failure;
+            self.terminated_by = TerminatedBy::UncommittedChanges;
+            self.exit_code = self.outcome.exit_code(self.signal);
+            self.reason = reason;
         }
         self.changes = Some(changes);
         self

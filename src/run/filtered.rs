@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -63,18 +62,12 @@ pub(super) async fn settle(
 async fn is_pointed_to(git: &mut GitCalls, top: &Path, line: &StatusLine<'_>) -> Result<bool, String> {
     let Some(known) = line.in_index() else { return Ok(false) };
     let Ok(mut file) = fs_err::File::open(top.join(OsStr::from_bytes(line.path))) else { return Ok(false) };
-    let (mut digest, mut length, mut buffer) = (Sha256::new(), 0, vec![0; 64 * 1024]);
-    loop {
-        // Reading holds up this thread, so others get their turn between two pieces.
-        tokio::task::yield_now().await;
-        git.left()?;
-        let count = file.read(&mut buffer).map_err(|error| error.to_string())?;
-        if count == 0 {
-            break;
-        }
-        digest.update(&buffer[..count]);
-        length += count as u64;
-    }
+    let (mut digest, mut length) = (Sha256::new(), 0);
+    let take = |piece: &[u8]| {
+        digest.update(piece);
+        length += piece.len();
+    };
+    git.read(&mut file, take).await?;
     let oid = hex(&digest.finalize());
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {length}\n");
     let hash = Call::new("hash-object").with(&["--stdin"]);

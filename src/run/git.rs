@@ -1,6 +1,7 @@
 //! Makes the calls of [`crate::process::git`] while a run goes on: they share their time, and end with the run.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ pub(super) struct GitCalls {
     pub(super) limit: Duration,
     /// The filters of the repositories that were looked at.
     known: HashMap<PathBuf, Filters>,
-    /// What the system says about directories that may be trusted.
-    trusted: HashMap<PathBuf, Filters>,
+    /// The configurations that were read.
+    configurations: HashMap<PathBuf, Vec<u8>>,
 }
 
 impl GitCalls {
@@ -43,7 +44,7 @@ impl GitCalls {
             clock: Clock::start(),
             limit,
             known: HashMap::new(),
-            trusted: HashMap::new(),
+            configurations: HashMap::new(),
         }
     }
 
@@ -73,20 +74,10 @@ impl GitCalls {
 
     /// Runs a command of `git` that looks into no file, so that no filter could be started.
     pub(super) async fn list(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
-        let trusted = if let Some(trusted) = self.trusted.get(directory) {
-            trusted.clone()
-        } else {
-            let outside = Walk::environment(&self.env);
-            let mut walk = Walk::new(directory);
-            let configuration = Walk::configuration();
-            walk.configured(
-                &self.perform(directory, &configuration, &Filters::default(), outside, None).await?,
-            )?;
-            self.trusted.insert(directory.to_owned(), walk.trusted());
-            walk.trusted()
-        };
+        let mut walk = Walk::new(directory);
+        walk.configured(&self.configuration(directory).await?)?;
         let env = self.env.clone();
-        self.perform(directory, call, &trusted, env, None).await
+        self.perform(directory, call, &walk.trusted(), env, None).await
     }
 
     /// Runs `git` with an index of our own, gives it something to read, and returns everything it printed.
@@ -130,19 +121,26 @@ impl GitCalls {
         let mut inside = self.env.clone();
         // An index of our own is not yet there, or is one of another moment.
         inside.remove("GIT_INDEX_FILE");
-        let outside = Walk::environment(&inside);
         let mut walk = Walk::new(directory);
         while let Some(directory) = walk.step()? {
-            let none = Filters::default();
-            let found =
-                self.perform(&directory, &Walk::configuration(), &none, outside.clone(), None).await?;
-            walk.configured(&found)?;
+            walk.configured(&self.configuration(&directory).await?)?;
             // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
             let listed =
                 self.perform(&directory, &Walk::inside(), &walk.trusted(), inside.clone(), None).await;
             walk.listed(&directory, &listed.unwrap_or_default());
         }
         Ok(walk.filters())
+    }
+
+    /// Reads the configuration of a directory, once.
+    async fn configuration(&mut self, directory: &Path) -> Result<Vec<u8>, String> {
+        if let Some(known) = self.configurations.get(directory) {
+            return Ok(known.clone());
+        }
+        let (none, env) = (Filters::default(), Walk::environment(&self.env));
+        let printed = self.perform(directory, &Walk::configuration(), &none, env, None).await?;
+        self.configurations.insert(directory.to_owned(), printed.clone());
+        Ok(printed)
     }
 
     async fn perform(
@@ -189,6 +187,21 @@ impl GitCalls {
         let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         let why = why.trim().trim_start_matches("fatal: ");
         Err(format!("`git {}` failed (exit {}): {}", call.command(), seen.exit_code, one_line(why, 200)))
+    }
+
+    /// Reads a file to its end, in the time of the calls. Reading holds up this thread, so others get their turn between
+    /// two pieces.
+    pub(super) async fn read(&self, file: &mut impl Read, mut take: impl FnMut(&[u8])) -> Result<(), String> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            tokio::task::yield_now().await;
+            self.left()?;
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => take(&buffer[..count]),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     /// Returns how much time is left, or why there is none.

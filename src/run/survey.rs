@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -123,19 +122,7 @@ impl Surveyor {
         add(digest, if is_executable { b"executable" } else { b"file" });
         let mut content = Sha256::new();
         match fs_err::File::open(path) {
-            Ok(mut file) => {
-                let mut buffer = vec![0; 64 * 1024];
-                loop {
-                    // Reading holds up this thread, so others get their turn between two pieces.
-                    tokio::task::yield_now().await;
-                    self.git.left()?;
-                    match file.read(&mut buffer) {
-                        Ok(0) => break,
-                        Ok(count) => content.update(&buffer[..count]),
-                        Err(error) => return Err(error.to_string()),
-                    }
-                }
-            }
+            Ok(mut file) => self.git.read(&mut file, |piece| content.update(piece)).await?,
             // What we may not read, `git` may not read either; its times tell of most changes.
             Err(_) => content.update(format!("{:?} {}", metadata.modified(), metadata.len())),
         }
