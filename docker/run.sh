@@ -28,7 +28,7 @@ readonly FACTS=(
   GITHUB_TRIGGERING_ACTOR GITHUB_WORKFLOW GITHUB_WORKFLOW_REF GITHUB_WORKFLOW_SHA GITHUB_WORKSPACE
   RUNNER_ARCH RUNNER_DEBUG RUNNER_ENVIRONMENT RUNNER_NAME RUNNER_OS
   INPUT_LOOP INPUT_INPUT INPUT_PARAMS INPUT_CONTEXT INPUT_ARGS INPUT_WORKING_DIRECTORY INPUT_STRICT INPUT_ON_CHANGE
-  INPUT_DEADLINE INPUT_REPORT_DIR INPUT_CHANGED_SINCE INPUT_STATUS INPUT_STATUS_CONTEXT INPUT_CHECK
+  INPUT_DEADLINE INPUT_REPORT_DIR INPUT_CHANGED_SINCE INPUT_STATUS INPUT_KEY INPUT_STATUS_CONTEXT INPUT_CHECK
   INPUT_COMMENT INPUT_SHA INPUT_ALLOW_UNTRUSTED INPUT_ON_HANDOFF INPUT_CHAIN_DEPTH INPUT_MAX_CHAIN
   INPUT_RESUME_FROM INPUT_LLM INPUT_CHECKPOINT_EVERY
 )
@@ -46,7 +46,9 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
   echo "container=$name" >>"$GITHUB_OUTPUT"
 
   scratch=$(mktemp -d "$RUNNER_TEMP/ll-loop-container.XXXXXX")
-  mkdir "$scratch/home" "$scratch/temp"
+  mkdir -p "$scratch/home" "$scratch/temp/ll-loop"
+  # In which the steps of a job that run loops count them.
+  mkdir -p "$RUNNER_TEMP/ll-loop"
 
   # No --init: ll-loop is its own. No --tty and no --interactive: the log is no terminal. --user: what
   # the loop makes belongs to the runner's user, whom the image need not know.
@@ -59,6 +61,7 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
     --mount "$(bind "$LL_BIN" /usr/local/bin/ll-loop),readonly"
     --mount "$(bind "$GITHUB_WORKSPACE")"
     --mount "$(bind "$scratch")"
+    --mount "$(bind "$RUNNER_TEMP/ll-loop" "$scratch/temp/ll-loop")"
     --mount "$(bind "$GITHUB_OUTPUT")"
     --mount "$(bind "$GITHUB_STEP_SUMMARY")"
     --env "HOME=$scratch/home"

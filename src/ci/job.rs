@@ -1,9 +1,10 @@
 //! What a CI system says about the job that a run is part of.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::base::text::one_line;
+use super::key::RunKey;
 use crate::base::time::Timestamp;
 
 /// The runner needs some time after us, to upload what the job leaves.
@@ -17,10 +18,35 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct Job {
     /// The directory that paths in results are relative to.
     pub workspace: Option<PathBuf>,
-    /// What tells the job from every other one, its own retries included, in the name of a file: `check-r77-a2`.
-    pub key: Option<String>,
+    /// Which job it is.
+    pub id: Option<JobId>,
     /// When the job is ended, whatever it does.
     pub(super) limit: Option<Timestamp>,
+}
+
+/// Which job it is, as far as the CI system says it to the job itself: the legs of a matrix have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobId {
+    /// The name of the job.
+    pub name: String,
+    /// The number of the CI run, fit for the name of a file.
+    run: String,
+    /// The attempt, fit for the name of a file.
+    attempt: String,
+}
+
+impl JobId {
+    /// Names what a run with this key leaves: `check-r77-a2`.
+    pub fn name_for(&self, key: &RunKey) -> String {
+        format!("{key}-r{}-a{}", self.run, self.attempt)
+    }
+}
+
+/// As it stands in records: `check-r77-a2`.
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-r{}-a{}", self.name, self.run, self.attempt)
+    }
 }
 
 /// The variables in which a CI system says it; an empty name where it does not.
@@ -35,12 +61,12 @@ impl Job {
     /// Reads what the environment says.
     pub(super) fn read(env: Lookup<'_>, variables: &Variables) -> Self {
         let value = |name: &str| env(name).filter(|value| !value.is_empty());
-        let key = value(variables.run).map(|run| {
-            let name = value(variables.name).map_or_else(|| "job".to_owned(), |name| one_line(&name, 60));
-            let attempt = value(variables.attempt).unwrap_or_else(|| "1".to_owned());
-            format!("{}-r{}-a{}", clean(&name), clean(&run), clean(&attempt))
+        let id = value(variables.run).map(|run| JobId {
+            name: value(variables.name).unwrap_or_else(|| "job".to_owned()),
+            run: clean(&run),
+            attempt: clean(&value(variables.attempt).unwrap_or_else(|| "1".to_owned())),
         });
-        Self { workspace: value(variables.workspace).map(PathBuf::from), key, limit: None }
+        Self { workspace: value(variables.workspace).map(PathBuf::from), id, limit: None }
     }
 
     /// Returns how long a run that begins now may last, so that the job comes to its own end; nothing when the job's

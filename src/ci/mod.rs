@@ -9,6 +9,7 @@ pub mod github;
 mod gitlab;
 mod jenkins;
 pub mod job;
+pub mod key;
 #[cfg(test)]
 mod log_tests;
 mod marker;
@@ -80,6 +81,7 @@ pub fn is_withheld(name: &str, pass_token: bool) -> bool {
 mod tests {
     use std::path::Path;
 
+    use super::key::RunKey;
     use super::*;
 
     #[track_caller]
@@ -114,7 +116,9 @@ mod tests {
     fn check_key(variables: &[(&str, &str)], expect: Option<&str>) {
         let env =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        assert_eq!(Provider::detect(&env).job().key.as_deref(), expect);
+        let id = Provider::detect(&env).job().id;
+        let name = id.map(|id| id.name_for(&RunKey::new(None, &id.name)));
+        assert_eq!(name.as_deref(), expect);
     }
 
     #[test]
@@ -125,7 +129,7 @@ mod tests {
         check_key(&github, Some("check-r77-a1"));
         check_key(&[&github[..], &[("GITHUB_RUN_ATTEMPT", "2")]].concat(), Some("check-r77-a2"));
         let gitlab = [("GITLAB_CI", "true"), ("CI_PIPELINE_ID", "5"), ("CI_JOB_NAME", "lint: [a, 1/2]")];
-        check_key(&[&gitlab[..], &[("CI_JOB_ID", "91")]].concat(), Some("lint---a--1-2--r5-a91"));
+        check_key(&[&gitlab[..], &[("CI_JOB_ID", "91")]].concat(), Some("lint---a--1-2--e33ea4fc-r5-a91"));
         let azure = [("TF_BUILD", "True"), ("BUILD_BUILDID", "31"), ("SYSTEM_JOBATTEMPT", "3")];
         check_key(&[&azure[..], &[("SYSTEM_JOBNAME", "tidy")]].concat(), Some("tidy-r31-a3"));
         let buildkite =
@@ -136,7 +140,7 @@ mod tests {
         let circleci = [("CIRCLECI", "true"), ("CIRCLE_BUILD_NUM", "9"), ("CIRCLE_NODE_INDEX", "0")];
         check_key(&[&circleci[..], &[("CIRCLE_JOB", "test")]].concat(), Some("test-r9-a0"));
         let jenkins = [("JENKINS_URL", "u"), ("BUILD_ID", "7"), ("BUILD_NUMBER", "7"), ("JOB_NAME", "a/b")];
-        check_key(&jenkins, Some("a-b-r7-a1"));
+        check_key(&jenkins, Some("a-b-c14cddc0-r7-a1"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What is reported about a run beside its log: which run, where, and with whose token.
 
+use serde::{Deserialize, Serialize};
+
 use super::job::Lookup;
 
 /// Where a run is to be reported beside its log and its files.
@@ -25,12 +27,14 @@ impl ReportOptions {
 }
 
 /// The run that is reported.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedRun {
     /// The loop.
     pub loop_name: String,
     /// The run.
     pub instance: String,
+    /// Its key, where people have to see it.
+    pub key: Option<String>,
 }
 
 /// Asks for a run to be reported beside its log.

@@ -16,7 +16,7 @@ use crate::run::recording::Mode;
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::options::{LlmOptions, RunOptions, Storing, Upload};
+use crate::session::options::{KeyOption, LlmOptions, RunOptions, Storing, Upload};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,6 +100,8 @@ pub(super) struct RunFlags {
 pub(super) struct ReportFlags {
     #[command(flatten)]
     pub(super) commit: CommitFlags,
+    #[command(flatten)]
+    pub(super) key: KeyFlag,
     /// Create a check run, with the summary and annotations
     #[arg(long)]
     pub(super) check: bool,
@@ -144,6 +146,15 @@ pub(super) struct CommitFlags {
     /// Report on this commit instead of that of the event
     #[arg(long, value_name = "SHA", value_parser = sha)]
     pub(super) sha: Option<String>,
+}
+
+/// What tells a run from others.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct KeyFlag {
+    /// What tells this run from other runs of the loop in the same run of the workflow: a name, or the matrix of the
+    /// job as JSON. The default is the job
+    #[arg(long, value_name = "KEY")]
+    pub(super) key: Option<String>,
 }
 
 /// The position of this run in a chain of runs that continue each other.
@@ -254,6 +265,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         pass_token: flags.pass_token,
         llm: llm(&flags.llm),
         commit: ReportOptions { check: report.check, comment: report.comment, ..commit(&report.commit) },
+        key: KeyOption::Given(report.key.key.clone()),
         storing: match &report.uploading {
             UploadFlags { stored_later: true, .. } => Storing::LaterStep,
             UploadFlags { no_upload: true, .. } => Storing::Nobody,

@@ -52,6 +52,7 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     }
     run.report.uploading.stored_later = part == Part::Loop;
     commit(env, &mut run.report.commit)?;
+    run.report.key.key = input(env, "key").or_else(|| run.report.key.key.take());
     run.report.check = wanted("check")?.unwrap_or(run.report.check);
     run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
     if let Some(strict) = wanted("strict")? {

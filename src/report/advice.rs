@@ -49,8 +49,9 @@ pub fn resume(digest: &Digest) -> CommandLine {
     let resume = match remote {
         None => command::resume(digest.run_id()),
         Some(Remote::Bundle(path)) => CommandLine::of("resume").option("--from", path),
-        Some(Remote::Workflow { repository, run, api, .. }) => {
+        Some(Remote::Workflow { repository, run, key, api }) => {
             let resume = CommandLine::of("resume").option("--from", &format!("run:{run}"));
+            let resume = key.iter().fold(resume, |resume, key| resume.option("--key", key));
             of_workflow(resume, repository, api.as_deref()).arg(digest.loop_name())
         }
     };
@@ -156,7 +157,7 @@ pub fn more(reader: &Reader, places: &ReportPaths, ended_well: bool) -> Vec<Stri
             format!("run {run}: `{}` shows it where they are kept", command::report(&places.report_dir))
         }
         Some(Remote::Workflow { .. }) if places.artifact_name.is_empty() => format!("run {run}"),
-        Some(Remote::Workflow { repository, run: workflow, api }) => {
+        Some(Remote::Workflow { repository, run: workflow, api, .. }) => {
             let artifact = &places.artifact_name;
             let download = CommandLine::of("artifact download").arg(artifact).option("--run", workflow);
             let download = of_workflow(download, repository, api.as_deref()).option("--to", artifact);
@@ -184,7 +185,7 @@ mod tests {
 
     fn workflow(api: Option<&str>) -> Remote {
         let [repository, run] = ["octo/project", "77"].map(str::to_owned);
-        Remote::Workflow { repository, run, api: api.map(str::to_owned) }
+        Remote::Workflow { repository, run, key: None, api: api.map(str::to_owned) }
     }
 
     #[test]

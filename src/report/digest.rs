@@ -60,6 +60,8 @@ pub struct ReportPaths {
     pub patch: String,
     /// The name under which the reports are stored; empty if they are not.
     pub artifact_name: String,
+    /// The key of the run, if it was chosen or the job has a matrix.
+    pub key: String,
     /// What another job resumes the run from, if the run can be resumed; empty if it cannot reach the reports.
     pub resume_from: String,
 }

@@ -21,6 +21,8 @@ pub enum Remote {
         repository: String,
         /// The number of the run of the workflow.
         run: String,
+        /// The key of the run, where somebody has to name it.
+        key: Option<String>,
         /// The address of the API, for another server than github.com.
         api: Option<String>,
     },

@@ -1,6 +1,7 @@
 //! Starts another run of the workflow after a hand-off, which resumes the run.
 
 use crate::ci::Provider;
+use crate::ci::key::RunKey;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::report::annotations::{Annotation, Level};
@@ -8,8 +9,12 @@ use crate::report::annotations::{Annotation, Level};
 use super::context::Session;
 
 /// Names a run for reports.
-pub(crate) fn subject(loop_name: &str, instance: &str) -> ReportedRun {
-    ReportedRun { loop_name: loop_name.to_owned(), instance: instance.to_owned() }
+pub(crate) fn subject(loop_name: &str, instance: &str, key: Option<&RunKey>) -> ReportedRun {
+    ReportedRun {
+        loop_name: loop_name.to_owned(),
+        instance: instance.to_owned(),
+        key: key.and_then(RunKey::shown),
+    }
 }
 
 /// Starts the next run of the workflow, and says whether that worked. Without a link, it cannot: no other job could

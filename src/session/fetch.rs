@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::base::name::LoopName;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
-    self, FoundArtifact, Origin, PREFIX, latest, named, newest, of_run, origin, repository_id,
+    self, FoundArtifact, Origin, RunsMeant, named, newest, of_run, origin, repository_id,
 };
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
@@ -31,8 +30,8 @@ pub(crate) struct ArtifactRequest<'a> {
     pub(crate) run: Option<u64>,
     /// A repository other than that of the job.
     pub(crate) repository: Option<&'a str>,
-    /// The prefix of the artifact's name, where the request names only a run.
-    pub(crate) prefix: &'a str,
+    /// Which of its runs of loops is meant, where the request names only a run of the workflow.
+    pub(crate) runs: RunsMeant,
     /// Whether the code of strangers may have made it.
     pub(crate) allow_untrusted: bool,
     pub(crate) session: &'a Session<'a>,
@@ -58,11 +57,6 @@ impl Local {
 pub(crate) fn artifact(text: &str) -> Option<&str> {
     let name = text.strip_prefix("artifact:").filter(|name| !name.is_empty());
     name.or(Some(text).filter(|text| text.starts_with("run:")))
-}
-
-/// Returns the prefix of artifacts that hold runs of a loop.
-pub(crate) fn prefix(name: &LoopName) -> String {
-    format!("{PREFIX}{}-", name.file_stem())
 }
 
 /// What is asked for.
@@ -156,7 +150,7 @@ impl ArtifactRequest<'_> {
             Wanted::Run(_) | Wanted::Latest => {
                 let found: Vec<FoundArtifact> =
                     results.list(None)?.into_iter().map(FoundArtifact::from).collect();
-                self.latest(found)?.name
+                self.runs.choose(&found, true)?.name
             }
         };
         match results.download(&name, zip, MAX_ZIP) {
@@ -226,26 +220,17 @@ impl ArtifactRequest<'_> {
             }
             Wanted::Run(run) => *run,
             Wanted::Latest => {
-                let newest = newest(api, repository, self.prefix, Some(own))?;
-                let newest = newest.ok_or_else(|| self.nothing_of_a_loop())?;
+                let newest = newest(api, repository, &self.runs, Some(own))?;
+                let newest = newest.ok_or_else(|| self.runs.nothing())?;
                 let Some(run) = newest.run_id else { return Ok(newest) };
                 run
             }
         };
-        self.latest(of_run(api, repository, run)?)
-    }
-
-    fn latest(&self, mut found: Vec<FoundArtifact>) -> Result<FoundArtifact, ArtifactError> {
-        found.retain(|found| found.name.starts_with(self.prefix));
-        latest(&found).cloned().ok_or_else(|| self.nothing_of_a_loop())
+        self.runs.choose(&of_run(api, repository, run)?, self.this_run() == Some(run))
     }
 
     fn this_run(&self) -> Option<u64> {
         self.session.env.get("GITHUB_RUN_ID")?.parse().ok()
-    }
-
-    fn nothing_of_a_loop(&self) -> ArtifactError {
-        ArtifactError::Absent(format!("that begins with `{}` and has not expired", self.prefix))
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn begin(files: &RunFiles, options: &RunOptions, session: &Session<'_
         schema: SCHEMA,
         reports: options.is_published(),
         report_dir,
-        job: JobRecord::of(options, session),
+        job: JobRecord::of(files, options, session),
         is_status_set: false,
         killed: MadeUp::Nothing,
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ci::Provider;
-use crate::ci::reported::{ReportOptions, ReportRequest};
+use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::engine::event::{Event, Stamped};
 use crate::journal::files::RunFiles;
 use crate::process::guard::{self, Guard};
@@ -24,6 +24,7 @@ use super::audience::Audience;
 use super::context::Session;
 use super::dispatch::subject;
 use super::finish;
+use super::key;
 use super::options::RunOptions;
 use super::publish::wanted;
 
@@ -38,8 +39,7 @@ const TURN: Duration = Duration::from_secs(40);
 struct Charge {
     provider: String,
     loops: PathBuf,
-    instance: String,
-    loop_name: String,
+    subject: ReportedRun,
     status: Option<bool>,
     context: Option<String>,
     sha: Option<String>,
@@ -65,11 +65,11 @@ impl Watchman {
             return None;
         };
         let ReportOptions { status, context, sha, .. } = wanted(&options.commit, session);
+        let key = key::of_run(options, files.stem(), session);
         let charge = Charge {
             provider: provider.name().to_owned(),
             loops: files.loops().to_owned(),
-            instance: files.instance().to_owned(),
-            loop_name: loop_name.to_owned(),
+            subject: subject(loop_name, files.instance(), key.as_ref()),
             status,
             context,
             sha,
@@ -171,7 +171,7 @@ impl Session<'_> {
         let mut line = String::new();
         run.read_line(&mut line)?;
         let charge: Charge = serde_json::from_str(&line)?;
-        let files = RunFiles::of(&charge.loops, &charge.instance).ok_or(io::ErrorKind::InvalidInput)?;
+        let files = RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
         let lock = lock(&files);
         // Without it, the next command does not wait.
         let held = File::create(&lock).and_then(|file| file.lock().map(|()| file));
@@ -202,7 +202,6 @@ impl Session<'_> {
 impl Charge {
     /// Prepares to set the status of the commit.
     fn last_word(&self, session: &Session<'_>) -> Option<crate::ci::service::LastWord> {
-        let subject = subject(&self.loop_name, &self.instance);
         let options = ReportOptions {
             status: self.status,
             context: self.context.clone(),
@@ -215,7 +214,7 @@ impl Charge {
             env,
             token,
             options: &options,
-            subject: &subject,
+            subject: &self.subject,
             is_over: true,
         })
     }

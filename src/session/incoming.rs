@@ -14,7 +14,7 @@ use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
-use crate::ci::github::artifacts::PREFIX;
+use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::lease::{Holder, Point, Taken, take};
 use crate::ci::github::repository::Repository;
 use crate::definition::load::{self, DIRECTORY};
@@ -29,8 +29,10 @@ use super::claim::host;
 use super::context::Session;
 use super::error::Error;
 use super::error::Kind;
-use super::fetch::{ArtifactRequest, artifact, prefix};
+use super::fetch::{ArtifactRequest, artifact};
 use super::git;
+use super::key;
+use super::options::RunOptions;
 use super::prepared::{Prepared, changed};
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
@@ -56,16 +58,17 @@ impl Incoming {
     pub(crate) fn get(
         from: &str,
         (name, repository): (Option<&str>, Option<&str>),
-        allow_untrusted: bool,
+        options: &RunOptions,
         session: &Session<'_>,
     ) -> Result<Self, Error> {
         let Some(what) = artifact(from) else {
             return Self::open(&session.path(Path::new(from)), from, session);
         };
         let loop_name = name.and_then(|name| LoopName::parse(name).ok());
-        let prefix = loop_name.map_or_else(|| PREFIX.to_owned(), |name| prefix(&name));
-        let asked =
-            ArtifactRequest { what, run: None, repository, prefix: &prefix, allow_untrusted, session };
+        let stem = loop_name.map(|name| name.file_stem());
+        let runs = RunsMeant::of_loop(stem.as_deref(), key::wanted(options, stem.as_deref(), session));
+        let allow_untrusted = options.allow_untrusted;
+        let asked = ArtifactRequest { what, run: None, repository, runs, allow_untrusted, session };
         let local = asked.local()?;
         let incoming = Self::open(&local.path, &local.shown, session)?;
         // The lease that keeps other jobs away is a ref on GitHub, which needs a token.

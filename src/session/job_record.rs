@@ -5,11 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ci::Provider;
 use crate::ci::github::event::WorkflowEvent;
+use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
+use crate::journal::files::RunFiles;
 
 use super::audience::Audience;
 use super::context::Session;
-use super::options::{RunOptions, Storing};
+use super::key;
+use super::options::{KeyOption, RunOptions, Storing};
 use super::publish::wanted;
 
 /// A CI job, and where it reports a run.
@@ -17,8 +20,12 @@ use super::publish::wanted;
 pub(super) struct JobRecord {
     /// The CI system.
     provider: String,
-    /// What tells the job from every other one.
-    key: String,
+    /// The job, as it names itself.
+    job: String,
+    /// What tells it from the other legs of its matrix that this machine had.
+    mark: Option<String>,
+    /// The key of the run.
+    key: Option<RunKey>,
     /// Whether a later step of the job stores the files of the run.
     is_stored_later: bool,
     /// Whether a status is set, if somebody said so.
@@ -48,12 +55,14 @@ pub(super) enum MadeUp {
 
 impl JobRecord {
     /// Returns the job that a run begins or goes on in.
-    pub(super) fn of(options: &RunOptions, session: &Session<'_>) -> Option<Self> {
+    pub(super) fn of(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Option<Self> {
         let Audience::Ci(provider) = &options.audience else { return None };
         let ReportOptions { status, context, check, comment, sha } = wanted(&options.commit, session);
         Some(Self {
             provider: provider.name().to_owned(),
-            key: provider.job().key?,
+            job: provider.job().id?.to_string(),
+            mark: key::mark_of_job(session),
+            key: key::of_run(options, files.stem(), session),
             is_stored_later: matches!(options.storing, Storing::LaterStep),
             status,
             context,
@@ -66,9 +75,12 @@ impl JobRecord {
     /// Returns how the run was to be reported, if this process is in the same job.
     pub(super) fn options(&self, session: &Session<'_>) -> Option<RunOptions> {
         let provider = Provider::detect(&session.env.lookup());
-        let is_here = provider.name() == self.provider && provider.job().key.as_ref() == Some(&self.key);
+        let is_here = provider.name() == self.provider
+            && provider.job().id.is_some_and(|id| id.to_string() == self.job)
+            && key::mark_of_job(session) == self.mark;
         is_here.then(|| RunOptions {
             audience: Audience::Ci(provider),
+            key: self.key.clone().map_or_else(KeyOption::default, KeyOption::Known),
             storing: if self.is_stored_later { Storing::LaterStep } else { Storing::Nobody },
             commit: ReportOptions {
                 status: self.status,

@@ -33,6 +33,7 @@ pub mod guard;
 pub mod incoming;
 pub mod interrupts;
 pub mod job_record;
+pub mod key;
 pub mod killed;
 pub mod library;
 pub mod lines;

@@ -8,6 +8,7 @@ use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
 use crate::bundle::report;
+use crate::ci::github::artifacts::RunsMeant;
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
@@ -16,7 +17,8 @@ use crate::report::nights::{FILE, History, MAX_FILE, of};
 
 use super::context::Session;
 use super::error::Kind;
-use super::fetch::{ArtifactRequest, Local, artifact, prefix};
+use super::fetch::{ArtifactRequest, Local, artifact};
+use super::key;
 use super::options::BeginOptions;
 
 /// How often a scheduled job is expected to run, unless `--every` says otherwise.
@@ -48,9 +50,9 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
     let text = options.previous.as_deref()?;
     let Some(what) = artifact(text) else { return Some(Local::path(text, session)) };
     let allow_untrusted = options.run.allow_untrusted;
-    let prefix = prefix(name);
-    let asked =
-        ArtifactRequest { what, run: None, repository: None, prefix: &prefix, allow_untrusted, session };
+    let key = key::of_run(&options.run, &name.file_stem(), session);
+    let runs = RunsMeant::of_loop(Some(&name.file_stem()), key);
+    let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted, session };
     match asked.local() {
         Ok(local) => Some(local),
         Err(error) if error.kind() == Kind::Absent => {

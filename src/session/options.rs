@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::ci::github::dispatch::ChainLink;
+use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::run::clock::Clock;
@@ -34,10 +35,27 @@ pub struct RunOptions {
     pub llm: LlmOptions,
     /// How it is shown at its commit.
     pub commit: ReportOptions,
+    /// What tells it from the other runs of its loop in the same CI run.
+    pub key: KeyOption,
     /// Who stores its files where other jobs find them. By default, nobody does.
     pub storing: Storing,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
+}
+
+/// What tells a run from the other runs of its loop in the same CI run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyOption {
+    /// The matrix of the job as JSON, or a key that somebody chose. Without one, it is the job.
+    Given(Option<String>),
+    /// The key that it had before, when it is reported once more.
+    Known(RunKey),
+}
+
+impl Default for KeyOption {
+    fn default() -> Self {
+        Self::Given(None)
+    }
 }
 
 /// Who stores the files of a run where other jobs find them.

@@ -10,7 +10,9 @@ use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::Provider;
 use crate::ci::github::reporter::{FinalReport, Reporter};
+use crate::ci::github::artifacts::PREFIX;
 use crate::ci::job::Job;
+use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
@@ -31,6 +33,7 @@ use super::bundler::{Bundler, Saver};
 use super::context::Session;
 use super::dispatch::subject;
 use super::environment::PARENT;
+use super::key;
 use super::nights;
 use super::options::{RunOptions, Storing};
 use super::upload::Uploader;
@@ -50,6 +53,7 @@ pub(crate) struct Publication {
     provider: Provider,
     /// The directory that was asked for; without one, the reports go to the files of the run.
     directory: Option<PathBuf>,
+    key: Option<RunKey>,
     artifact_name: String,
     storing: Storing,
     root: PathBuf,
@@ -97,12 +101,14 @@ impl Publication {
         let reader = whereabouts::reader(&root, files, options, session);
         let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
         let reports = directory.clone().unwrap_or_else(|| files.report());
-        let artifact_name = artifact_name(&job, &name.file_stem(), files);
+        let key = key::of_run(options, files.stem(), session);
+        let artifact_name = artifact_name((&job, key.as_ref()), &name.file_stem(), files);
         let uploader = Uploader::find(options.storing, &artifact_name, session).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
             directory,
+            key,
             artifact_name,
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
@@ -127,7 +133,7 @@ impl Publication {
         (loop_name, stage): (&str, Stage),
         session: &Session<'_>,
     ) {
-        let subject = subject(loop_name, self.running.instance());
+        let subject = subject(loop_name, self.running.instance(), self.key.as_ref());
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
         let request =
@@ -148,8 +154,8 @@ impl Publication {
         }
         let places = self.places(&directory);
         let places = if self.uploader.is_some() { places.unstored() } else { places };
-        let ReportPaths { run_id, report_dir, artifact_name, .. } = places;
-        let early = [("run-id", run_id), ("report-dir", report_dir), ("artifact-name", artifact_name)];
+        let ReportPaths { run_id, key, report_dir, artifact_name, .. } = places;
+        let early = [("run-id", run_id), ("key", key), ("report-dir", report_dir), ("artifact-name", artifact_name)];
         if let Err(error) = self.provider.announce(&early) {
             session
                 .talk
@@ -347,6 +353,7 @@ impl Publication {
             (false, _) => shown(directory),
         };
         ReportPaths {
+            key: self.key.as_ref().and_then(RunKey::shown).unwrap_or_default(),
             run_id: self.running.instance().to_owned(),
             report_dir: shown(directory),
             junit: file("junit"),
@@ -424,9 +431,9 @@ fn shown(path: &Path, workspace: &Path) -> String {
 }
 
 /// Names the artifact so that no two jobs and attempts of a run collide.
-fn artifact_name(job: &Job, name: &str, files: &RunFiles) -> String {
-    match &job.key {
-        Some(key) => format!("ll-loop-{name}-{key}"),
-        None => format!("ll-loop-{}", files.instance()),
+fn artifact_name((job, key): (&Job, Option<&RunKey>), name: &str, files: &RunFiles) -> String {
+    match job.id.as_ref().zip(key) {
+        Some((id, key)) => format!("{PREFIX}{name}-{}", id.name_for(key)),
+        None => format!("{PREFIX}{}", files.instance()),
     }
 }

@@ -38,6 +38,7 @@ use super::error::Error;
 use super::finish;
 use super::guard::Watchman;
 use super::interrupts::Interrupts;
+use super::key;
 use super::options::RunOptions;
 use super::prepared::Prepared;
 use super::publish::{self, Publication, Stage, publisher};
@@ -252,7 +253,8 @@ impl End<'_> {
                 let wanted = publish::wanted(&options.commit, session);
                 // If the upload failed, the next run could not fetch the files.
                 let link = uploaded.unwrap_or(true).then_some(link);
-                let subject = subject(name.as_str(), files.instance());
+                let key = key::of_run(&options, files.stem(), session);
+                let subject = subject(name.as_str(), files.instance(), key.as_ref());
                 dispatch(provider, &wanted, &subject, link, session);
             }
             successor::spawn(handoff.as_ref(), host, &files, session);

@@ -107,7 +107,7 @@ impl<'s> Session<'s> {
         match which {
             Which::From { source, name, repository } => {
                 let expected = (name.as_deref(), repository.as_deref());
-                let incoming = Incoming::get(source, expected, options.run.allow_untrusted, self)?;
+                let incoming = Incoming::get(source, expected, &options.run, self)?;
                 let Incoming { root, files, began, .. } = &incoming;
                 let (root, files, began) = (root.clone(), files.clone(), began.clone());
                 Ok(Ok(FoundRun { root, files, began, incoming: Some(incoming) }))

@@ -5,8 +5,10 @@ use std::path::{Component, Path, PathBuf};
 use super::audience::Audience;
 use super::bundler;
 use super::context::Session;
+use super::key;
 use super::options::{RunOptions, Storing};
 use crate::ci::Provider;
+use crate::ci::key::RunKey;
 use crate::definition::load;
 use crate::journal::files::RunFiles;
 use crate::report::reader::{Reader, Remote};
@@ -60,9 +62,11 @@ fn remote(
     if let Some((run, repository)) = workflow().filter(|_| is_workflow && is_stored(options.storing, session))
     {
         let api = env.get("GITHUB_API_URL").filter(|api| *api != GITHUB).map(str::to_owned);
-        return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), api });
+        let key = key::of_run(options, files.stem(), session).filter(RunKey::is_special);
+        let key = key.map(|key| key.to_string());
+        return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), key, api });
     }
-    let is_job = provider.job().key.is_some() || env.is_on("CI");
+    let is_job = provider.job().id.is_some() || env.is_on("CI");
     let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
     let directory = directory.unwrap_or_else(|| files.report());
     let bundle = bundler::file_name(files);

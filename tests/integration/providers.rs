@@ -83,7 +83,7 @@ fn a_run_on_gitlab() {
     LL_LOOP_DURATION_MS=TIME
     LL_LOOP_RUN_ID=main-ID
     LL_LOOP_HANDOFF=false
-    LL_LOOP_ARTIFACT_NAME=ll-loop-main-tidy---linux--r500-a9001
+    LL_LOOP_ARTIFACT_NAME=ll-loop-main-tidy---linux--6feed445-r500-a9001
     LL_LOOP_REPORT_DIR=reports
     LL_LOOP_JUNIT=reports/junit.xml
     LL_LOOP_SUMMARY=reports/summary.md
@@ -138,6 +138,7 @@ fn a_run_on_azure() {
     ##vso[task.setvariable variable=run_id;isOutput=true;]main-ID
     ##vso[task.setvariable variable=handoff;isOutput=true;]false
     ##vso[task.setvariable variable=continuation;isOutput=true;]
+    ##vso[task.setvariable variable=key;isOutput=true;]
     ##vso[task.setvariable variable=artifact_name;isOutput=true;]ll-loop-main-tidy-r31-a2
     ##vso[task.setvariable variable=resume_from;isOutput=true;]
     ##vso[task.setvariable variable=report_dir;isOutput=true;]reports
@@ -185,7 +186,8 @@ fn a_run_on_teamcity() {
     ##teamcity[setParameter name='ll-loop.run-id' value='main-ID']
     ##teamcity[setParameter name='ll-loop.handoff' value='false']
     ##teamcity[setParameter name='ll-loop.continuation' value='']
-    ##teamcity[setParameter name='ll-loop.artifact-name' value='ll-loop-main-All-tests-r8-a1']
+    ##teamcity[setParameter name='ll-loop.key' value='']
+    ##teamcity[setParameter name='ll-loop.artifact-name' value='ll-loop-main-All-tests-c8966d43-r8-a1']
     ##teamcity[setParameter name='ll-loop.resume-from' value='']
     ##teamcity[setParameter name='ll-loop.report-dir' value='reports']
     ##teamcity[setParameter name='ll-loop.junit' value='reports/junit.xml']

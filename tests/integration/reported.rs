@@ -205,7 +205,7 @@ states:
         annotations.iter().map(|one| (one["path"].as_str().unwrap(), &one["start_line"])).collect();
     assert_eq!(places, [(".loops/main.yaml", &json!(4)), ("src/a.py", &json!(3))]);
     let comment = received[6].1["body"].as_str().unwrap();
-    assert!(comment.starts_with("<!-- ll-loop:main:check -->\n## ❌ `main`"), "{comment}");
+    assert!(comment.starts_with("<!-- ll-loop/main -->\n## ❌ `main`"), "{comment}");
     assert!(comment.ends_with("[The run](https://github.com/octo/project/actions/runs/77)\n"), "{comment}");
 }
 

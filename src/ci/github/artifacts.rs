@@ -3,6 +3,7 @@
 //! What another run left is input from outside. A run for a pull request from a fork stores its artifacts in this
 //! repository too, so whose code made one is asked first.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 
 use serde::{Deserialize, Deserializer};
@@ -12,6 +13,7 @@ use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::Repository;
 use super::results::{Downloaded, ListedArtifact};
+use crate::ci::key::RunKey;
 
 /// How the names of artifacts begin that hold a run of a loop.
 pub const PREFIX: &str = "ll-loop-";
@@ -127,11 +129,88 @@ pub fn origin(found: &FoundArtifact, own: Option<u64>) -> Origin {
     }
 }
 
-/// Returns the artifact to go on from: of those with the prefix of runs that can still be fetched, the one of the last
-/// attempt, and of several the newest.
-pub fn latest(found: &[FoundArtifact]) -> Option<&FoundArtifact> {
-    let ours = found.iter().filter(|found| found.name.starts_with(PREFIX) && !found.expired);
-    ours.max_by_key(|found| (attempt(&found.name), found.id))
+/// The runs whose artifacts are meant.
+#[derive(Clone, Debug)]
+pub struct RunsMeant {
+    /// How the names of their artifacts begin.
+    pub prefix: String,
+    /// Their key; without one, they have to have one in common.
+    pub key: Option<RunKey>,
+}
+
+impl RunsMeant {
+    /// Makes the runs of a loop, which stands so in file names; without one, those of all loops.
+    pub fn of_loop(stem: Option<&str>, key: Option<RunKey>) -> Self {
+        Self { prefix: stem.map_or_else(|| PREFIX.to_owned(), |stem| format!("{PREFIX}{stem}-")), key }
+    }
+
+    /// Tells whether an artifact is of one of these runs, by its name.
+    pub fn include(&self, name: &str) -> bool {
+        self.key.as_ref().map_or_else(|| name.starts_with(&self.prefix), |key| self.has_key(name, key))
+    }
+
+    fn has_key(&self, name: &str, key: &RunKey) -> bool {
+        let (rest, key) = (name.strip_prefix(&self.prefix).map(without_job), key.to_string());
+        match rest {
+            // Without a loop, what is left begins with one.
+            Some(rest) if self.prefix == PREFIX => {
+                rest.strip_suffix(&key).is_some_and(|of_loop| of_loop.ends_with('-'))
+            }
+            Some(rest) => rest == key,
+            None => false,
+        }
+    }
+
+    /// Returns the artifact to go on from: of those of these runs that can still be fetched, the one of the last attempt,
+    /// and of several the newest. In the job that made them, a run goes on with what an earlier one of the job left. A job
+    /// that has nothing but its name takes the run of another job, if no third one could be meant: later jobs of one
+    /// workflow never have the same name.
+    ///
+    /// # Errors
+    /// There is none, or nothing says which key is meant.
+    pub fn choose(&self, found: &[FoundArtifact], is_this_job: bool) -> Result<FoundArtifact, ArtifactError> {
+        let stored: Vec<&FoundArtifact> =
+            found.iter().filter(|found| found.name.starts_with(&self.prefix) && !found.expired).collect();
+        let latest = |is_meant: &dyn Fn(&str) -> bool| {
+            let meant = stored.iter().filter(|found| is_meant(&found.name));
+            meant.max_by_key(|found| (attempt(&found.name), found.id)).map(|found| (*found).clone())
+        };
+        let names = || {
+            let names: BTreeSet<String> = stored.iter().map(|found| found.name.clone()).collect();
+            names.into_iter().collect()
+        };
+        if let Some(key) = &self.key {
+            let earlier = if is_this_job { 1 } else { key.number() };
+            let meant = (earlier..=key.number()).rev().map(|number| key.clone().nth(number));
+            let mut of_key = meant.map(|key| latest(&|name| self.has_key(name, &key)));
+            if let Some(found) = of_key.find_map(|found| found) {
+                return Ok(found);
+            }
+        }
+        let keys: BTreeSet<&str> = stored.iter().map(|found| without_job(&found.name)).collect();
+        match (&self.key, keys.len()) {
+            (_, 0) => Err(self.nothing()),
+            (Some(key), _) if key.is_special() => {
+                Err(ArtifactError::OtherKey { key: key.to_string(), names: names() })
+            }
+            (_, 1) => latest(&|_| true).ok_or_else(|| self.nothing()),
+            _ => Err(ArtifactError::SeveralKeys { names: names() }),
+        }
+    }
+
+    /// Returns the error for a search that found nothing.
+    pub fn nothing(&self) -> ArtifactError {
+        let of_key = self.key.as_ref().map(|key| format!(" with the key `{key}`")).unwrap_or_default();
+        ArtifactError::Absent(format!("that begins with `{}`{of_key} and has not expired", self.prefix))
+    }
+}
+
+/// Returns a name without what names the job at its end: `ll-loop-tidy-check` of `ll-loop-tidy-check-r42-c1-a2`.
+fn without_job(name: &str) -> &str {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((rest, _)) = name.rsplit_once("-a") else { return name };
+    let rest = rest.rsplit_once("-c").filter(|(_, count)| digits(count)).map_or(rest, |(rest, _)| rest);
+    rest.rsplit_once("-r").map_or(name, |(rest, _)| rest)
 }
 
 /// Reads the attempt at the end of a name: `…-r42-a2` is of the second.
@@ -162,24 +241,28 @@ pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<Found
     Ok(found)
 }
 
-/// Returns the newest artifact whose name begins so, that can still be fetched, and that code of the repository with
-/// this id made. The list begins with the newest, and no more of it is read than needed.
+/// Returns the newest artifact of these runs that can still be fetched, and that code of the repository with this id
+/// made; for a job that has nothing but its name, that of another job if it has none. The list begins with the newest, and no more of it is read than needed.
 pub fn newest(
     api: &Api,
     repository: &Repository,
-    prefix: &str,
+    runs: &RunsMeant,
     own: Option<u64>,
 ) -> Result<Option<FoundArtifact>, ArtifactError> {
-    let wanted = |found: &FoundArtifact| {
-        found.name.starts_with(prefix) && !found.expired && origin(found, own) == Origin::Own
-    };
+    let mut of_another_key = None;
     for found in api.list::<List>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
-        if wanted(&found) {
+        if found.expired || !found.name.starts_with(&runs.prefix) || origin(&found, own) != Origin::Own {
+            continue;
+        }
+        if runs.include(&found.name) {
             return Ok(Some(found));
         }
+        if runs.key.as_ref().is_some_and(|key| !key.is_special()) {
+            of_another_key.get_or_insert(found);
+        }
     }
-    Ok(None)
+    Ok(of_another_key)
 }
 
 /// Fetches the zip file of an artifact, and compares it with its digest.
@@ -311,10 +394,10 @@ mod tests {
         let first = Mock::given(path("/repos/o/r/actions/artifacts")).and(query_param("page", "1"));
         server.mount(first.respond_with(page(&rows)));
         let api = api(&server.address(), &Pauses::none());
-        let found = newest(&api, &repository(), PREFIX, Some(1)).unwrap().unwrap();
+        let found = newest(&api, &repository(), &RunsMeant::of_loop(None, None), Some(1)).unwrap().unwrap();
         assert_eq!((found.id, server.requests()), (201, 1));
         server.mount(Mock::given(query_param("page", "2")).respond_with(page(&[])));
-        assert_eq!(newest(&api, &repository(), PREFIX, Some(2)).unwrap(), None);
+        assert_eq!(newest(&api, &repository(), &RunsMeant::of_loop(None, None), Some(2)).unwrap(), None);
     }
 
     #[test]
@@ -348,9 +431,8 @@ mod tests {
         check_origin(None, None, None, Origin::Unknown);
     }
 
-    #[track_caller]
-    fn check_latest(names: &[&str], expect: Option<usize>) {
-        let found: Vec<FoundArtifact> = names
+    fn stored(names: &[&str]) -> Vec<FoundArtifact> {
+        names
             .iter()
             .zip(1..)
             .map(|(name, id)| FoundArtifact {
@@ -359,8 +441,14 @@ mod tests {
                 expired: name.starts_with('!'),
                 ..FoundArtifact::default()
             })
-            .collect();
-        assert_eq!(latest(&found), expect.map(|at| &found[at]));
+            .collect()
+    }
+
+    #[track_caller]
+    fn check_latest(names: &[&str], expect: Option<usize>) {
+        let found = stored(names);
+        let runs = RunsMeant::of_loop(None, None);
+        assert_eq!(runs.choose(&found, false).ok().as_ref(), expect.map(|at| &found[at]));
     }
 
     #[test]
@@ -369,9 +457,54 @@ mod tests {
         check_latest(&["logs", "coverage-a9"], None);
         check_latest(&["ll-loop-t-r1-a2", "ll-loop-t-r1-a1"], Some(0));
         check_latest(&["ll-loop-t-r1-a9", "ll-loop-t-r1-a10"], Some(1));
-        check_latest(&["ll-loop-x-r1-a1", "ll-loop-y-r1-a1", "logs"], Some(1));
+        check_latest(&["ll-loop-t-r1-a1", "ll-loop-t-r1-a1", "logs"], Some(1));
+        check_latest(&["ll-loop-t-r1-c1-a1", "ll-loop-t-r1-c2-a1"], Some(1));
         check_latest(&["ll-loop-t-r1-a1", "!ll-loop-t-r1-a2"], Some(0));
-        check_latest(&["ll-loop-t-a", "ll-loop-t"], Some(1));
+    }
+
+    /// What a job with this key goes on with.
+    #[track_caller]
+    fn check_chosen(names: &[&str], (stem, key): (Option<&str>, Option<RunKey>), expect: Result<&str, &str>) {
+        let chosen = RunsMeant::of_loop(stem, key).choose(&stored(names), true);
+        let chosen = chosen.map(|found| found.name).map_err(|error| error.to_string());
+        match expect {
+            Ok(name) => assert_eq!(chosen.as_deref(), Ok(name)),
+            Err(why) => assert!(chosen.as_ref().is_err_and(|error| error.contains(why)), "{chosen:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_with_what_has_its_own_key() {
+        let job = |job: &str| Some(RunKey::new(None, job));
+        let leg = |os: &str| Some(RunKey::new(Some(&json!({"os": os}).to_string()), "test"));
+        let legs = ["ll-loop-t-test.mac-r1-a1", "ll-loop-t-test.win-r1-a1", "ll-loop-t-test.win-r1-a2"];
+        check_chosen(&legs, (Some("t"), leg("mac")), Ok("ll-loop-t-test.mac-r1-a1"));
+        check_chosen(&legs, (Some("t"), leg("win")), Ok("ll-loop-t-test.win-r1-a2"));
+        check_chosen(&legs, (None, leg("win")), Ok("ll-loop-t-test.win-r1-a2"));
+        let none = "no run with the key `test.bsd`, but `ll-loop-t-test.mac-r1-a1`, `ll-loop-t-test.win-r1-a1`";
+        check_chosen(&legs, (Some("t"), leg("bsd")), Err(none));
+        // Nobody says which leg a job without a matrix means; a single run of another job is meant.
+        check_chosen(&legs, (Some("t"), job("test")), Err("several keys"));
+        check_chosen(&legs, (Some("t"), None), Err("several keys"));
+        check_chosen(&legs[1..], (Some("t"), job("later")), Ok("ll-loop-t-test.win-r1-a2"));
+        check_chosen(&legs[1..], (Some("t"), leg("mac")), Err("no run with the key `test.mac`"));
+        check_chosen(&legs, (Some("u"), leg("mac")), Err("begins with `ll-loop-u-` with the key `test.mac`"));
+        // Of another loop whose name goes on where ours ends, and of one that has a key in its name.
+        let alike = ["ll-loop-tidy-all-test-r1-a1", "ll-loop-tidy-test-r1-a1"];
+        check_chosen(&alike, (Some("tidy"), job("test")), Ok("ll-loop-tidy-test-r1-a1"));
+        check_chosen(&alike, (Some("tidy-all"), job("test")), Ok("ll-loop-tidy-all-test-r1-a1"));
+        check_chosen(&["ll-loop-t-r-r7-a1-r1-a1"], (Some("t"), job("r-r7-a1")), Ok("ll-loop-t-r-r7-a1-r1-a1"));
+    }
+
+    #[test]
+    fn a_later_step_of_the_job_goes_on_with_an_earlier_run() {
+        let nth = |number| (Some("t"), Some(RunKey::new(None, "test").nth(number)));
+        let names = ["ll-loop-t-test-r1-a1", "ll-loop-t-test+2-r1-a1"];
+        check_chosen(&names, nth(1), Ok(names[0]));
+        check_chosen(&names, nth(2), Ok(names[1]));
+        check_chosen(&names, nth(3), Ok(names[1]));
+        let elsewhere = RunsMeant::of_loop(Some("t"), nth(3).1).choose(&stored(&names), false);
+        assert!(elsewhere.is_err());
     }
 
     #[track_caller]

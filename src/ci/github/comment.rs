@@ -1,4 +1,4 @@
-//! The comment on the pull request: one for each loop and job, which every run writes anew.
+//! The comment on the pull request: one for each loop and key, which every run writes anew.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,13 +72,10 @@ fn pull_request(target: &ReportTarget) -> Result<Option<u64>, ApiError> {
 
 /// Returns the line that a comment of ours begins with, and no reader sees.
 fn marker(target: &ReportTarget) -> String {
-    let clean = |name: &str| -> String {
-        name.chars().map(|c| if c.is_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' }).collect()
-    };
-    // Two hyphens in a row could end the comment of HTML.
-    let clean =
-        |name: &str| clean(name).split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    format!("<!-- ll-loop:{}:{} -->", clean(target.loop_name()), clean(target.name()))
+    // Two hyphens in a row, or an angle bracket, could end the comment of HTML.
+    let name = target.subject_name().replace(['<', '>'], "-");
+    let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    format!("<!-- {name} -->")
 }
 
 fn body(marker: &str, summary: &str, url: &str) -> String {
@@ -124,7 +121,7 @@ mod tests {
     use super::*;
     use crate::report::testing::succeeding;
 
-    const MARKER: &str = "<!-- ll-loop:fix-types:check -->";
+    const MARKER: &str = "<!-- ll-loop/fix-types -->";
     const BOT: &str = "github-actions[bot]";
     const COMMENTS: &str = "/repos/octo/project/issues/7/comments";
 
@@ -204,7 +201,7 @@ mod tests {
         check(&[vec![comment(3, "mallory", &ours)]], of_job(), &create);
         check(&[vec![comment(3, BOT, &ours)]], (200, json!({"login": "ann"})), &create);
         check(&[vec![comment(3, BOT, &format!("see\n{MARKER}"))]], of_job(), &create);
-        check(&[vec![comment(3, BOT, "<!-- ll-loop:fix-types:check-2 -->\nx")]], of_job(), &create);
+        check(&[vec![comment(3, BOT, "<!-- ll-loop/fix-types (b) -->\nx")]], of_job(), &create);
         check(&[vec![json!({"id": 3, "body": null, "user": null})]], of_job(), &create);
     }
 
@@ -236,7 +233,7 @@ mod tests {
     #[test]
     fn no_name_ends_the_marker() {
         let server = Server::start();
-        let named = marker(&target(&server).named("a --> <b>"));
-        assert_eq!(named, "<!-- ll-loop:fix-types:a-b -->");
+        let named = marker(&target(&server).of("a --> <b>", Some("c--d")));
+        assert_eq!(named, "<!-- ll-loop/a - -b- (c-d) -->");
     }
 }

@@ -60,6 +60,20 @@ pub enum ArtifactError {
     /// There is no such artifact.
     #[error("there is no artifact {0}")]
     Absent(String),
+    /// There are some of other keys alone.
+    #[error("there is no run with the key `{key}`, but {}", shown(names))]
+    OtherKey {
+        /// The key.
+        key: String,
+        /// The artifacts that there are.
+        names: Vec<String>,
+    },
+    /// Nothing says which is meant.
+    #[error("there are runs with several keys: {}", shown(names))]
+    SeveralKeys {
+        /// The artifacts that there are.
+        names: Vec<String>,
+    },
     /// There was one.
     #[error("the artifact `{name}` has expired")]
     Expired {
@@ -107,6 +121,10 @@ impl ArtifactError {
             Self::Expired { .. } => {
                 "artifacts are kept for `retention-days`: run it again, or keep them longer"
             }
+            Self::OtherKey { .. } => {
+                "name the one that is meant: `--key KEY` (input `key`), or `--from artifact:NAME` (input `resume-from`)"
+            }
+            Self::SeveralKeys { .. } => "name the one that is meant: `--key KEY`, or `artifact:NAME`",
             Self::Digest { .. } => "do not use it; try again, and if it stays so, make the artifact again",
             Self::Api(error) => return error.help(),
             Self::Access(_)
@@ -130,6 +148,8 @@ impl ArtifactError {
             | Self::Denied { .. }
             | Self::Refused { .. }
             | Self::Absent(_)
+            | Self::OtherKey { .. }
+            | Self::SeveralKeys { .. }
             | Self::Expired { .. }
             | Self::Digest { .. }
             | Self::TooLarge { .. }
@@ -142,8 +162,19 @@ impl ArtifactError {
         matches!(
             self,
             Self::Absent(_)
+                | Self::OtherKey { .. }
                 | Self::Expired { .. }
                 | Self::Api(ApiError::NotFound { .. } | ApiError::Gone { .. })
         )
+    }
+}
+
+/// Lists names, but not hundreds of them.
+fn shown(names: &[String]) -> String {
+    const MOST: usize = 8;
+    let listed: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(MOST) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
     }
 }

@@ -30,7 +30,6 @@ pub struct ReportTarget {
     url: String,
     workflow: Option<String>,
     dispatch_ref: Option<String>,
-    name: String,
     subject: ReportedRun,
     context: String,
 }
@@ -81,10 +80,9 @@ impl ReportTarget {
             sha,
             names_its_commit: options.sha.is_some(),
             pull_request: event.pull_request,
-            name: env("GITHUB_JOB").unwrap_or_else(|| "job".to_owned()),
             context: match &options.context {
                 Some(context) => one_line(context, MAX_CONTEXT),
-                None => one_line(&format!("ll-loop/{}", subject.loop_name), MAX_CONTEXT),
+                None => subject_name(subject),
             },
             subject: subject.clone(),
         })
@@ -139,12 +137,9 @@ impl ReportTarget {
         format!("{site}/{run}")
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn loop_name(&self) -> &str {
-        &self.subject.loop_name
+    /// Returns the name of what is reported, whatever the status was named.
+    pub(super) fn subject_name(&self) -> String {
+        subject_name(&self.subject)
     }
 
     pub(super) fn instance(&self) -> &str {
@@ -163,6 +158,17 @@ impl ReportTarget {
             Flavour::Gitea => "gitea-actions",
             Flavour::Forgejo => "forgejo-actions",
         }
+    }
+}
+
+/// Returns the name under which a run stands that nobody named: that of its loop, and its key where it has one that
+/// people have to see.
+fn subject_name(subject: &ReportedRun) -> String {
+    let name = format!("ll-loop/{}", subject.loop_name);
+    match &subject.key {
+        // Cut so that the keys stay apart.
+        Some(key) => format!("{} ({key})", one_line(&name, MAX_CONTEXT - key.chars().count().min(MAX_CONTEXT / 2) - 3)),
+        None => one_line(&name, MAX_CONTEXT),
     }
 }
 
@@ -193,10 +199,10 @@ impl ReportTarget {
             url: "https://github.com/octo/project/actions/runs/77".to_owned(),
             workflow: Some("fix.yml".to_owned()),
             dispatch_ref: Some("refs/heads/fix".to_owned()),
-            name: "check".to_owned(),
             subject: ReportedRun {
                 loop_name: "fix-types".to_owned(),
                 instance: "fix-types-20251120T234847-1f2e".to_owned(),
+                key: None,
             },
             context: "ll-loop/fix-types".to_owned(),
         }
@@ -210,8 +216,10 @@ impl ReportTarget {
         Self { pull_request: None, ..self }
     }
 
-    pub(super) fn named(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
+    pub(super) fn of(self, loop_name: &str, key: Option<&str>) -> Self {
+        let (loop_name, key) = (loop_name.to_owned(), key.map(str::to_owned));
+        let subject = ReportedRun { loop_name, key, ..self.subject };
+        Self { context: subject_name(&subject), subject, ..self }
     }
 }
 

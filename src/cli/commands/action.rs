@@ -129,6 +129,7 @@ fn go_on(session: &Session<'_>) -> Result<u8, Error> {
         ..ContinueArgs::default()
     };
     commit(env, &mut args.commit)?;
+    args.key.key = input(env, "key");
     super::go_on::go_on(&args, session)
 }
 

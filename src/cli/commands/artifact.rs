@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::base::text::plural;
 use crate::ci::archive::{ArchiveError, pack, unpack};
-use crate::ci::github::artifacts::PREFIX;
+use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::results::{Results, absent, check_name, expiry};
 use crate::cli::output::Output;
 use crate::files::unzip::{UnzipError, UnzipLimits};
@@ -99,7 +99,7 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
         what: &args.what,
         run: args.run,
         repository: args.repo.as_deref(),
-        prefix: PREFIX,
+        runs: RunsMeant::of_loop(None, None),
         allow_untrusted: false,
         session,
     };

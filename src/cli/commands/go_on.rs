@@ -7,12 +7,13 @@ use clap::Args;
 use crate::ci::Provider;
 use crate::ci::github::dispatch::NextRun;
 use crate::cli::exit;
-use crate::cli::flags::{self, ChainFlags, CommitFlags};
+use crate::cli::flags::{self, ChainFlags, CommitFlags, KeyFlag};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::{KnownRun, Status};
 use crate::session::context::Session;
 use crate::session::dispatch::{dispatch, subject};
 use crate::session::error::Error;
+use crate::session::key;
 use crate::session::publish::wanted;
 use crate::session::runs::Places;
 
@@ -28,6 +29,8 @@ pub(in crate::cli) struct ContinueArgs {
     #[command(flatten)]
     pub(super) commit: CommitFlags,
     #[command(flatten)]
+    pub(super) key: KeyFlag,
+    #[command(flatten)]
     pub(super) chain: ChainFlags,
     /// The outcome of the step that uploaded the files of the run
     #[arg(long, value_name = "OUTCOME", default_value = "success")]
@@ -39,7 +42,8 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
     let provider = Provider::detect(&session.env.lookup());
     let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
     let wanted = wanted(&flags::commit(&args.commit), session);
-    let subject = subject(&run.name, run.files.instance());
+    let key = key::of_job(args.key.key.as_deref(), provider.job().id.as_ref());
+    let subject = subject(&run.name, run.files.instance(), key.as_ref());
     Ok(match dispatch(&provider, &wanted, &subject, link, session) {
         NextRun::Started { .. } => 0,
         NextRun::ChainEnded { .. } => exit::NOT_CONTINUED,

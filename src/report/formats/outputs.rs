@@ -32,6 +32,7 @@ pub fn outputs(digest: &Digest) -> Vec<(&'static str, String)> {
         ("run-id", digest.run_id().to_owned()),
         ("handoff", of_run(end.map(|end| (end.outcome == Outcome::Handoff).to_string()), "false")),
         ("continuation", digest.continuation().unwrap_or_default().to_owned()),
+        ("key", places.key.clone()),
         ("artifact-name", places.artifact_name.clone()),
         ("resume-from", resume_from.cloned().unwrap_or_default()),
         ("report-dir", places.report_dir.clone()),
@@ -77,6 +78,7 @@ mod tests {
         run-id=fix-types-20251120T234847-1f2e
         handoff=false
         continuation=
+        key=
         artifact-name=
         resume-from=
         report-dir=
@@ -97,6 +99,7 @@ mod tests {
         run-id=
         handoff=false
         continuation=
+        key=
         artifact-name=
         resume-from=
         report-dir=
@@ -117,6 +120,7 @@ mod tests {
         run-id=fix-types-20251120T234847-1f2e
         handoff=
         continuation=
+        key=
         artifact-name=
         resume-from=
         report-dir=

@@ -273,6 +273,7 @@ mod tests {
             "run-id": "fix-types-20251120T234847-1f2e",
             "handoff": "",
             "continuation": "",
+            "key": "",
             "artifact-name": "",
             "resume-from": "",
             "report-dir": "",
