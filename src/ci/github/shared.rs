@@ -207,7 +207,7 @@ mod tests {
     /// A run of the workflow run 77, reported at its end.
     fn report(server: &Server, run: &str, digest: &Digest, channel: &mut dyn Channel) -> Option<String> {
         let transport = Transport::default().pause(Pauses::default().pause());
-        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).as_run(run);
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run(run);
         channel.begin(&target).unwrap();
         channel.end(&target, &FinalReport { digest: digest.clone(), annotations: vec![] }).unwrap()
     }
@@ -246,7 +246,7 @@ mod tests {
         let forge = Forge::default();
         let server = forge.served();
         let transport = Transport::default();
-        let open = ReportTarget::in_test(Api::new(&server.address(), None, transport)).as_run("a");
+        let open = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("a");
         Status.begin(&open).unwrap();
         report(&server, "b", &ending(Outcome::Success), &mut Status);
         let undecided = "another run is not over (2 runs of this workflow share this status: pass `key`)";
@@ -266,7 +266,7 @@ mod tests {
 
         report(&server, "a", &ending(Outcome::Failure), &mut Status);
         let transport = Transport::default();
-        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).as_run("b");
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("b");
         let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
         Status.end(&target.clone().of_attempt("2"), &report).unwrap();
         assert_eq!(forge.status().0, "success");
@@ -372,7 +372,7 @@ mod tests {
         #[test]
         fn a_mark_is_read_as_it_was_written(instance in "[a-z:-]{1,20}", own in "[a-z_]{1,10}") {
             let target = ReportTarget::in_test(Api::new("http://127.0.0.1:1", None, Transport::default()));
-            let target = target.as_run(&instance);
+            let target = target.of_run(&instance);
             let link = marked(target.url(), &target, &own);
             let mark = Mark::parse(&link).unwrap();
             prop_assert!(mark.is_of_this_attempt(&target));

@@ -231,7 +231,7 @@ impl ReportTarget {
         Self { pull_request: None, ..self }
     }
 
-    pub(super) fn as_run(self, instance: &str) -> Self {
+    pub(super) fn of_run(self, instance: &str) -> Self {
         Self { subject: ReportedRun { instance: instance.to_owned(), ..self.subject }, ..self }
     }
 
