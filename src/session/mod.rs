@@ -34,6 +34,7 @@ pub mod incoming;
 pub mod interrupts;
 pub mod job_record;
 pub mod killed;
+mod lease;
 pub mod library;
 pub mod lines;
 pub mod mistakes;

@@ -20,6 +20,8 @@ pub mod lease;
 pub mod reporter;
 pub mod repository;
 pub mod results;
+mod run;
+pub mod server;
 mod status;
 pub mod target;
 #[cfg(test)]
@@ -34,8 +36,9 @@ use commands::Commands;
 use comment::Comment;
 use dispatch::{ChainLink, NextRun};
 use reporter::{Channel, Reporter};
+use server::Flavour;
 use status::Status;
-use target::{Flavour, NoTarget, ReportTarget};
+use target::{NoTarget, ReportTarget};
 
 use super::job::{Job, Lookup, Variables};
 use super::reported::ReportRequest;
