@@ -22,7 +22,7 @@ main() {
   for target in "${TARGETS[@]}"; do
     cp "$archives/ll-loop-$version-$target.tar.gz" "$assets"
   done
-  jq --exit-status '.bomFormat == "CycloneDX" and (.components | length > 0)' "$sbom" >/dev/null ||
+  [[ $(jq '.bomFormat == "CycloneDX" and (.components | length > 0)' "$sbom") == true ]] ||
     fail "$sbom is not a list of components in CycloneDX's JSON"
   cp "$sbom" "$assets/ll-loop-$version.cdx.json"
   installer "$version" "$assets" >"$assets/install.sh"
