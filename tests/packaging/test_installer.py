@@ -1,12 +1,16 @@
 """install.sh of a release, made as the release makes it and run by sh, against a release on the loopback address."""
 
 import io
+import os
+import re
 import shutil
 import subprocess
 import tarfile
 import tempfile
 import unittest
 from pathlib import Path
+
+import yaml
 
 from rehearsal import TARGETS
 from runner import ROOT
@@ -39,43 +43,56 @@ def archive(text):
     return data.getvalue()
 
 
-@unittest.skipUnless(shutil.which("sha256sum"), "releases are made on Linux")
-class Installer(unittest.TestCase):
+class Assets(unittest.TestCase):
+    """The assets of a release, made as the release makes them."""
+
+    VERSION = "v1.2.3"
+
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="ll loop ")
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
-        self.release = Release()
-        self.addCleanup(self.release.server_close)
-        self.addCleanup(self.release.shutdown)
-        archives = self.directory / "archives"
-        archives.mkdir()
+        self.archives = self.directory / "archives"
+        self.archives.mkdir()
         for target in TARGETS:
-            name = f"ll-loop-v1.2.3-{target}.tar.gz"
-            (archives / name).write_bytes(archive(f"v1.2.3 {target}"))
-            self.release.files[f"/v1.2.3/{name}"] = (archives / name).read_bytes()
-        sbom = self.directory / "sbom.json"
-        sbom.write_text('{"bomFormat": "CycloneDX", "components": [{"name": "clap"}]}')
-        self.assets, self.notes = self.directory / "assets", self.directory / "notes.md"
-        command = [ROOT / ".github/release/assets.sh", "v1.2.3", archives, sbom, self.assets, self.notes]
-        subprocess.run(command, check=True, capture_output=True)
-        self.script = self.assets / "install.sh"
-        # Only what is named here is on PATH, so that a `gh` of this machine is not.
+            (self.archives / f"ll-loop-{self.VERSION}-{target}.tar.gz").write_bytes(archive(f"{self.VERSION} {target}"))
+        self.assets = self.directory / "assets"
+        self.put_together('{"bomFormat": "CycloneDX", "components": [{"name": "clap"}]}').check_returncode()
         self.tools = self.directory / "tools"
         self.tools.mkdir()
-        for tool in ("sed", "mktemp", "rm", "curl", "sha256sum", "cut", "tar", "gzip", "chmod", "mkdir", "cp", "mv", "sh"):
-            (self.tools / tool).symlink_to(shutil.which(tool))
-        self.machine("Linux", "x86_64")
         self.home = self.directory / "home"
         self.home.mkdir()
-        self.program = self.home / ".local/bin/ll-loop"
         self.seen = self.directory / "seen"
+
+    def put_together(self, sbom):
+        path = self.directory / "sbom.json"
+        path.write_text(sbom)
+        script = ROOT / ".github/release/assets.sh"
+        command = [script, self.VERSION, self.archives, path, self.assets, self.directory / "notes.md"]
+        return subprocess.run(command, text=True, capture_output=True)
 
     def tool(self, name, text):
         path = self.tools / name
         path.unlink(missing_ok=True)
         path.write_text(text)
         path.chmod(0o755)
+
+
+@unittest.skipUnless(shutil.which("sha256sum"), "releases are made on Linux")
+class Installer(Assets):
+    def setUp(self):
+        super().setUp()
+        self.release = Release()
+        self.addCleanup(self.release.server_close)
+        self.addCleanup(self.release.shutdown)
+        for path in self.archives.iterdir():
+            self.release.files[f"/{self.VERSION}/{path.name}"] = path.read_bytes()
+        self.script = self.assets / "install.sh"
+        # Only what is named here is on PATH, so that a `gh` of this machine is not.
+        for tool in ("sed", "mktemp", "rm", "curl", "sha256sum", "cut", "tar", "gzip", "chmod", "mkdir", "cp", "mv", "sh"):
+            (self.tools / tool).symlink_to(shutil.which(tool))
+        self.machine("Linux", "x86_64")
+        self.program = self.home / ".local/bin/ll-loop"
 
     def machine(self, system, architecture):
         self.tool("uname", f'#!/bin/sh\n[ "$1" = -s ] && echo "{system}" || echo "{architecture}"\n')
@@ -200,11 +217,50 @@ class Installer(unittest.TestCase):
 
     def test_a_list_of_components_that_is_none_is_refused(self):
         for text in ("{}", '{"bomFormat": "CycloneDX", "components": []}', ""):
-            sbom = self.directory / "sbom.json"
-            sbom.write_text(text)
-            command = [ROOT / ".github/release/assets.sh", "v1.2.3", self.directory / "archives", sbom, self.assets, self.notes]
-            refused = subprocess.run(command, text=True, capture_output=True)
-            self.assertNotEqual(refused.returncode, 0, text)
+            self.assertNotEqual(self.put_together(text).returncode, 0, text)
+
+
+# Takes the assets of a release for what is at their address, whatever else it is told.
+CURL = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in --output) into=$2; shift ;; https://*) url=$1 ;; esac
+  shift
+done
+name=${url#https://github.com/little-loops/ll-loop/releases/download/v1.0.0/}
+exec cp "$ASSETS/$name" "${into:-$name}"
+"""
+
+
+@unittest.skipUnless(shutil.which("sha256sum"), "releases are made on Linux")
+class Documented(Assets):
+    """What docs/install.md tells its readers to type, typed."""
+
+    VERSION = "v1.0.0"
+
+    def test_the_commands_work_as_they_are_written(self):
+        for name, text in (("curl", CURL), ("gh", GH), ("docker", '#!/bin/sh\necho "$0" "$@" >>"$SEEN"\n')):
+            self.tool(name, text)
+        blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 5)
+        work = self.directory / "work"
+        work.mkdir()
+        path = f"{self.tools}:{self.home}/.local/bin:{os.environ['PATH']}"
+        env = {"PATH": path, "HOME": str(self.home), "ASSETS": str(self.assets), "SEEN": str(self.seen)}
+        for block in blocks:
+            done = subprocess.run(["bash", "-euc", block], cwd=work, env=env, text=True, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, f"{block}{done.stderr}")
+        says = subprocess.check_output([self.home / ".local/bin/ll-loop"], text=True)
+        self.assertRegex(says, "^v1.0.0 ")
+        seen = self.seen.read_text()
+        self.assertIn(f"attestation verify {self.home}/.local/bin/ll-loop --repo little-loops/ll-loop", seen)
+        self.assertIn("attestation verify oci://ghcr.io/little-loops/ll-loop:v1.0.0", seen)
+
+    def test_what_the_page_names_is_what_a_release_has(self):
+        page = (ROOT / "docs/install.md").read_text()
+        named = set(re.findall(r"releases/download/v1.0.0/([\w.-]+)", page)) | set(re.findall(r"ll-loop-v1\.0\.0[\w.-]+", page))
+        self.assertEqual(named - {path.name for path in self.assets.iterdir()}, set())
+        image = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["env"]["IMAGE"]
+        self.assertEqual(set(re.findall(r"ghcr\.io/[\w/-]+", page)), {image})
 
 
 if __name__ == "__main__":
