@@ -48,7 +48,9 @@ installer() {
 text() {
   local version=$1 heading=${1#v}
   grep -qF "## [$heading]" CHANGELOG.md || heading=Unreleased
-  awk -v heading="## [$heading]" 'index($0, "## [") == 1 { on = index($0, heading) == 1; next } on' CHANGELOG.md
+  # Links of the file are relative to the repository, and the page of a release is elsewhere.
+  awk -v heading="## [$heading]" 'index($0, "## [") == 1 { on = index($0, heading) == 1; next } on' CHANGELOG.md |
+    sed -E "s|\]\(([^):]+)\)|](https://github.com/$REPOSITORY/blob/$version/\1)|g"
   cat <<END
 
 [How to install and how to verify it](https://github.com/$REPOSITORY/blob/$version/docs/install.md)

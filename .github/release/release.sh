@@ -114,15 +114,12 @@ Re-run this job."
 }
 
 move() {
-  local minor state
+  local minor
   if ! is_final "$VERSION"; then
     echo "$VERSION is a pre-release: no tag moves to it"
     return
   fi
   connect
-  state=$(release_state)
-  [[ $state == published ]] || fail "$VERSION is not published, so no tag moves to it
-Re-run this job."
   minor=${VERSION%.*}
   advance "$minor"
   advance "${minor%.*}"

@@ -37,7 +37,10 @@ def main(words):
         if write.happens:
             releases = json.loads(STORE.read_text())
             code = {"create": create, "upload": upload, "edit": edit}[command](releases, arguments, options)
-            STORE.write_text(json.dumps(releases, indent=1))
+            # Whole, for who reads at the same time.
+            new = STORE.with_suffix(".new")
+            new.write_text(json.dumps(releases, indent=1))
+            new.rename(STORE)
         return write.code(code)
 
 

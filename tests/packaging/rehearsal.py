@@ -84,7 +84,8 @@ class Stage:
         for name in ("Cargo.toml", "Cargo.lock"):
             (self.work / name).write_text(f'[[package]]\nname = "ll-loop"\nversion = "{crate}"\n')
         changelog = self.work / "CHANGELOG.md"
-        changelog.write_text(f"## [Unreleased]\n\n- what is coming\n\n## [{crate}] - 2026-11-22\n\n- what {crate} brings\n")
+        text = f"## [Unreleased]\n\n- what is coming\n\n## [{crate}] - 2026-11-22\n\n- what {crate} brings [here](docs/ci.md#log) and [there](https://a.example/)\n"
+        changelog.write_text(text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", f"Set the version {crate}")
         self.git("push", "--quiet", "origin", f"HEAD:refs/heads/{branch}")

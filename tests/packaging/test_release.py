@@ -222,9 +222,11 @@ class Rehearsal(unittest.TestCase):
 
         releases = self.state()[1]
         self.assertEqual([v for v, (r,) in releases.items() if r.get("latest")], ["v2.0.0"])
-        self.assertIn("what 1.0.1 brings", releases["v1.0.1"][0]["notes"])
-        self.assertIn("blob/v1.0.1/docs/install.md", releases["v1.0.1"][0]["notes"])
-        self.assertNotIn("what is coming", releases["v1.0.1"][0]["notes"])
+        notes = releases["v1.0.1"][0]["notes"]
+        blob = "https://github.com/little-loops/ll-loop/blob/v1.0.1/docs"
+        self.assertIn(f"- what 1.0.1 brings [here]({blob}/ci.md#log) and [there](https://a.example/)\n", notes)
+        self.assertIn(f"({blob}/install.md)", notes)
+        self.assertNotIn("what is coming", notes)
 
     def test_a_backport_is_not_the_latest_release(self):
         self.release("v1.0.0")
