@@ -47,11 +47,15 @@ expected sha256 $pinned, downloaded $found"
 
   tar -xzf "$scratch/$asset" -C "$scratch" ll-loop
   chmod 755 "$scratch/ll-loop"
-  "$scratch/ll-loop" version >/dev/null || fail "$asset does not run on this machine"
   mkdir -p "$to"
+  fresh=$to/.ll-loop.$$
+  cp "$scratch/ll-loop" "$fresh"
+  if ! "$fresh" version >/dev/null; then
+    rm -f "$fresh"
+    fail "$asset does not run on this machine, or nothing may be run from $to"
+  fi
   # The rename replaces a program that is running.
-  cp "$scratch/ll-loop" "$to/.ll-loop.$$"
-  mv -f "$to/.ll-loop.$$" "$to/ll-loop"
+  mv -f "$fresh" "$to/ll-loop"
   echo "ll-loop $VERSION is installed as $to/ll-loop"
   case ":$PATH:" in
     *":$to:"*) ;;

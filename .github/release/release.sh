@@ -70,6 +70,7 @@ draft() {
   case $state in
     none)
       is_final "$VERSION" || flags+=(--prerelease)
+      # Without --target, which GitHub refuses from the token of a job where the commit changes workflows.
       gh release create "$VERSION" --draft --title "$VERSION" --notes-file "$NOTES" "${flags[@]+"${flags[@]}"}"
       ;;
     published)

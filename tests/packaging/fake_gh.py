@@ -17,6 +17,7 @@ OPTIONS = {"--title", "--notes-file", "--limit", "--json"}
 
 
 def main(words):
+    assert not [word for word in words if word.startswith("--target")], "GitHub would refuse it"
     assert os.environ["GH_TOKEN"] and os.environ["GH_REPO"] == "little-loops/ll-loop"
     assert words.pop(0) == "release", words
     command = words.pop(0)

@@ -15,6 +15,8 @@ import threading
 import unittest
 from pathlib import Path
 
+import yaml
+
 from runner import ROOT, Runner
 
 LINUX = "x86_64-unknown-linux-musl"
@@ -325,6 +327,15 @@ class FromSource(Fixture):
 
     def test_the_root_action_builds_as_well(self):
         result = self.runner.run(self.action, {"loop": "x"}, self.env)
+        self.assertEqual(result.steps["run"].log, "built\n")
+
+    def test_the_workflow_of_the_document_needs_nothing_else(self):
+        page = (ROOT / "docs/ci.md").read_text().split("### Before the first release")[1]
+        workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL).group(1))
+        checkout, step = workflow["jobs"]["tidy"]["steps"]
+        self.assertEqual(step["uses"], "little-loops/ll-loop@main")
+        self.assertNotIn("env", step)
+        result = self.runner.run(self.action, step["with"], self.env)
         self.assertEqual(result.steps["run"].log, "built\n")
 
     def test_it_is_built_once_in_a_job(self):

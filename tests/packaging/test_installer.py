@@ -143,6 +143,13 @@ class Installer(Assets):
         self.assert_installed(self.run_script())
         self.assertEqual([path.name for path in self.program.parent.iterdir()], ["ll-loop"])
 
+    def test_a_program_that_does_not_run_takes_the_place_of_none(self):
+        for path in self.archives.iterdir():
+            path.write_bytes(archive("'; exit 1; '"))
+            self.release.files[f"/{self.VERSION}/{path.name}"] = path.read_bytes()
+        self.put_together('{"bomFormat": "CycloneDX", "components": [{"name": "clap"}]}').check_returncode()
+        self.assert_refused(self.run_script(), "does not run on this machine")
+
     def test_another_file_than_that_of_the_release_is_refused(self):
         for path in self.release.files:
             self.release.files[path] = archive("evil")

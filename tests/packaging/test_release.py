@@ -346,7 +346,7 @@ class Rehearsal(unittest.TestCase):
 
     def test_what_check_refuses(self):
         run = Run(self.stage, "v1.0.0")
-        for version in ("1.0.0", "v1.0", "v1.0.0.0", "v01.0.0", "latest", "v1.0.0;id", "v1.0.0-", "v1.0.0+build"):
+        for version in ("1.0.0", "v1.0", "v1.0.0.0", "v01.0.0", "latest", "v1.0.0;id", "v1.0.0-", "v1.0.0+build", "v1.0.0\nid", ""):
             self.refused("check", Run(self.stage, version), "is not a version")
         self.refused("check", Run(self.stage, "v1.2.0"), "Cargo.toml has the version 1.0.0, not 1.2.0")
         self.refused("check", run, "from a branch", GITHUB_REF_TYPE="tag", GITHUB_REF_NAME="v1.0.0")
