@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import threading
 import tomllib
@@ -429,6 +431,62 @@ class Workflow(unittest.TestCase):
         join = next(step for step in self.workflow["jobs"]["image"]["steps"] if step.get("id") == "join")
         for leg in legs:
             self.assertIn(f'"$IMAGE:$VERSION-{leg["arch"]}"', join["run"])
+
+    def step(self, job, name, tools, **env):
+        """Runs one step with stand-ins for its tools. Returns what became of it, and its directory."""
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        place = Path(directory.name)
+        (place / "tools").mkdir()
+        for tool, text in tools.items():
+            (place / "tools" / tool).write_text(f"#!/bin/bash\nset -eu\n{text}")
+            (place / "tools" / tool).chmod(0o755)
+        for licence in ROOT.glob("LICENSE*"):
+            shutil.copy(licence, place)
+        (run,) = [step["run"] for step in self.workflow["jobs"][job]["steps"] if step.get("name") == name]
+        env = {"PATH": f"{place}/tools:{os.environ['PATH']}", "VERSION": "v1.2.3", "GITHUB_OUTPUT": str(place / "output"), **env}
+        return subprocess.run(["bash", "-e", "-c", run], cwd=place, env=env, text=True, capture_output=True), place
+
+    def test_an_archive_has_the_program_at_its_top(self):
+        cargo = 'mkdir -p "target/$TARGET/dist" && echo "$@" >"target/$TARGET/dist/ll-loop"\n'
+        target = TARGETS[0]
+        done, place = self.step("programs", "Build", {"cargo": cargo}, TARGET=target)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with tarfile.open(place / f"dist/ll-loop-v1.2.3-{target}.tar.gz") as archive:
+            self.assertEqual(sorted(archive.getnames()), ["LICENSE-APACHE", "LICENSE-MIT", "ll-loop"])
+            called = archive.extractfile("ll-loop").read().decode()
+        self.assertEqual(called, f"build --profile dist --locked --target {target}\n")
+
+    def test_an_image_without_one_of_the_architectures_is_refused(self):
+        for architectures, code in ((["amd64", "arm64"], 0), (["amd64", "arm64", "unknown"], 0), (["amd64"], 1), ([], 1)):
+            manifests = [{"platform": {"os": "linux", "architecture": name}} for name in architectures]
+            index = json.dumps({"digest": "sha256:" + "ab" * 32, "manifests": manifests})
+            docker = f"case $* in *inspect*) cat <<'END'\n{index}\nEND\n;; *login*) cat >login ;; esac\n"
+            env = {"IMAGE": "ghcr.io/x", "TOKEN": "secret", "GITHUB_ACTOR": "octocat"}
+            done, place = self.step("image", "Join the architectures", {"docker": docker}, **env)
+            self.assertEqual(done.returncode, code, architectures)
+            output = place / "output"
+            self.assertEqual(output.read_text() if output.exists() else "", "" if code else "digest=sha256:" + "ab" * 32 + "\n")
+            self.assertEqual((place / "login").read_text(), "secret\n", "the token comes by standard input")
+
+    @unittest.skipUnless(shutil.which("sha256sum"), "releases are made on Linux")
+    def test_a_tool_that_nobody_looked_at_lists_nothing(self):
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        cache = Path(home.name) / "registry/cache/index"
+        cache.mkdir(parents=True)
+        version = re.search(r"TOOL=(\S+)", (ROOT / ".github/release/sbom.sh").read_text()).group(1)
+        (cache / f"cargo-cyclonedx-{version}.crate").write_text("another one")
+        cargo = Path(home.name) / "cargo"
+        cargo.write_text(f'#!/bin/sh\necho "$@" >"{home.name}/called"\n')
+        cargo.chmod(0o755)
+        env = {"PATH": f"{home.name}:{os.environ['PATH']}", "CARGO_HOME": home.name, "RUNNER_TEMP": home.name}
+        command = [ROOT / ".github/release/sbom.sh", f"{home.name}/sbom.json"]
+        refused = subprocess.run(command, env=env, text=True, capture_output=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("is not the cargo-cyclonedx that was looked at", refused.stderr)
+        self.assertRegex((Path(home.name) / "called").read_text(), rf"--locked .*cargo-cyclonedx@{version}$")
+        self.assertFalse((Path(home.name) / "sbom.json").exists())
 
     def test_only_the_jobs_that_push_or_publish_may_write(self):
         for name, job in self.workflow["jobs"].items():
