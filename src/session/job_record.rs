@@ -19,8 +19,8 @@ pub(super) struct JobRecord {
     provider: String,
     /// What tells the job from every other one.
     key: String,
-    /// Whether a later step of the job stores the files of the run.
-    is_stored_later: bool,
+    /// Who stores the files of the run.
+    storing: Storing,
     /// Whether a status is set, if somebody said so.
     status: Option<bool>,
     /// The name of the status, if somebody gave one.
@@ -54,7 +54,7 @@ impl JobRecord {
         Some(Self {
             provider: provider.name().to_owned(),
             key: provider.job().key?,
-            is_stored_later: matches!(options.storing, Storing::LaterStep),
+            storing: options.storing,
             status,
             context,
             sha: sha.or_else(|| WorkflowEvent::read(&session.env.lookup()).sha),
@@ -69,7 +69,7 @@ impl JobRecord {
         let is_here = provider.name() == self.provider && provider.job().key.as_ref() == Some(&self.key);
         is_here.then(|| RunOptions {
             audience: Audience::Ci(provider),
-            storing: if self.is_stored_later { Storing::LaterStep } else { Storing::Nobody },
+            storing: self.storing,
             commit: ReportOptions {
                 status: self.status,
                 context: self.context.clone(),

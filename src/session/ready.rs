@@ -33,7 +33,7 @@ use super::audience::Audience;
 use super::bundler::Bundler;
 use super::claim::{passed_on, surroundings};
 use super::context::Session;
-use super::dispatch::{dispatch, subject};
+use super::dispatch::{UNSTORED, dispatch, subject};
 use super::error::Error;
 use super::finish;
 use super::guard::Watchman;
@@ -97,12 +97,17 @@ pub struct Ended {
     pub instance: String,
     /// Its last event, from which all reports are made.
     pub complete: LoopComplete,
+    /// Whether its files were to be stored for other jobs, and are not.
+    pub is_unstored: bool,
 }
 
 impl Ended {
-    /// Returns the exit code for its outcome.
+    /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
     pub fn exit_code(&self) -> u8 {
-        self.complete.exit_code
+        match self.complete.outcome {
+            Outcome::Handoff if self.is_unstored => UNSTORED,
+            _ => self.complete.exit_code,
+        }
     }
 }
 
@@ -247,11 +252,14 @@ impl End<'_> {
         }
         // Only now: as long as files are being written, no other process may continue the run.
         drop(claim);
+        let is_unstored = uploaded == Some(false);
         if complete.outcome == Outcome::Handoff {
-            if let (Audience::Ci(provider), Some(link)) = (&options.audience, options.chain) {
+            if let Audience::Ci(provider) = &options.audience
+                && (options.chain.is_some() || is_unstored)
+            {
                 let wanted = publish::wanted(&options.commit, session);
-                // If the upload failed, the next run could not fetch the files.
-                let link = uploaded.unwrap_or(true).then_some(link);
+                // If the upload failed, nobody could fetch the files.
+                let link = options.chain.filter(|_| !is_unstored);
                 let subject = subject(name.as_str(), files.instance());
                 dispatch(provider, &wanted, &subject, link, session);
             }
@@ -261,7 +269,7 @@ impl End<'_> {
             session.talk.closing(&line, &options.audience);
         }
         match lost {
-            None => Ok(Ended { instance: files.instance().to_owned(), complete }),
+            None => Ok(Ended { instance: files.instance().to_owned(), complete, is_unstored }),
             Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
         }
     }

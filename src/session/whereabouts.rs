@@ -7,6 +7,7 @@ use super::bundler;
 use super::context::Session;
 use super::options::{RunOptions, Storing};
 use crate::ci::Provider;
+use crate::ci::github::results::is_offered;
 use crate::definition::load;
 use crate::journal::files::RunFiles;
 use crate::report::reader::{Reader, Remote};
@@ -74,7 +75,7 @@ fn remote(
 /// does.
 fn is_stored(storing: Storing, session: &Session<'_>) -> bool {
     match storing {
-        Storing::Ours(_) => session.env.get("ACTIONS_RUNTIME_TOKEN").is_some(),
+        Storing::Ours(_) => is_offered(&session.env.lookup()),
         Storing::LaterStep => true,
         Storing::Nobody => false,
     }

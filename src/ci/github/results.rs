@@ -170,8 +170,28 @@ impl Results {
         Ok(Self { origin, token: Token::new(token), ids, client, blobs, transport })
     }
 
-    /// Stores a zip file as the artifact with this name.
+    /// Returns what tells the job from the others of the run; later attempts of a job may have it, too.
+    pub fn job(&self) -> &str {
+        &self.ids.job
+    }
+
+    /// Stores a zip file as the artifact with this name, which has to be new. GitHub says when it is not; act and Gitea
+    /// would replace what is there without a word, so they are asked before.
     pub fn upload(
+        &self,
+        name: &str,
+        zip: &Path,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Uploaded, ArtifactError> {
+        check_name(name)?;
+        if !self.list(Some(name))?.is_empty() {
+            return Err(ArtifactError::Conflict { name: name.to_owned() });
+        }
+        self.replace(name, zip, expires_at)
+    }
+
+    /// The same in the place of an artifact that is there, where the service lets it be replaced.
+    pub fn replace(
         &self,
         name: &str,
         zip: &Path,
@@ -308,6 +328,13 @@ fn request(ids: &Ids, mut fields: Value) -> Value {
     fields["workflow_run_backend_id"] = json!(ids.run);
     fields["workflow_job_run_backend_id"] = json!(ids.job);
     fields
+}
+
+/// Tells whether the runner names a service, and gives a token for it.
+pub fn is_offered(env: Lookup<'_>) -> bool {
+    ["ACTIONS_RESULTS_URL", "ACTIONS_RUNTIME_TOKEN"]
+        .iter()
+        .all(|name| env(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Says what to do where [`Results::from_env`] finds no service.

@@ -231,7 +231,8 @@ fn a_refusal_is_final_and_says_what_to_do() {
         &Fault::Answer(404, r#"{"code":"not_found","msg":"artifact not found"}"#),
         Err(("there is no artifact `state` in this run", None)),
     );
-    check(FIND, 1, &Fault::Answer(200, "{}"), Err(("there is no artifact `state` in this run", None)));
+    // The first time, it is asked whether the name is new.
+    check(FIND, 2, &Fault::Answer(200, "{}"), Err(("there is no artifact `state` in this run", None)));
 }
 
 #[test]
