@@ -104,10 +104,8 @@ pub struct Ended {
 impl Ended {
     /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
     pub fn exit_code(&self) -> u8 {
-        match self.complete.outcome {
-            Outcome::Handoff if self.is_unstored => UNSTORED,
-            _ => self.complete.exit_code,
-        }
+        let is_lost = self.complete.outcome == Outcome::Handoff && self.is_unstored;
+        if is_lost { UNSTORED } else { self.complete.exit_code }
     }
 }
 

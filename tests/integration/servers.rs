@@ -125,6 +125,8 @@ impl Played {
                 state.artifacts.insert(name, bytes);
                 answer(200, json!({"ok": true, "artifactId": "5"}))
             }
+            // It panics when it finds no directory, and hangs up.
+            "ListArtifacts" if self.kind == Kind::Act && state.artifacts.is_empty() => refused(502),
             "ListArtifacts" => {
                 let wanted = body["name_filter"].as_str();
                 let named =
@@ -378,9 +380,7 @@ impl Scene {
 fn action(project: &Project) -> (Ran, BTreeMap<String, String>) {
     project.write("out", "");
     let ran = project.run(&["action"]);
-    let told =
-        outputs(&project.read("out")).into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
-    (ran, told.collect())
+    (ran, outputs(&project.read("out")))
 }
 
 const NAME: &str = "ll-loop-main-check-r7-a1";
@@ -737,4 +737,78 @@ fn an_upload_that_another_step_could_not_do_is_said() {
     assert_eq!(outputs(&project.read("out"))["exit-code"], "4");
     let last = scene.github.statuses().pop().unwrap();
     assert_eq!(last, "error: handed off, and nothing goes on: its files were not uploaded");
+}
+
+/// The jobs of the page about servers: what a script says, and the exit codes that do not fail its job.
+fn gitlab_jobs() -> BTreeMap<String, (Vec<String>, Vec<i64>)> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/servers.md")).unwrap();
+    let (_, block) = page.split_once("## GitLab").unwrap();
+    let block = block.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let jobs: BTreeMap<String, serde_yaml::Value> = serde_yaml::from_str(block).unwrap();
+    let texts = |value: &serde_yaml::Value| -> Vec<String> {
+        value.as_sequence().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+    };
+    let allowed = |job: &serde_yaml::Value| {
+        let codes = job.get("allow_failure").and_then(|may| may.get("exit_codes")?.as_sequence().cloned());
+        codes.unwrap_or_default().iter().filter_map(serde_yaml::Value::as_i64).collect()
+    };
+    jobs.into_iter().map(|(name, job)| (name, (texts(&job["script"]), allowed(&job)))).collect()
+}
+
+#[test]
+fn of_the_two_jobs_on_gitlab_the_second_goes_on_with_the_first() {
+    for is_handed_off in [true, false] {
+        let jobs = gitlab_jobs();
+        let text = HANDS_OFF.replace("name: main", "name: tidy");
+        let job = |project: Project| {
+            let program = Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap().display().to_string();
+            project
+                .env("PATH", format!("{program}:/usr/local/bin:/usr/bin:/bin"))
+                .env("CI", "true")
+                .env("GITLAB_CI", "true")
+                .env("CI_PIPELINE_ID", "7")
+                .env("CI_JOB_NAME", "tidy")
+        };
+        let play = |project: &Project, name: &str, variables: &str| {
+            let (script, allowed) = &jobs[name];
+            let mut command = project.command(&[]);
+            let mut shell = Command::new("bash");
+            shell.args(["-e", "-c", &script.join("\n")]).current_dir(project.path()).env_clear();
+            shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            for line in variables.lines() {
+                let (name, value) = line.split_once('=').unwrap();
+                shell.env(name, value);
+            }
+            let _unused = command.stdin(Stdio::null());
+            let ran = Ran::of(&shell.output().unwrap());
+            let code = ran.code.unwrap();
+            assert!(code == 0 || allowed.contains(&i64::from(code)), "{name}: {}", ran.all());
+            ran
+        };
+        let first = job(Project::new().file(".loops/tidy.yaml", &text));
+        git(&first, &["init", "-q", "-b", "main"]);
+        git(&first, &["add", "-A"]);
+        git(&first, &["commit", "-q", "-m", "first"]);
+        let second = Project::new();
+        fs::remove_dir(second.at(".loops")).unwrap();
+        git(&second, &["clone", "-q", &first.path().display().to_string(), "."]);
+        let second = job(second);
+        if !is_handed_off {
+            first.write("ready", "");
+        }
+        let ran = play(&first, "tidy", "");
+        assert_eq!(ran.code, Some(if is_handed_off { 75 } else { 0 }), "{}", ran.all());
+        // The artifacts and the variables of the first job are there in the second.
+        let variables = first.read("ll-loop-report/gitlab.env");
+        fs::create_dir(second.at("ll-loop-report")).unwrap();
+        for entry in fs::read_dir(first.at("ll-loop-report")).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), second.at("ll-loop-report").join(entry.file_name())).unwrap();
+        }
+        second.write("ready", "");
+        let ran = play(&second, "tidy-goes-on", &variables);
+        assert_eq!(ran.code, Some(0), "{}", ran.all());
+        assert_eq!(ran.stderr.contains("took over tidy-"), is_handed_off, "{}", ran.all());
+        assert_eq!(second.exists("ll-loop-report-2/junit.xml"), is_handed_off);
+    }
 }

@@ -37,6 +37,9 @@ const BLOCK: usize = 8 << 20;
 
 const PATIENCE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 
+/// For what may go unanswered.
+const GLANCE: Patience = Patience { tries: 2, first: Duration::from_secs(1), growth: 1.0 };
+
 /// A longer wait than this that the server asks for is shortened; the tries are few.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
@@ -184,7 +187,9 @@ impl Results {
         expires_at: Option<Timestamp>,
     ) -> Result<Uploaded, ArtifactError> {
         check_name(name)?;
-        if !self.list(Some(name))?.is_empty() {
+        // As long as act has stored nothing, it hangs up in place of an empty list. Any other trouble shows when the
+        // artifact is created.
+        if self.listed(Some(name), GLANCE).is_ok_and(|found| !found.is_empty()) {
             return Err(ArtifactError::Conflict { name: name.to_owned() });
         }
         self.replace(name, zip, expires_at)
@@ -256,10 +261,14 @@ impl Results {
 
     /// Returns the artifacts of this run, or those with this name. Of several with one name the newest counts.
     pub fn list(&self, name: Option<&str>) -> Result<Vec<ListedArtifact>, ArtifactError> {
+        self.listed(name, PATIENCE)
+    }
+
+    fn listed(&self, name: Option<&str>, patience: Patience) -> Result<Vec<ListedArtifact>, ArtifactError> {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
-        let found: List = self.call(
-            "ListArtifacts",
-            "listing the artifacts",
+        let found: List = self.call_with(
+            patience,
+            ("ListArtifacts", "listing the artifacts"),
             name.unwrap_or_default(),
             &request(&self.ids, fields),
         )?;
@@ -303,11 +312,21 @@ impl Results {
         name: &str,
         request: &Value,
     ) -> Result<T, ArtifactError> {
+        self.call_with(PATIENCE, (method, what), name, request)
+    }
+
+    fn call_with<T: DeserializeOwned>(
+        &self,
+        patience: Patience,
+        (method, what): (&str, &'static str),
+        name: &str,
+        request: &Value,
+    ) -> Result<T, ArtifactError> {
         let address = format!("{}/{SERVICE}/{method}", self.origin);
         let authorization = self.token.bearer();
         let headers = [("Content-Type", "application/json"), ("Authorization", authorization.as_str())];
         let body = request.to_string();
-        tries(PATIENCE, &self.transport, |_| {
+        tries(patience, &self.transport, |_| {
             let failed = |lost| failed(what, lost);
             let mut answer =
                 send(&self.client, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;
