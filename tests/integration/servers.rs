@@ -55,6 +55,8 @@ struct State {
     /// The pull request of the run.
     pull: Value,
     is_expired: bool,
+    /// Whether another job stores under the same name in the same moment, and is the last.
+    has_racer: bool,
     /// Permissions that the token lacks.
     lacks: Vec<&'static str>,
 }
@@ -121,7 +123,10 @@ impl Played {
                 answer(200, json!({"ok": true, "signedUploadUrl": url}))
             }
             "FinalizeArtifact" => {
-                let bytes = state.coming.remove(&name).unwrap();
+                let mut bytes = state.coming.remove(&name).unwrap();
+                if state.has_racer {
+                    bytes = zip_of_another();
+                }
                 state.artifacts.insert(name, bytes);
                 answer(200, json!({"ok": true, "artifactId": "5"}))
             }
@@ -462,6 +467,25 @@ fn a_name_that_another_job_took_is_refused_before_it_is_replaced() {
     check_second(Kind::Act, "JOB", false);
     // A job that runs again on Gitea has the name that it had before.
     check_second(Kind::Gitea, "JOB", true);
+}
+
+fn zip_of_another() -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("x", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn of_two_jobs_that_store_in_the_same_moment_one_is_told() {
+    for kind in [Kind::Gitea, Kind::Act] {
+        let scene = Scene::of(kind);
+        scene.played.state().has_racer = true;
+        let project = scene.job(Project::with_loop(HANDS_OFF), "7", "JOB").env("INPUT_LOOP", "main");
+        let (ran, told) = action(&project);
+        let ran = ran.code(4);
+        assert!(ran.stdout.contains("they share this name"), "{kind:?}: {}", ran.all());
+        assert_eq!(told["artifact-name"], "");
+    }
 }
 
 #[test]

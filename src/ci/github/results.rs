@@ -213,6 +213,7 @@ impl Results {
         let to = Signed::new(created.signed_upload_url);
         let (size, digest) = self.store(&mut file, &to)?;
         let id = self.finalize(name, size, &digest)?;
+        self.check_stored(name, size, &digest)?;
         Ok(Uploaded { id, size, digest, secrets: to.secrets() })
     }
 
@@ -239,6 +240,24 @@ impl Results {
         }
         self.blobs.put_list(to, &ids)?;
         Ok((size, format!("sha256:{}", hex(&hash.finalize()))))
+    }
+
+    /// Looks whether what is there now is what was stored, where the service does not compare digests: there, two jobs
+    /// that store under one name in the same moment are both let in.
+    fn check_stored(&self, name: &str, size: u64, digest: &str) -> Result<(), ArtifactError> {
+        let found = self.listed(Some(name), GLANCE).ok().and_then(|mut found| found.pop());
+        if found.is_none_or(|listed| listed.digest.is_some()) {
+            return Ok(());
+        }
+        let mut there = tempfile::tempfile()?;
+        match self.download(name, &mut there, size) {
+            Ok(there) if there.digest == digest => Ok(()),
+            Ok(_) | Err(ArtifactError::TooLarge { .. }) => {
+                Err(ArtifactError::Conflict { name: name.to_owned() })
+            }
+            // It was stored, as far as anybody knows.
+            Err(_) => Ok(()),
+        }
     }
 
     fn finalize(&self, name: &str, size: u64, digest: &str) -> Result<u64, ArtifactError> {
