@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -195,10 +195,9 @@ impl Session<'_> {
                 let _late = sender.send(say(&text));
             });
         }
-        let killed = Instant::now();
-        guard::end(&left.groups, GRACE);
+        let took = guard::end(&left.groups, GRACE);
         if is_telling
-            && told.recv_timeout(PATIENCE.saturating_sub(killed.elapsed())).is_ok_and(|told| told.is_ok())
+            && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok())
         {
             finish::status_is_set(&files);
         }
