@@ -1,4 +1,14 @@
-"""A GitHub runner, as far as a composite action can tell.
+"""GitHub's runner, as far as a composite action can tell.
+
+tests/act runs the actions and workflows on act, which is a runner that others wrote. What is played here is what act does
+not do as GitHub does:
+
+- how a step ends: GitHub sends SIGINT, then SIGTERM, and `always()` steps follow; act kills one process;
+- the environment: on GitHub no `run` step gets the token of the artifact service, on act every one does;
+- artifacts: a name is taken once, and `actions/upload-artifact` works;
+- tokens that may do what `permissions` say, and read-only ones for forks;
+- several runs: each with its number and attempts, dispatches, nights, `workflow_run`, `concurrency`;
+- the user of the runner, `HOME`, tool cache and file commands, with the values they have there.
 
 It executes the steps that stand in an action.yml, so a test of the action cannot drift from the file. What it
 does follows the runner: a `run` text goes to a file of its own, the step's `shell` is the command line with `{0}`
@@ -17,6 +27,8 @@ import time
 from pathlib import Path
 
 import yaml
+
+from expressions import Strict, expand, holds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,15 +66,6 @@ class Step:
         self.outputs = read_outputs(files["GITHUB_OUTPUT"])
 
 
-class Uploaded:
-    """What became of a step that uploads files."""
-
-    code, log = 0, ""
-
-    def __init__(self, outputs):
-        self.outputs = outputs
-
-
 class Result:
     """What became of the action."""
 
@@ -90,6 +93,11 @@ class Runner:
         self.event = self.temp / "_github_workflow" / "event.json"
         self.owner = owner
         self.outcome_of_uses = "success"
+        self.matrix = None
+        # The job was cancelled.
+        self.is_cancelled = False
+        # What steps wrote to GITHUB_ENV and GITHUB_PATH, for those after them.
+        self.exported, self.paths = {}, []
         for path in (self.workspace, self.tools, self.commands, self.event.parent):
             path.mkdir(parents=True)
         self.event.write_text("{}")
@@ -105,29 +113,33 @@ class Runner:
         action = Path(action)
         definition = yaml.safe_load((action / "action.yml").read_text())
         assert definition["runs"]["using"] == "composite"
-        given = with_defaults(definition, inputs or {})
+        github = {"token": TOKEN}
+        given = with_defaults(definition, inputs or {}, {"github": github, "matrix": self.matrix})
+        ids = [step.get("id", f"__{number}") for number, step in enumerate(definition["runs"]["steps"])]
+        states = Strict({step_id: {"outcome": "", "conclusion": "", "outputs": {}} for step_id in ids})
+        known = {"inputs": Strict(given), "steps": states, "github": github, "matrix": self.matrix}
         result = Result()
-        for number, step in enumerate(definition["runs"]["steps"]):
-            step_id = step.get("id", f"__{number}")
-            known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
-            failed = result.code != 0
-            if not condition(step.get("if", "success()"), known, failed):
-                result.outcomes[step_id] = "skipped"
+        for step_id, step in zip(ids, definition["runs"]["steps"]):
+            state, failed = states[step_id], result.code != 0
+            if not holds(step.get("if", "success()"), known, not failed, self.is_cancelled):
+                state["outcome"] = state["conclusion"] = result.outcomes[step_id] = "skipped"
                 continue
             if "uses" in step:
                 arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
                 result.uses.append((step["uses"], arguments))
-                outcome = self.perform(step["uses"], arguments)
-                result.outcomes[step_id] = outcome
-                is_stored = outcome == "success" and "upload-artifact" in step["uses"]
-                result.steps[step_id] = Uploaded({"artifact-id": "1"} if is_stored else {})
-                continue
-            done = self.execute(action, step_id, step, known, env or {}, during)
-            result.steps[step_id] = done
-            result.outcomes[step_id] = "success" if done.code == 0 else "failure"
-            if done.code != 0 and not step.get("continue-on-error") and not failed:
-                result.code = done.code
-        known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
+                state["outcome"] = self.perform(step["uses"], arguments)
+                if state["outcome"] == "success" and "upload-artifact" in step["uses"]:
+                    state["outputs"] = {"artifact-id": "1"}
+            else:
+                done = self.execute(action, step_id, step, known, env or {}, during)
+                result.steps[step_id] = done
+                state["outputs"] = done.outputs
+                state["outcome"] = "success" if done.code == 0 else "failure"
+            is_forgiven = state["outcome"] == "success" or step.get("continue-on-error")
+            state["conclusion"] = "success" if is_forgiven else "failure"
+            result.outcomes[step_id] = state["outcome"]
+            if not is_forgiven and not failed:
+                result.code = result.steps[step_id].code if step_id in result.steps else 1
         result.outputs = {
             name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
         }
@@ -153,9 +165,11 @@ class Runner:
             "RUNNER_TEMP": str(self.temp),
             "RUNNER_TOOL_CACHE": str(self.tools),
             **{name: str(path) for name, path in files.items()},
+            **self.exported,
             **env,
             **{name: expand(value, known) for name, value in step.get("env", {}).items()},
         }
+        environment["PATH"] = ":".join([*reversed(self.paths), environment["PATH"]])
         command = [word.replace("{0}", str(script)) for word in shlex.split(step["shell"])]
         identity = {} if self.owner is None else {"user": self.owner, "group": self.owner, "extra_groups": []}
         process = subprocess.Popen(
@@ -176,6 +190,8 @@ class Runner:
             os.killpg(process.pid, signal.SIGKILL)
             raise
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        self.exported.update(read_outputs(files["GITHUB_ENV"]))
+        self.paths += files["GITHUB_PATH"].read_text().splitlines()
         return Step(code, log.decode(errors="replace"), files)
 
     def new_file(self, directory, suffix, text):
@@ -188,52 +204,13 @@ class Runner:
         return Path(name)
 
 
-def with_defaults(definition, inputs):
+def with_defaults(definition, inputs, contexts=None):
     declared = definition.get("inputs", {})
     unknown = set(inputs) - set(declared)
     assert not unknown, f"inputs that are not declared: {unknown}"
-    defaults = {name: expand(spec.get("default", ""), {}) for name, spec in declared.items()}
+    contexts = contexts or {"github": {"token": TOKEN}, "matrix": None}
+    defaults = {name: expand(spec.get("default", ""), contexts) for name, spec in declared.items()}
     return {**defaults, **inputs}
-
-
-def expand(text, known):
-    """`${{ … }}` in a text, with the value put in as it is: the runner quotes nothing."""
-    return re.sub(r"\$\{\{(.*?)\}\}", lambda match: value(match.group(1).strip(), known), str(text), flags=re.DOTALL)
-
-
-def value(expression, known):
-    # `a && b || c` of values that are no booleans, with parentheses around the middle.
-    choice = re.fullmatch(r"(.+?) != '' && (.+) \|\| ''", expression)
-    if choice:
-        asked, then = choice.groups()
-        return value(then.removeprefix("(").removesuffix(")"), known) if value(asked, known) else ""
-    if " || " in expression:
-        return next(filter(None, (value(part, known) for part in expression.split(" || "))), "")
-    parts = expression.split(".")
-    if expression == "github.token":
-        return TOKEN
-    if parts[0] == "steps" and len(parts) == 3 and parts[2] == "outcome":
-        return known["outcomes"].get(parts[1], "")
-    if parts[0] == "inputs" and len(parts) == 2:
-        return known["inputs"][parts[1]]
-    if parts[0] == "steps" and len(parts) == 4 and parts[2] == "outputs":
-        step = known["steps"].get(parts[1])
-        return step.outputs.get(parts[3], "") if step else ""
-    raise NotImplementedError(f"expression `{expression}`")
-
-
-def condition(text, known, failed):
-    """Conditions of the form `a && b`, of status functions and (in)equalities with a literal."""
-    text = re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip()).strip()
-    terms = [term.strip() for term in text.split("&&")]
-    status = [term for term in terms if term.endswith("()")]
-    met = all({"always()": True, "!cancelled()": True, "success()": not failed, "failure()": failed}[term] for term in status)
-    # Without a status function a condition means success() too.
-    met = met and (bool(status) or not failed)
-    for term in set(terms) - set(status):
-        left, operator, right = re.fullmatch(r"(\S+)\s*(==|!=)\s*'([^']*)'", term).groups()
-        met = met and ((value(left, known) == right) == (operator == "=="))
-    return met
 
 
 def read_outputs(path):

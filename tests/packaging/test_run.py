@@ -143,7 +143,7 @@ class OnTheRunner(RunStep):
             self.assertEqual(arguments["name"], "ll-loop-x")
             self.assertEqual(arguments["path"], ".loops/.running/x.report")
             self.assertEqual(arguments["retention-days"], "3")
-            self.assertEqual(arguments["include-hidden-files"], "True", "`.loops` is hidden")
+            self.assertEqual(arguments["include-hidden-files"], "true", "`.loops` is hidden")
 
     def test_the_reports_are_uploaded_after_a_cancellation(self):
         result = self.run_action(during=self.interrupt("ll-loop", signal.SIGINT), STAND_IN_SLEEP="20")
@@ -251,6 +251,7 @@ class InAContainer(RunStep):
             (self.program, "/usr/local/bin/ll-loop", ",readonly"),
             (self.runner.workspace, self.runner.workspace, ""),
             (None, None, ""),
+            (self.runner.temp / "ll-loop", None, ""),
             (files["GITHUB_OUTPUT"], files["GITHUB_OUTPUT"], ""),
             (files["GITHUB_STEP_SUMMARY"], files["GITHUB_STEP_SUMMARY"], ""),
             (self.runner.event, self.runner.event, ",readonly"),
