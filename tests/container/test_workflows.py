@@ -11,6 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
+import yaml
+
 from docker_action import build_image
 from engine import ROOT, Engine, NoEngine
 from workflow import Event, Player, cancelled, contents
@@ -356,6 +358,321 @@ class Fix(Played):
         self.assertEqual([a for a in self.github.artifacts.values() if a.name.startswith("patch-")], [])
 
 
+LEGS = """\
+name: fix
+on: [pull_request]
+permissions: {}
+jobs:
+  tidy:
+    strategy:
+      fail-fast: false
+      matrix: { leg: [good, better, best] }
+    permissions: { actions: read, contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/fix.yml@v1
+    with:
+      loop: tidy
+      params: leg=${{ matrix.leg }}
+      key: ${{ toJSON(matrix) }}
+    secrets:
+      ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}
+"""
+
+OF_LEGS = """\
+name: tidy
+initial: check
+max_iterations: 3
+parameters: {leg: {type: string}}
+states:
+  check: {action: 'test -e src/${context.leg}', on_yes: done, on_no: write}
+  write: {action: Write it., action_type: prompt, next: look}
+  look: {action: test -e src/good, on_yes: done, on_no: failed}
+  done: {action: 'echo "at the end: leg ${context.leg}"', terminal: true}
+  failed: {terminal: true, outcome: failure}
+"""
+
+TWICE = """\
+name: twice
+on: [push]
+permissions: {}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: { contents: read, statuses: write }
+    outputs: { second: "${{ steps.second.outputs.resume-from }}" }
+    steps:
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803
+        with: { persist-credentials: false }
+      - uses: little-loops/ll-loop@v1
+        id: first
+        continue-on-error: true
+        with: { loop: tidy, params: leg=first }
+      - uses: little-loops/ll-loop@v1
+        id: second
+        continue-on-error: true
+        with: { loop: tidy, params: leg=second }
+  last:
+    needs: tidy
+    runs-on: ubuntu-24.04
+    permissions: { actions: read, contents: read, statuses: write }
+    steps:
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803
+        with: { persist-credentials: false }
+      - uses: little-loops/ll-loop@v1
+        with: { loop: tidy, resume-from: "${{ needs.tidy.outputs.second }}", llm: true, args: --max-cost 2 }
+        env: { ANTHROPIC_API_KEY: "${{ secrets.ANTHROPIC_API_KEY }}" }
+"""
+
+# Two calls of one file that nothing but the file tells apart.
+SIDE_BY_SIDE = """\
+name: both
+on: [pull_request]
+permissions: {}
+jobs:
+  here:
+    permissions: { contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/WORKFLOW@v1
+    with: { loop: tidy }
+  there:
+    permissions: { contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/WORKFLOW@v1
+    with: { loop: tidy, params: leg=there }
+"""
+
+
+OF_NODES = CHECK.replace("states:", "parameters: {node: {type: string}}\nstates:")
+
+
+class Several(Played):
+    """Runs of one loop in one run of a workflow."""
+
+    def final(self, sha):
+        """What was said last of the commit, by the context."""
+        of = [status for status in self.github.statuses if status["sha"] == sha]
+        return {status["context"]: status["state"] for status in of}
+
+    def names(self):
+        return sorted(artifact.name for artifact in self.github.artifacts.values() if artifact.name[:2] == "ll")
+
+    def test_of_three_legs_one_is_handed_off_and_gone_on_with(self):
+        repository = self.repository(OF_LEGS, **{"src/good": "", "src/better": ""})
+        head = repository.head()
+        self.player(repository)
+        jobs = self.play(LEGS, "fix.yml", pull_request(repository, head), ANTHROPIC_API_KEY=KEY)
+        results = {name.removeprefix("tidy "): job.result for name, job in jobs.items() if "/" in name}
+        wanted = {f"({leg})/find": "success" for leg in ("good", "better", "best")}
+        wanted |= {"(good)/fix": "skipped", "(better)/fix": "skipped", "(best)/fix": "success"}
+        self.assertEqual(results, wanted, self.log(jobs))
+        self.assertIn("at the end: leg best", jobs["tidy (best)/fix"].log)
+        contexts = {f"ll-loop/tidy ({leg})": "success" for leg in ("good", "better", "best")}
+        self.assertEqual(self.final(head), contexts)
+        run = self.played.run_id
+        # The two jobs of a leg are one run, and their artifacts are of different attempts of it.
+        for leg in ("good", "better", "best"):
+            self.assertTrue([name for name in self.names() if name.startswith(f"ll-loop-tidy-{leg}-r{run}-")], self.names())
+
+    def test_two_steps_of_a_job_do_not_take_each_others_run(self):
+        repository = self.repository(OF_LEGS)
+        self.player(repository)
+        jobs = self.play(TWICE, "twice.yml", Event("push", repository.head()), ANTHROPIC_API_KEY=KEY)
+        self.assertEqual(len(set(self.names())), 3, self.names())
+        self.assertEqual(jobs["last"].result, "success", self.log(jobs))
+        self.assertIn("at the end: leg second", jobs["last"].log)
+
+    def test_no_call_cancels_another_one(self):
+        repository = self.repository(CHECK)
+        self.player(repository)
+        base = repository.head()
+        repository.commit({"src/good": ""})
+        event = pull_request(repository, base)
+        for workflow in ("check.yml", "fix.yml"):
+            text = SIDE_BY_SIDE.replace("WORKFLOW", workflow).replace("{ contents", "{ actions: read, contents")
+            self.assertEqual(cancelled(self.play(text, "both.yml", event)), [], workflow)
+        self.assertEqual(cancelled(self.call("matrix.yml", event)), [])
+
+    def test_a_leg_that_is_run_again_alone_has_its_own_result(self):
+        repository = self.repository(OF_NODES)
+        base = repository.head()
+        head = repository.commit({"src/other": "x"})
+        self.player(repository)
+        event = pull_request(repository, base)
+        text = CALLERS["matrix.yml"]
+        jobs = self.play(text, "matrix.yml", event)
+        self.assertEqual({job.result for job in jobs.values()}, {"failure"}, self.log(jobs))
+        self.assertEqual(len(self.names()), 4)
+        leg = "tidy (ubuntu-24.04, 20)"
+        again = self.played.play(text, "matrix.yml", event, {}, self.played.run_id, attempt=2, only_jobs=[leg])
+        self.assertEqual([name for name in again if "/" in name], [f"{leg}/check"])
+        self.assertEqual(len([name for name in self.names() if name.endswith("-a2")]), 1)
+        self.assertEqual(set(self.final(head).values()), {"failure"})
+
+
+class Inputs(Played):
+    """What platform teams set."""
+
+    ACTION = next(iter(re.findall(
+        r"^```yaml\n(# \.github/actions/ll-loop-setup/action\.yml\n.*?)^```$",
+        (ROOT / "docs/workflows.md").read_text(), re.MULTILINE | re.DOTALL,
+    )))  # fmt: skip
+    LOOP = """\
+name: tidy
+initial: a
+states:
+  a: {action: 'echo "level $TIDY_LEVEL"; cat kept 2>/dev/null; echo kept >kept', on_yes: z, on_error: z, on_no: z}
+  z: {terminal: true}
+"""
+
+    def given(self, *lines):
+        return ("      loop: tidy\n", "      loop: tidy\n" + "".join(f"      {line}\n" for line in lines))
+
+    def set_up(self, **files):
+        return self.repository(self.LOOP, **{".github/actions/ll-loop-setup/action.yml": self.ACTION, **files})
+
+    def test_a_runner_is_a_label_or_json(self):
+        repository = self.set_up()
+        self.player(repository)
+        for given, runs_on in (
+            ("ubuntu-24.04-arm", "ubuntu-24.04-arm"),
+            ("""'["self-hosted", "linux"]'""", ["self-hosted", "linux"]),
+            ("""'{"group": "big", "labels": ["linux"]}'""", {"group": "big", "labels": ["linux"]}),
+        ):
+            jobs = self.call("tidy.yml", Event("push", repository.head()), [self.given(f"runs-on: {given}")])
+            self.assertEqual(jobs["tidy/check"].runs_on, runs_on)
+
+    def test_the_set_up_of_the_repository_comes_before_the_loop(self):
+        repository = self.set_up()
+        self.player(repository)
+        jobs = self.call("tidy.yml", Event("push", repository.head()), [self.given("setup: true")])
+        self.assertIn("level strict", jobs["tidy/check"].log)
+
+    def test_no_set_up_of_a_stranger_is_run_where_the_token_may_write(self):
+        repository = self.set_up()
+        base = repository.head()
+        repository.commit({".github/actions/ll-loop-setup/action.yml": self.ACTION + "    - {shell: bash, run: 'echo mine'}\n"})
+        self.player(repository)
+        event = pull_request(repository, base, "mallory", "pull_request_target")
+        for file in ("fix.yml", "chain.yml"):
+            changes = [self.given("setup: true", "cache-path: kept")]
+            on = ("  pull_request:\n", "  pull_request_target:\n")
+            changes.append(on if file == "fix.yml" else ("  push:\n    branches: [main]\n", "  pull_request_target:\n"))
+            jobs = self.call(file, event, changes)
+            (job,) = [job for name, job in jobs.items() if name in ("tidy/find", "tidy/link")]
+            self.assertEqual(job.result, "failure")
+            self.assertNotIn("mine", job.log)
+            self.assertEqual([uses for uses in job.uses if "cache" in uses or "setup" in uses], [])
+
+    def test_what_the_first_job_leaves_in_a_cache_does_not_come_to_the_job_with_the_key(self):
+        repository = self.repository(FIX)
+        self.player(repository)
+        changes = [Fix.HOST, self.given("cache-path: src/prepared", "cache-key: build")]
+        jobs = self.call("fix.yml", pull_request(repository, repository.head()), changes, ANTHROPIC_API_KEY=KEY)
+        self.assert_results(jobs, find="success", fix="success")
+        self.assertEqual(len(jobs["tidy/find"].saved), 1)
+        self.assertFalse([uses for uses in jobs["tidy/fix"].uses if "cache" in uses])
+
+    def test_a_cache_is_of_the_files_that_it_is_made_from(self):
+        repository = self.set_up(**{"Cargo.lock": "1"})
+        self.player(repository)
+        changes = [self.given("cache-path: kept", "cache-hash: Cargo.lock")]
+        seen = []
+        for text in ("1", "1", "2"):
+            repository.commit({"Cargo.lock": text, "other": str(len(seen))})
+            jobs = self.call("tidy.yml", Event("push", repository.head()), changes)
+            seen.append(jobs["tidy/check"])
+        self.assertEqual([len(job.restored) for job in seen], [0, 1, 1])
+        self.assertEqual([len(job.saved) for job in seen], [1, 0, 1], "the second is the same, the third has a new name")
+
+    def test_a_job_may_what_the_caller_grants_and_no_more(self):
+        repository = self.repository(CHECK, **{"src/good": ""})
+        self.player(repository)
+        grant = ("      contents: read\n", "      contents: read\n      checks: write\n")
+        usual = {"contents": "read", "statuses": "write"}
+        for changes, may in (([], usual), ([grant], {**usual, "checks": "write"})):
+            jobs = self.call("tidy.yml", Event("push", repository.head()), changes)
+            self.assert_results(jobs, check="success")
+            self.assertEqual(self.github.permissions, may)
+
+    def test_groups_carry_the_key_and_drop_nothing(self):
+        repository = self.repository(NIGHT)
+        self.player(repository)
+        of = {}
+        for file, event in (("nightly.yml", "schedule"), ("chain.yml", "push")):
+            jobs = self.call(file, Event(event, repository.head()), [self.given("key: 'Leg 1'", "working-directory: .")])
+            (of[file],) = [job.group for job in jobs.values() if job.group]
+        head = "refs/heads/main"
+        self.assertEqual(of["nightly.yml"], (f"ll-loop-nightly-tidy-.-Leg 1-{head}", "max"))
+        self.assertEqual(of["chain.yml"], (f"ll-loop-chain-tidy-.-Leg 1-{head}", "max"))
+
+    def test_every_input_is_in_the_table_and_does_something(self):
+        page = (ROOT / "docs/workflows.md").read_text()
+        table = {}
+        for names, *marks in re.findall(r"^\| (`.*?) \|(.*?)\|(.*?)\|(.*?)\|(.*?)\| .* \|$", page, re.MULTILINE):
+            for name in re.findall(r"`([\w-]+)`", names):
+                table[name] = [mark.strip() == "✓" for mark in marks]
+        for at, workflow in enumerate(("check", "fix", "nightly", "chain")):
+            text = (ROOT / f".github/workflows/{workflow}.yml").read_text()
+            inputs = yaml.safe_load(text)[True]["workflow_call"]["inputs"]
+            self.assertEqual(set(inputs), {name for name, marks in table.items() if marks[at]}, workflow)
+            for name in inputs:
+                self.assertRegex(text[text.index("\njobs:") :], rf"inputs\.{name}\b", f"{workflow}: {name}")
+
+
+class Ends(Played):
+    """Ends that the runner makes, as only GitHub's does."""
+
+    SLOW = "name: tidy\ninitial: work\nstates:\n  work: {action: 'touch src/began; sleep 600', next: done}\n  done: {terminal: true}\n"
+
+    def end(self, stop):
+        repository = self.repository(self.SLOW)
+        self.player(repository)
+
+        def during(job, process, started, runner):
+            until = time.monotonic() + 60
+            began = runner.workspace / "src/began"
+            while process.poll() is None and not began.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            if process.poll() is None:
+                stop(process, runner)
+
+        self.played.during = during
+        jobs = self.call("tidy.yml", Event("push", repository.head()))
+        return jobs, jobs["tidy/check"], self.statuses(repository.head())
+
+    def test_a_job_that_is_cancelled_stores_what_it_has(self):
+        def cancel(process, runner):
+            runner.is_cancelled = True
+            process.send_signal(signal.SIGINT)
+
+        _, job, said = self.end(cancel)
+        self.assertEqual(job.result, "cancelled", job.log)
+        outputs = job.steps["loop"]["outputs"]
+        self.assertEqual((outputs["outcome"], outputs["code"]), ("interrupted", "130"))
+        self.assertTrue(outputs["artifact-name"])
+        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertTrue(said[-1].startswith("error: "), said)
+
+    def test_a_run_that_is_killed_is_reported_by_the_step_after_it(self):
+        _, job, said = self.end(lambda process, _: process.kill())
+        outputs = job.steps["loop"]["outputs"]
+        self.assertEqual((outputs["outcome"], outputs["exit-code"], outputs["code"]), ("interrupted", "137", "137"), job.log)
+        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertRegex(said[-1], r"^error: .*killed.*`work`")
+
+
+class OtherServer(Played):
+    def test_where_artifacts_are_refused_the_log_says_so(self):
+        """GitHub Enterprise Server: actions/upload-artifact refuses it, and no step has the token of the service."""
+        repository = self.repository(CHECK, **{"src/good": ""})
+        self.player(repository)
+        self.played.server = "https://github.example.com"
+        jobs = self.call("tidy.yml", Event("push", repository.head()))
+        job = jobs["tidy/check"]
+        self.assert_results(jobs, check="success")
+        self.assertEqual(job.steps["loop"]["outputs"]["artifact-name"], "")
+        self.assertEqual(self.statuses(repository.head())[-1], "success: success: `check` said yes")
+        address = "https://github.example.com/o/r/actions/runs/"
+        self.assertTrue(all(status["target_url"].startswith(address) for status in self.github.statuses))
+
+
 class Linked(Played):
     DEADLINE = ("      loop: tidy\n", '      loop: tidy\n      deadline: 3s\n      max-chain: "{}"\n')
 
@@ -438,6 +755,16 @@ class Nightly(Linked):
         newest = max(self.github.artifacts.values(), key=lambda artifact: artifact.id)
         nights = next(json.loads(text) for text in contents(newest.data.read_bytes()) if b'"nights":' in text[:200])
         self.assertEqual(len(nights["nights"]), 2)
+
+    def test_nights_do_not_know_of_the_checks_between_them(self):
+        repository = self.repository(NIGHT, **{"src/broken": ""})
+        self.player(repository)
+        for night in range(4):
+            jobs = self.call("nightly.yml", Event("schedule", repository.head()))
+            self.assert_results(jobs, night="success")
+            for _ in range(2):
+                self.call("tidy.yml", pull_request(repository, repository.head()))
+        self.assertIn("`lint` was fixed in 4 of the last 4 nights", jobs["tidy/night"].log)
 
     def test_a_night_that_meets_its_deadline_goes_on(self):
         slow = NIGHT.replace("rm src/broken", "if test ! -e src/half; then touch src/half; sleep 60; fi; rm src/broken")

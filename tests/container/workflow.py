@@ -211,21 +211,20 @@ class Run:
                 if granted is not None and granted.get(scope) not in (level, "write"):
                     raise Unknown(f"`{prefix}{name}` asks for `{scope}: {level}`, which the caller does not grant")
             is_well = all(done[need].result == "success" for need in needs[name])
-            is_asked_for = self.only_jobs is None or prefix or name in self.only_jobs
             of_legs = {}
-            if not is_asked_for or not holds(job.get("if", "success()"), known, is_well):
+            if not holds(job.get("if", "success()"), known, is_well):
                 of_legs[name] = Job("skipped", Strict({output: "" for output in job.get("outputs", {})}))
             else:
                 for leg in legs(job.get("strategy")):
                     called = leg_name(name, leg)
-                    if self.only_jobs is not None and not prefix and leg is not None and called not in self.only_jobs:
+                    if self.only_jobs is not None and not prefix and called not in self.only_jobs:
                         continue
                     here = {**known, "matrix": leg}
                     if "uses" in job:
                         of_legs[called] = self.called(job, here, secrets, permissions, inner, f"{prefix}{called}/")
                     else:
                         of_legs[called] = self.job(name, job, {**here, "secrets": secrets}, permissions)
-            results = {leg.result for leg in of_legs.values()}
+            results = {leg.result for leg in of_legs.values()} or {"skipped"}
             outputs = Strict({key: value for leg in of_legs.values() for key, value in leg.outputs.items()})
             result = next(result for result in ("failure", "cancelled", "success", "skipped") if result in results)
             done[name] = Job(result, outputs)
@@ -326,7 +325,11 @@ class Run:
         }
         arguments = {name: expand(value, known) for name, value in step.get("with", {}).items()}
         uses = step.get("uses", "")
-        during = self.player.during and (lambda _, process: self.player.during(job_name, process, None, runner))
+
+        def during(inner, process):
+            if inner == "run" and self.player.during:
+                self.player.during(job_name, process, None, runner)
+
         if "run" in step:
             script = {"run": step["run"], "shell": SHELL, "env": {}}
             result = runner.execute(ROOT, "script", script, {}, env, None)

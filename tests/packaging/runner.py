@@ -55,6 +55,9 @@ FACTS = {
 # The runner gives the token to an action only where the action asks for it in an expression.
 TOKEN = "ghs_of_the_job"
 
+# The command lines of shells that are named.
+SHELLS = {"bash": "bash --noprofile --norc -e -o pipefail {0}", "sh": "sh -e {0}"}
+
 
 class Step:
     """What became of a step."""
@@ -170,7 +173,7 @@ class Runner:
             **{name: expand(value, known) for name, value in step.get("env", {}).items()},
         }
         environment["PATH"] = ":".join([*reversed(self.paths), environment["PATH"]])
-        command = [word.replace("{0}", str(script)) for word in shlex.split(step["shell"])]
+        command = [word.replace("{0}", str(script)) for word in shlex.split(SHELLS.get(step["shell"], step["shell"]))]
         identity = {} if self.owner is None else {"user": self.owner, "group": self.owner, "extra_groups": []}
         process = subprocess.Popen(
             command,
