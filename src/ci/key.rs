@@ -32,7 +32,9 @@ impl RunKey {
         let given = given.map(str::trim).filter(|given| !given.is_empty());
         match (given, given.and_then(|given| serde_json::from_str(given).ok())) {
             (Some(_), Some(Value::Object(matrix))) if !matrix.is_empty() => Self::of_matrix(matrix, job),
-            (None, _) | (_, Some(Value::Null | Value::Object(_))) => Self::plain(&safe(job, job, false), false),
+            (None, _) | (_, Some(Value::Null | Value::Object(_))) => {
+                Self::plain(&safe(job, job, false), false)
+            }
             (Some(given), _) => match numbered(given) {
                 Some((base, number)) => Self { number, ..Self::plain(base, true) },
                 None => Self::plain(&safe(given, given, false), true),
@@ -48,7 +50,8 @@ impl RunKey {
         // Runners do not agree on the order of the values, but the keys have one.
         let sorted: BTreeMap<String, Value> = matrix.into_iter().collect();
         let values: Vec<String> = sorted.values().map(text).collect();
-        let is_ambiguous = values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
+        let is_ambiguous =
+            values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = format!("{job}.{}", values.join("_"));
         let whole = format!("{job}\0{}", serde_json::to_string(&sorted).unwrap_or_default());
         Self::plain(&safe(&readable, &whole, is_ambiguous), true)
@@ -86,10 +89,7 @@ impl fmt::Display for RunKey {
 }
 
 fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Splits `x+2` into the key and its number, as a message of ours shows it.
@@ -137,7 +137,12 @@ mod tests {
         check(Some("{}"), "test", "test", None);
         let matrix = "{\n  \"os\": \"ubuntu-24.04\",\n  \"node\": 20\n}";
         check(Some(matrix), "test", "test.20_ubuntu-24.04", Some("test.20_ubuntu-24.04"));
-        check(Some(r#"{"node":20,"os":"ubuntu-24.04"}"#), "test", "test.20_ubuntu-24.04", Some("test.20_ubuntu-24.04"));
+        check(
+            Some(r#"{"node":20,"os":"ubuntu-24.04"}"#),
+            "test",
+            "test.20_ubuntu-24.04",
+            Some("test.20_ubuntu-24.04"),
+        );
         check(Some("web"), "test", "web", Some("web"));
         check(Some("\"web\""), "test", "-web--bde14896", Some("-web--bde14896"));
         check(Some("7"), "test", "7", Some("7"));
@@ -172,7 +177,8 @@ mod tests {
             (None, "test_x"),
             (None, "test"),
         ];
-        let keys: BTreeSet<String> = alike.iter().map(|(given, job)| RunKey::new(*given, job).to_string()).collect();
+        let keys: BTreeSet<String> =
+            alike.iter().map(|(given, job)| RunKey::new(*given, job).to_string()).collect();
         assert_eq!(keys.len(), alike.len(), "{keys:?}");
     }
 

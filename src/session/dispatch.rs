@@ -1,8 +1,8 @@
 //! Starts another run of the workflow after a hand-off, which resumes the run.
 
 use crate::ci::Provider;
-use crate::ci::key::RunKey;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
+use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::report::annotations::{Annotation, Level};
 

@@ -171,7 +171,8 @@ impl Session<'_> {
         let mut line = String::new();
         run.read_line(&mut line)?;
         let charge: Charge = serde_json::from_str(&line)?;
-        let files = RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
+        let files =
+            RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
         let lock = lock(&files);
         // Without it, the next command does not wait.
         let held = File::create(&lock).and_then(|file| file.lock().map(|()| file));

@@ -85,7 +85,9 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
         match create(&path, this) {
             Ok(()) => return Some(number),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
-            Err(_there) if std::fs::read_to_string(&path).is_ok_and(|who| who == *this) => return Some(number),
+            Err(_there) if std::fs::read_to_string(&path).is_ok_and(|who| who == *this) => {
+                return Some(number);
+            }
             Err(_there) => {}
         }
     }

@@ -9,8 +9,8 @@ use crate::base::command;
 use crate::base::name::LoopName;
 use crate::bundle::names;
 use crate::ci::Provider;
-use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::github::artifacts::PREFIX;
+use crate::ci::github::reporter::{FinalReport, Reporter};
 use crate::ci::job::Job;
 use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest};
@@ -155,7 +155,8 @@ impl Publication {
         let places = self.places(&directory);
         let places = if self.uploader.is_some() { places.unstored() } else { places };
         let ReportPaths { run_id, key, report_dir, artifact_name, .. } = places;
-        let early = [("run-id", run_id), ("key", key), ("report-dir", report_dir), ("artifact-name", artifact_name)];
+        let early =
+            [("run-id", run_id), ("key", key), ("report-dir", report_dir), ("artifact-name", artifact_name)];
         if let Err(error) = self.provider.announce(&early) {
             session
                 .talk

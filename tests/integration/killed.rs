@@ -83,7 +83,7 @@ fn the_step_after_it_tells_everything_that_the_run_would_have_told() {
     assert!(project.exists(&format!("{}/{}.llz", told["report-dir"], told["run-id"])));
     assert!(project.read("summary").contains("killed in state `b`"));
     assert_eq!(github.statuses(), ["pending: running", "error: killed in state `b`"]);
-    let contexts: Vec<Value> = github.received().iter().map(|(_, body)| body["context"].clone()).collect();
+    let contexts: Vec<Value> = github.changes().iter().map(|(_, body)| body["context"].clone()).collect();
     assert_eq!(contexts, ["quality", "quality"]);
 
     // Once: neither the same step nor another command says it again.

@@ -290,7 +290,7 @@ fn a_status_is_set_only_where_one_of_the_run_would_be() {
     github.job(Project::with_loop(BROKEN)).run(&["run", "main"]).code(2);
     assert_eq!(github.received(), []);
     project.run(&["run", "main", "--check", "--status-context", "quality"]).code(2);
-    let received = github.received();
+    let received = github.changes();
     let names: Vec<_> =
         received.iter().map(|(request, body)| (request.as_str(), &body["conclusion"])).collect();
     assert_eq!(received[0].1["context"], "quality");
@@ -331,7 +331,7 @@ fn a_hand_off_that_nobody_can_go_on_with_does_not_stay_pending() {
     assert!(github.statuses()[1].starts_with("pending: handed off"));
     project.write(".loops/main.yaml", BROKEN);
     project.run(&["resume", "main", "--status-context", "quality"]).code(2);
-    let received = github.received();
+    let received = github.changes();
     let (_, last) = received.last().unwrap();
     assert_eq!((&last["state"], &last["context"]), (&"error".into(), &"quality".into()));
     assert!(last["description"].as_str().unwrap().contains("main.yaml has 1 error"), "{last}");

@@ -481,7 +481,8 @@ mod tests {
         check_chosen(&legs, (Some("t"), leg("mac")), Ok("ll-loop-t-test.mac-r1-a1"));
         check_chosen(&legs, (Some("t"), leg("win")), Ok("ll-loop-t-test.win-r1-a2"));
         check_chosen(&legs, (None, leg("win")), Ok("ll-loop-t-test.win-r1-a2"));
-        let none = "no run with the key `test.bsd`, but `ll-loop-t-test.mac-r1-a1`, `ll-loop-t-test.win-r1-a1`";
+        let none =
+            "no run with the key `test.bsd`, but `ll-loop-t-test.mac-r1-a1`, `ll-loop-t-test.win-r1-a1`";
         check_chosen(&legs, (Some("t"), leg("bsd")), Err(none));
         // Nobody says which leg a job without a matrix means; a single run of another job is meant.
         check_chosen(&legs, (Some("t"), job("test")), Err("several keys"));
@@ -493,7 +494,11 @@ mod tests {
         let alike = ["ll-loop-tidy-all-test-r1-a1", "ll-loop-tidy-test-r1-a1"];
         check_chosen(&alike, (Some("tidy"), job("test")), Ok("ll-loop-tidy-test-r1-a1"));
         check_chosen(&alike, (Some("tidy-all"), job("test")), Ok("ll-loop-tidy-all-test-r1-a1"));
-        check_chosen(&["ll-loop-t-r-r7-a1-r1-a1"], (Some("t"), job("r-r7-a1")), Ok("ll-loop-t-r-r7-a1-r1-a1"));
+        check_chosen(
+            &["ll-loop-t-r-r7-a1-r1-a1"],
+            (Some("t"), job("r-r7-a1")),
+            Ok("ll-loop-t-r-r7-a1-r1-a1"),
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::api::ApiError;
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
+use super::shared::{Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::report::Outcome;
@@ -26,6 +27,8 @@ const MAX_MESSAGE: usize = 64_000;
 
 /// The most annotations of a request; those of further requests come in addition.
 const BATCH: usize = 50;
+
+const WHAT: &str = "check run";
 
 const CUT: &str = "> The summary is longer than GitHub keeps; the rest is in the report of the run.";
 
@@ -56,14 +59,19 @@ impl Channel for Check {
         Ok(())
     }
 
-    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
         let annotations: Vec<Value> = report.annotations.iter().filter_map(annotated).collect();
         let mut batches = annotations.chunks(BATCH);
         let output = Output::of(&report.digest, target.sha());
+        let own = conclusion(&report.digest, target.sha());
+        // Nothing is worse, so the others need not be asked before.
+        let is_worst = Rank::of(own) == Rank::Bad;
+        let before = if is_worst { Beside::nobody(own) } else { Beside::read(target, own)? };
         let ended = json!({
             "status": "completed",
-            "conclusion": conclusion(&report.digest, target.sha()),
-            "output": output.with(batches.next().unwrap_or_default()),
+            "conclusion": before.conclusion,
+            "details_url": marked(target.url(), target, own),
+            "output": before.worded(&output).with(batches.next().unwrap_or_default()),
         });
         let id = if let Some(id) = self.id {
             target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &ended)?;
@@ -75,11 +83,115 @@ impl Channel for Check {
             target.api().post::<Made>(&target.path("/check-runs"), &body)?.id
         };
         for batch in batches {
-            let more = json!({"output": output.with(batch)});
+            let more = json!({"output": before.worded(&output).with(batch)});
             target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &more)?;
         }
-        Ok(())
+        let beside = match Beside::read(target, own) {
+            Ok(beside) => beside,
+            Err(error) => return Ok(Some(unseen(WHAT, &error))),
+        };
+        if beside.conclusion != before.conclusion {
+            beside.correct(id, beside.worded(&output), target)?;
+        }
+        // Of several check runs with one name, people see the newest.
+        for (better, summary) in &beside.better {
+            let output = Output { title: sentence(WHAT), summary: summary.clone() };
+            beside.correct(*better, output, target)?;
+        }
+        let is_another = beside.conclusion != own;
+        Ok(is_another.then(|| {
+            format!("the check run `{}` is that of another run: {}", target.context(), sentence(WHAT))
+        }))
     }
+}
+
+/// A check run beside those of the same name that other runs of this CI run made.
+struct Beside {
+    /// The worst conclusion, this run's own included.
+    conclusion: String,
+    /// What the other one says that has it.
+    title: Option<String>,
+    /// Those that are over and look better, with their summaries.
+    better: Vec<(u64, String)>,
+}
+
+impl Beside {
+    fn nobody(own: &str) -> Self {
+        Self { conclusion: own.to_owned(), title: None, better: Vec::new() }
+    }
+
+    fn read(target: &ReportTarget, own: &str) -> Result<Self, ApiError> {
+        let path = target.path(&format!("/commits/{}/check-runs", target.sha()));
+        let query = [("check_name", target.context()), ("filter", "all"), ("per_page", "100")];
+        let listed: Listed = if_known(target.api().get(&path, &query))?;
+        let mut beside = Self::nobody(own);
+        let mut over = Vec::new();
+        for check in listed.check_runs {
+            let link = check.details_url.unwrap_or_default();
+            let Some(mark) = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target)) else {
+                continue;
+            };
+            if mark.instance() == target.instance() {
+                continue;
+            }
+            // One that is not over corrects this one, where it has to.
+            let Some(conclusion) = check.conclusion else { continue };
+            let output = check.output.unwrap_or_default();
+            if Rank::of(mark.own) > Rank::of(&beside.conclusion) {
+                beside.title.clone_from(&output.title);
+                mark.own.clone_into(&mut beside.conclusion);
+            }
+            over.push((Rank::of(&conclusion), check.id, output.summary.unwrap_or_default()));
+        }
+        let worst = Rank::of(&beside.conclusion);
+        let better = over.into_iter().filter(|(rank, ..)| *rank < worst);
+        beside.better = better.map(|(_, id, summary)| (id, summary)).collect();
+        Ok(beside)
+    }
+
+    /// Returns the output with the words of the run that came out worst.
+    fn worded(&self, output: &Output) -> Output {
+        let title = match &self.title {
+            Some(title) => described(title, WHAT, MAX_TITLE),
+            None => output.title.clone(),
+        };
+        Output { title, summary: output.summary.clone() }
+    }
+
+    /// Gives a check run that is over the worst conclusion.
+    fn correct(
+        &self,
+        id: u64,
+        Output { title, summary }: Output,
+        target: &ReportTarget,
+    ) -> Result<(), ApiError> {
+        let body = json!({
+            "conclusion": self.conclusion,
+            "output": {"title": title, "summary": summary},
+        });
+        target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &body).map(drop)
+    }
+}
+
+/// The check runs of a commit with one name.
+#[derive(Default, Deserialize)]
+struct Listed {
+    #[serde(default)]
+    check_runs: Vec<ListedCheck>,
+}
+
+#[derive(Deserialize)]
+struct ListedCheck {
+    id: u64,
+    conclusion: Option<String>,
+    details_url: Option<String>,
+    output: Option<ListedOutput>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListedOutput {
+    title: Option<String>,
+    summary: Option<String>,
 }
 
 fn created(target: &ReportTarget, status: &str) -> Map<String, Value> {
@@ -87,7 +199,7 @@ fn created(target: &ReportTarget, status: &str) -> Map<String, Value> {
         ("name", target.context()),
         ("head_sha", target.sha()),
         ("status", status),
-        ("details_url", target.url()),
+        ("details_url", &marked(target.url(), target, status)),
         ("external_id", target.instance()),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
@@ -213,7 +325,7 @@ mod tests {
         let warning = Annotation { level: Level::Warning, ..annotation(9, None) };
         let annotations = vec![annotation(3, Some(7)), nowhere, warning];
         run.end(&target, &FinalReport { digest: failing().digest(), annotations }).unwrap();
-        let received = server.received();
+        let received = server.changes();
         assert_eq!(
             received[0],
             (
@@ -222,7 +334,7 @@ mod tests {
                     "name": "ll-loop/fix-types",
                     "head_sha": "2222222222222222222222222222222222222222",
                     "status": "in_progress",
-                    "details_url": "https://github.com/octo/project/actions/runs/77",
+                    "details_url": "https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1:in_progress",
                     "external_id": "fix-types-20251120T234847-1f2e",
                 })
             )
@@ -242,6 +354,7 @@ mod tests {
                 json!({
                     "status": "completed",
                     "conclusion": "failure",
+                    "details_url": "https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1:failure",
                     "output": {
                         "title": "failure: `check` said no in 3 of 3 iterations",
                         "summary": summary::render(&failing().digest()),
@@ -260,7 +373,7 @@ mod tests {
         run.begin(&target(&server)).unwrap();
         let annotations = (1..=count).map(|line| annotation(line, None)).collect();
         run.end(&target(&server), &FinalReport { digest: failing().digest(), annotations }).unwrap();
-        let changes = &server.received()[1..];
+        let changes = &server.changes()[1..];
         let lines = |change: &(String, Value)| change.1["output"]["annotations"].as_array().unwrap().len();
         assert_eq!(changes.iter().map(lines).collect::<Vec<_>>(), expected);
         assert!(changes.iter().all(|(_, body)| body["output"]["title"].is_string()));
@@ -285,7 +398,7 @@ mod tests {
         Check::default()
             .end(&target(&server), &FinalReport { digest: succeeding().digest(), annotations })
             .unwrap();
-        let received = server.received();
+        let received = server.changes();
         assert_eq!(received[0].0, format!("POST {RUNS}"));
         assert_eq!(received[0].1["status"], "completed");
         assert_eq!(received[0].1["conclusion"], "success");

@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 use super::api::ApiError;
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
+use super::shared::{MOST, Mark, Rank, if_known, marked, sentence};
+use super::status::state;
 use super::target::ReportTarget;
 use crate::report::formats::summary;
 
 /// GitHub refuses a comment of more than 65,536 characters.
 const MAX_COMMENT: usize = 64_900;
+
+const WHAT: &str = "comment";
 
 const CUT: &str = "> The summary is longer than a comment can be; the rest is in the report of the run.";
 
@@ -48,15 +52,76 @@ impl Channel for Comment {
         Ok(())
     }
 
-    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
-        let Some(number) = pull_request(target)? else { return Ok(()) };
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
+        let Some(number) = pull_request(target)? else { return Ok(None) };
         let marker = marker(target);
-        let body = json!({"body": body(&marker, &summary::render(&report.digest), target.url())});
-        match find(target, number, &marker)? {
-            Some(id) => target.api().patch::<Value>(&target.path(&format!("/issues/comments/{id}")), &body),
-            None => target.api().post::<Value>(&target.path(&format!("/issues/{number}/comments")), &body),
+        let own = state(&report.digest, target.sha());
+        let ours = body(&marker, &summary::render(&report.digest), &marked(target.url(), target, own));
+        let mut shared = None;
+        let mut there = find(target, number, &marker)?;
+        for _ in 0..MOST {
+            let text = match there.as_ref().and_then(|(_, there)| worse(there, own, target)) {
+                Some(theirs) => {
+                    shared = Some(format!(
+                        "the comment on the pull request is that of another run: {}",
+                        sentence(WHAT)
+                    ));
+                    with_note(theirs)
+                }
+                None => ours.clone(),
+            };
+            let id = match there {
+                Some((_, there)) if there == text => break,
+                Some((id, _)) => {
+                    let path = target.path(&format!("/issues/comments/{id}"));
+                    target.api().patch::<Value>(&path, &json!({ "body": text }))?;
+                    id
+                }
+                None => {
+                    let path = target.path(&format!("/issues/{number}/comments"));
+                    let made = target.api().post::<Value>(&path, &json!({ "body": text }))?;
+                    let Some(id) = made.get("id").and_then(Value::as_u64) else { break };
+                    id
+                }
+            };
+            // Another run may have written it since it was read.
+            let path = target.path(&format!("/issues/comments/{id}"));
+            let written: Option<Written> = if_known(target.api().get(&path, &[]).map(Some))?;
+            let Some(body) = written.and_then(|written| written.body) else { break };
+            if !is_better(&body, own, target) {
+                break;
+            }
+            there = Some((id, body));
         }
-        .map(drop)
+        Ok(shared)
+    }
+}
+
+/// Returns the text of a comment if it is about another run of this CI run that came out worse.
+fn worse<'t>(text: &'t str, own: &str, target: &ReportTarget) -> Option<&'t str> {
+    let of_another = mark_of(text, target).filter(|mark| mark.instance() != target.instance());
+    of_another.filter(|mark| Rank::of(mark.own) > Rank::of(own)).map(|_| text)
+}
+
+/// Tells whether a comment is about another run of this CI run, and looks better than this one came out.
+fn is_better(text: &str, own: &str, target: &ReportTarget) -> bool {
+    let of_another = mark_of(text, target).filter(|mark| mark.instance() != target.instance());
+    of_another.is_some_and(|mark| Rank::of(mark.own) < Rank::of(own))
+}
+
+/// Returns the mark of the last link of a comment, if it is of this CI run.
+fn mark_of<'t>(text: &'t str, target: &ReportTarget) -> Option<Mark<'t>> {
+    let (_, link) = text.rsplit_once("](")?;
+    let mark = Mark::parse(link.split_once(')')?.0)?;
+    mark.is_of_this_attempt(target).then_some(mark)
+}
+
+/// Adds that the comment is shared, before its last line.
+fn with_note(text: &str) -> String {
+    let note = format!("> {}\n\n", sentence(WHAT));
+    match text.rfind("[The run](") {
+        Some(at) if !text.contains(&note) => format!("{}{note}{}", &text[..at], &text[at..]),
+        Some(_) | None => text.to_owned(),
     }
 }
 
@@ -86,15 +151,14 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
 }
 
 /// Finds the comment that an earlier run wrote. Somebody else may have copied its marker, so its author counts, too.
-fn find(target: &ReportTarget, number: u64, marker: &str) -> Result<Option<u64>, ApiError> {
+fn find(target: &ReportTarget, number: u64, marker: &str) -> Result<Option<(u64, String)>, ApiError> {
     let us = author(target)?;
     let path = target.path(&format!("/issues/{number}/comments"));
     for comment in target.api().list::<Vec<Written>>(&path, &[]) {
         let Written { id, body, user } = comment?;
-        let is_marked =
-            body.is_some_and(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));
-        if is_marked && user.is_some_and(|user| user.login == us) {
-            return Ok(Some(id));
+        let body = body.filter(|body| body.lines().next().is_some_and(|line| line.trim_end() == marker));
+        if let (Some(body), true) = (body, user.is_some_and(|user| user.login == us)) {
+            return Ok(Some((id, body)));
         }
     }
     Ok(None)
@@ -161,7 +225,7 @@ mod tests {
         (403, json!({"message": "Resource not accessible by integration"}))
     }
 
-    fn end(target: &ReportTarget) -> Result<(), ApiError> {
+    fn end(target: &ReportTarget) -> Result<Option<String>, ApiError> {
         Comment.end(target, &FinalReport { digest: succeeding().digest(), annotations: vec![] })
     }
 
@@ -170,11 +234,11 @@ mod tests {
     fn check(pages: &[Vec<Value>], user: (u16, Value), expected: &str) {
         let server = github(pages, user);
         end(&target(&server)).unwrap();
-        let (request, body) = server.received().pop().unwrap();
+        let (request, body) = server.changes().pop().unwrap();
         assert_eq!(request, expected);
         let summary = summary::render(&succeeding().digest());
         let text = format!(
-            "{MARKER}\n{}\n\n[The run](https://github.com/octo/project/actions/runs/77)\n",
+            "{MARKER}\n{}\n\n[The run](https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1:success)\n",
             summary.trim_end()
         );
         assert_eq!(body, json!({"body": text}));
@@ -213,7 +277,7 @@ mod tests {
         let commit = format!("/repos/octo/project/commits/{}/pulls", "2".repeat(40));
         server.mount(Mock::given(method("GET")).and(path(commit)).respond_with(found));
         end(&target(&server).going_on()).unwrap();
-        assert_eq!(server.received().pop().unwrap().0, format!("POST {COMMENTS}"));
+        assert_eq!(server.changes().pop().unwrap().0, format!("POST {COMMENTS}"));
     }
 
     #[test]

@@ -217,7 +217,8 @@ mod tests {
         tell(&target(&server), next).unwrap();
         let body = &server.received()[0].1;
         let found = ["state", "description", "target_url"].map(|name| body[name].as_str().unwrap());
-        assert_eq!(found, [state, description, page]);
+        let marked = format!("{page}#ll-loop:fix-types-20251120T234847-1f2e:1:{state}");
+        assert_eq!(found, [state, description, marked.as_str()]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod lease;
 pub mod reporter;
 pub mod repository;
 pub mod results;
+mod shared;
 mod status;
 pub mod target;
 #[cfg(test)]

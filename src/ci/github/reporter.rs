@@ -22,8 +22,8 @@ pub(super) trait Channel: Send {
     /// Reports the start of the run.
     fn begin(&mut self, target: &ReportTarget) -> Result<(), ApiError>;
 
-    /// Reports the end of the run.
-    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError>;
+    /// Reports the end of the run. Returns a warning if another run has the last word about what both share.
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError>;
 }
 
 /// How a run ended.
@@ -109,7 +109,7 @@ fn work(
             Ok(()) | Err(_) => channel.end(target, &report),
         };
         match came {
-            Ok(()) => {}
+            Ok(shared) => unreported.warnings.extend(shared),
             Err(error) if is_denied(&error) => {
                 denied.push(format!("the {} (`{}`)", channel.name(), channel.permission()));
             }
@@ -184,11 +184,16 @@ mod tests {
             [
                 "POST /statuses/SHA",
                 "POST /check-runs",
+                "GET /commits/SHA/statuses?per_page=100&page=1",
                 "POST /statuses/SHA",
+                "GET /commits/SHA/statuses?per_page=100&page=1",
+                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100",
                 "PATCH /check-runs/5",
+                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100",
                 "GET /user",
                 "GET /issues/7/comments?per_page=100&page=1",
                 "POST /issues/7/comments",
+                "GET /issues/comments/5",
             ]
         );
         let states: Vec<_> =
@@ -214,7 +219,8 @@ mod tests {
     #[test]
     fn trouble_at_the_start_does_not_keep_the_end_from_being_told() {
         let server = Server::start();
-        server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(500)));
+        server.mount(Mock::given(path("/user")).respond_with(ResponseTemplate::new(500)));
+        server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(
             Mock::given(path_regex("check-runs$")).respond_with(ResponseTemplate::new(500)).up_to_n_times(1),
         );

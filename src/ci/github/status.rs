@@ -1,9 +1,11 @@
 //! The status of the commit: one line that stays under one name however many runs it takes.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::ApiError;
 use super::reporter::{Channel, FinalReport};
+use super::shared::{MOST, Mark, Rank, described, if_known, marked, sentence, unseen};
 use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::engine::outcome::TerminatedBy;
@@ -12,6 +14,14 @@ use crate::report::digest::{Digest, EndKind};
 
 /// GitHub answers 422 to a longer description.
 const MAX_DESCRIPTION: usize = 140;
+
+/// The most statuses of a commit that are read. GitHub keeps 1,000 of a name.
+const MAX_READ: usize = 2000;
+
+/// The same for a run with a key.
+const MAX_READ_WITH_KEY: usize = 100;
+
+const WHAT: &str = "status";
 
 /// Reports a run as a status of its commit.
 pub(super) struct Status;
@@ -29,30 +39,155 @@ impl Channel for Status {
         set(target, "pending", "running", target.url())
     }
 
-    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<(), ApiError> {
-        set(
-            target,
-            state(&report.digest, target.sha()),
-            &description(&report.digest, target.sha()),
-            target.url(),
-        )
+    fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
+        let sha = target.sha();
+        settle(target, state(&report.digest, sha), &description(&report.digest, sha), target.url())
     }
 }
 
-/// Sets the status of the commit of a job.
+/// Sets the status of the commit of a job, whatever other runs reported.
 pub(super) fn set(target: &ReportTarget, state: &str, description: &str, url: &str) -> Result<(), ApiError> {
-    let body = json!({
-        "state": state,
-        "context": target.context(),
-        "description": one_line(description, MAX_DESCRIPTION),
-        "target_url": url,
-    });
-    // A second one with the same words takes the place of the first.
-    target.api().post_again::<Value>(&target.path(&format!("/statuses/{}", target.sha())), &body).map(drop)
+    Shown::own(state, description).send(target, url)
+}
+
+/// Sets the status to how the run came out, unless another run of this CI run that shares the status came out worse.
+/// Returns that they share it, if that made a difference.
+pub(super) fn settle(
+    target: &ReportTarget,
+    state: &str,
+    description: &str,
+    url: &str,
+) -> Result<Option<String>, ApiError> {
+    let own = Shown::own(state, description);
+    let mut sent = None;
+    // Nothing is worse, so the others need not be asked before.
+    if Rank::of(state) == Rank::Bad {
+        own.send(target, url)?;
+        sent = Some(own.clone());
+    }
+    for _ in 0..MOST {
+        let there = match Others::read(target) {
+            Err(error) if sent.is_some() => return Ok(Some(unseen(WHAT, &error))),
+            there => there?,
+        };
+        let shown = own.beside(&there.runs);
+        // Another run may have reported between our look at the others and our report.
+        let stands = there.shown.as_ref().is_none_or(|there| Rank::of(there) == Rank::of(&shown.state));
+        if sent.as_ref() == Some(&shown) && stands {
+            break;
+        }
+        shown.send(target, url)?;
+        sent = Some(shown);
+    }
+    let is_another = sent.is_some_and(|sent| sent != own);
+    Ok(is_another
+        .then(|| format!("the status `{}` is that of another run: {}", target.context(), sentence(WHAT))))
+}
+
+/// What a status shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shown {
+    state: String,
+    description: String,
+    /// How the run itself came out.
+    own: String,
+}
+
+impl Shown {
+    fn own(state: &str, description: &str) -> Self {
+        let description = one_line(description, MAX_DESCRIPTION);
+        Self { state: state.to_owned(), description, own: state.to_owned() }
+    }
+
+    /// Returns what is shown beside other runs, of which the worst counts.
+    fn beside(&self, others: &[Other]) -> Self {
+        let worst = others.iter().max_by_key(|other| Rank::of(&other.own));
+        let Some(worst) = worst.filter(|worst| Rank::of(&worst.own) > Rank::of(&self.own)) else {
+            return self.clone();
+        };
+        let description = match Rank::of(&worst.own) {
+            Rank::Open => "another run is not over",
+            Rank::Good | Rank::Neutral | Rank::Bad => &worst.description,
+        };
+        let description = described(description, WHAT, MAX_DESCRIPTION);
+        Self { state: worst.own.clone(), description, own: self.own.clone() }
+    }
+
+    fn send(&self, target: &ReportTarget, url: &str) -> Result<(), ApiError> {
+        let body = json!({
+            "state": self.state,
+            "context": target.context(),
+            "description": self.description,
+            "target_url": marked(url, target, &self.own),
+        });
+        // A second one with the same words takes the place of the first.
+        target
+            .api()
+            .post_again::<Value>(&target.path(&format!("/statuses/{}", target.sha())), &body)
+            .map(drop)
+    }
+}
+
+/// The last status that another run of this CI run set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Other {
+    instance: String,
+    /// How that run came out.
+    own: String,
+    description: String,
+}
+
+/// What stands under the name of the status.
+#[derive(Debug, Default)]
+struct Others {
+    runs: Vec<Other>,
+    /// The state that is shown now, if this CI run set it.
+    shown: Option<String>,
+}
+
+impl Others {
+    /// Reads the statuses of the commit, of which the newest comes first.
+    fn read(target: &ReportTarget) -> Result<Self, ApiError> {
+        let mut others = Self::default();
+        let path = target.path(&format!("/commits/{}/statuses", target.sha()));
+        // With a key of its own the name is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
+        let most = if target.has_key() { MAX_READ_WITH_KEY } else { MAX_READ };
+        let mut is_newest = true;
+        for listed in target.api().list::<Vec<Listed>>(&path, &[]).take(most) {
+            let Some(listed) = if_known(listed.map(Some))? else { break };
+            if !listed.context.eq_ignore_ascii_case(target.context()) {
+                continue;
+            }
+            let link = listed.target_url.unwrap_or_default();
+            let mark = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target));
+            if is_newest && mark.is_some() {
+                others.shown = Some(listed.state);
+            }
+            is_newest = false;
+            let Some(mark) = mark.filter(|mark| mark.instance() != target.instance()) else { continue };
+            if others.runs.iter().all(|run| run.instance != mark.instance()) {
+                others.runs.push(Other {
+                    instance: mark.instance().to_owned(),
+                    own: mark.own.to_owned(),
+                    description: listed.description.unwrap_or_default(),
+                });
+            }
+        }
+        Ok(others)
+    }
+}
+
+/// A status, as the list has it.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    context: String,
+    state: String,
+    description: Option<String>,
+    target_url: Option<String>,
 }
 
 /// Returns the state that a run comes to.
-fn state(digest: &Digest, sha: &str) -> &'static str {
+pub(super) fn state(digest: &Digest, sha: &str) -> &'static str {
     match digest.caveat_at(sha).map(|caveat| caveat.is_certain()) {
         // The commit itself has not passed.
         Some(true) => return "failure",
@@ -126,14 +261,14 @@ mod tests {
     fn check(digest: Digest, state: &str, description: &str) {
         let server = Server::start();
         server.mount(answer(201));
-        assert_eq!(Status.end(&target(&server, &Pauses::none()), &report(digest)), Ok(()));
+        assert_eq!(Status.end(&target(&server, &Pauses::none()), &report(digest)), Ok(None));
         let body = json!({
             "state": state,
             "context": "ll-loop/fix-types",
             "description": description,
-            "target_url": "https://github.com/octo/project/actions/runs/77",
+            "target_url": format!("https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-1f2e:1:{state}"),
         });
-        assert_eq!(server.received(), [(format!("POST {PATH}"), body)]);
+        assert_eq!(server.changes(), [(format!("POST {PATH}"), body)]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub struct ReportTarget {
     names_its_commit: bool,
     pull_request: Option<u64>,
     run: String,
+    attempt: String,
     url: String,
     workflow: Option<String>,
     dispatch_ref: Option<String>,
@@ -73,6 +74,7 @@ impl ReportTarget {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
             flavour,
             run: env("GITHUB_RUN_ID").unwrap_or_default(),
+            attempt: env("GITHUB_RUN_ATTEMPT").unwrap_or_else(|| "1".to_owned()),
             url: format!("{server}/{repository}/actions/runs/{}", run.unwrap_or_default()),
             workflow: env("GITHUB_WORKFLOW_REF").and_then(|name| workflow(&name, &repository)),
             dispatch_ref: event.dispatch_ref,
@@ -113,6 +115,16 @@ impl ReportTarget {
     /// Returns the number of the workflow run.
     pub(super) fn run(&self) -> &str {
         &self.run
+    }
+
+    /// Tells whether the run has a key that people see.
+    pub(super) fn has_key(&self) -> bool {
+        self.subject.key.is_some()
+    }
+
+    /// Returns the attempt of the workflow run.
+    pub(super) fn attempt(&self) -> &str {
+        &self.attempt
     }
 
     /// Returns the name of the workflow's file.
@@ -167,7 +179,9 @@ fn subject_name(subject: &ReportedRun) -> String {
     let name = format!("ll-loop/{}", subject.loop_name);
     match &subject.key {
         // Cut so that the keys stay apart.
-        Some(key) => format!("{} ({key})", one_line(&name, MAX_CONTEXT - key.chars().count().min(MAX_CONTEXT / 2) - 3)),
+        Some(key) => {
+            format!("{} ({key})", one_line(&name, MAX_CONTEXT - key.chars().count().min(MAX_CONTEXT / 2) - 3))
+        }
         None => one_line(&name, MAX_CONTEXT),
     }
 }
@@ -196,6 +210,7 @@ impl ReportTarget {
             names_its_commit: false,
             pull_request: Some(7),
             run: "77".to_owned(),
+            attempt: "1".to_owned(),
             url: "https://github.com/octo/project/actions/runs/77".to_owned(),
             workflow: Some("fix.yml".to_owned()),
             dispatch_ref: Some("refs/heads/fix".to_owned()),
@@ -214,6 +229,14 @@ impl ReportTarget {
 
     pub(super) fn without_pull_request(self) -> Self {
         Self { pull_request: None, ..self }
+    }
+
+    pub(super) fn of_run(self, instance: &str) -> Self {
+        Self { subject: ReportedRun { instance: instance.to_owned(), ..self.subject }, ..self }
+    }
+
+    pub(super) fn of_attempt(self, attempt: &str) -> Self {
+        Self { attempt: attempt.to_owned(), ..self }
     }
 
     pub(super) fn of(self, loop_name: &str, key: Option<&str>) -> Self {

@@ -49,6 +49,11 @@ impl Server {
             .collect()
     }
 
+    /// Returns those that were to change something.
+    pub(super) fn changes(&self) -> Vec<(String, Value)> {
+        self.received().into_iter().filter(|(request, _)| !request.starts_with("GET ")).collect()
+    }
+
     /// Returns how many requests there were.
     pub(super) fn requests(&self) -> usize {
         self.runtime.block_on(self.server.received_requests()).unwrap().len()

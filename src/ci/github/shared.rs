@@ -1,0 +1,382 @@
+//! The worst stands: several runs of one CI run that nothing tells apart report under one name, and the name is never
+//! better than the worst of them, whoever reports last.
+//!
+//! Each report carries a mark in the fragment of its link: which run made it, in which attempt of the CI run, and how
+//! that run itself came out. A run looks at the reports of the others before it reports its end, and once more after,
+//! so that of two that report at the same time one sees the other.
+
+use super::api::ApiError;
+use super::target::ReportTarget;
+use crate::base::text::one_line;
+
+/// How often a report is made again because another run reported meanwhile.
+pub(super) const MOST: usize = 5;
+
+/// What comes before the parts of a mark.
+const MARK: &str = "#ll-loop:";
+
+/// How good a state or a conclusion is. What is better comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// `success`, `skipped`.
+    Good,
+    /// `neutral`.
+    Neutral,
+    /// Not decided.
+    Open,
+    /// Everything else.
+    Bad,
+}
+
+impl Rank {
+    /// Returns the rank of a state of a status, or of a conclusion of a check run.
+    pub(super) fn of(word: &str) -> Self {
+        match word {
+            "success" | "skipped" => Self::Good,
+            "neutral" => Self::Neutral,
+            "pending" | "queued" | "in_progress" => Self::Open,
+            _ => Self::Bad,
+        }
+    }
+}
+
+/// A report as its mark says it: by which run, and how that came out, which is not always what the report shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark<'m> {
+    page: &'m str,
+    instance: &'m str,
+    attempt: &'m str,
+    /// How the run itself came out.
+    pub(super) own: &'m str,
+}
+
+impl<'m> Mark<'m> {
+    /// Reads the link of a report.
+    pub(super) fn parse(link: &'m str) -> Option<Self> {
+        let (page, rest) = link.split_once(MARK)?;
+        let mut parts = rest.rsplitn(3, ':');
+        let (own, attempt, instance) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self { page, instance, attempt, own })
+    }
+
+    /// Tells whether the report is of this attempt of the CI run.
+    pub(super) fn is_of_this_attempt(&self, target: &ReportTarget) -> bool {
+        self.page == target.url() && self.attempt == target.attempt()
+    }
+
+    /// Returns the run that made it. One that continues another one is the same.
+    pub(super) fn instance(&self) -> &'m str {
+        self.instance
+    }
+}
+
+/// Returns a link with the mark of the run of this job.
+pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
+    format!("{page}{MARK}{}:{}:{own}", target.instance(), target.attempt())
+}
+
+/// Says that several runs share a name.
+pub(super) fn sentence(what: &str) -> String {
+    format!("2 runs of this workflow share this {what}: pass `key`")
+}
+
+/// Says that a report was made without a look at those of other runs.
+pub(super) fn unseen(what: &str, error: &ApiError) -> String {
+    format!("whether other runs share the {what} is not known: {error}")
+}
+
+/// Adds that to a description of at most so many characters.
+pub(super) fn described(description: &str, what: &str, most: usize) -> String {
+    let sentence = sentence(what);
+    let room = most.saturating_sub(sentence.chars().count() + 3);
+    format!("{} ({sentence})", one_line(description, room))
+}
+
+/// Returns what was read, where the server has it: not every server has every list, and what it does not have no run
+/// could have been reported by.
+pub(super) fn if_known<T: Default>(read: Result<T, ApiError>) -> Result<T, ApiError> {
+    match read {
+        Err(ApiError::NotFound { .. } | ApiError::Unreadable { .. }) => Ok(T::default()),
+        read => read,
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "github")]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use wiremock::matchers::any;
+    use wiremock::{Mock, Request, Respond, ResponseTemplate};
+
+    use super::super::api::Api;
+    use super::super::check::Check;
+    use super::super::comment::Comment;
+    use super::super::http::Transport;
+    use super::super::reporter::{Channel, FinalReport};
+    use super::super::status::Status;
+    use super::super::testing::{Pauses, Server};
+    use super::*;
+    use crate::engine::outcome::{Outcome, TerminatedBy};
+    use crate::report::digest::Digest;
+    use crate::report::testing::Journal;
+
+    /// What a server keeps of reports.
+    #[derive(Default)]
+    struct Kept {
+        statuses: Vec<Value>,
+        checks: Vec<Value>,
+        comments: Vec<Value>,
+        /// What another run reports before this many further requests are answered.
+        meanwhile: Option<(usize, &'static str, Value)>,
+    }
+
+    /// A server that keeps statuses, check runs and comments as GitHub does.
+    #[derive(Clone, Default)]
+    struct Forge(Arc<Mutex<Kept>>);
+
+    impl Respond for Forge {
+        fn respond(&self, request: &Request) -> ResponseTemplate {
+            let mut kept = self.0.lock().unwrap();
+            match kept.meanwhile.take() {
+                Some((0, "status", report)) => kept.statuses.insert(0, report),
+                Some((0, _, report)) => kept.comments[0]["body"] = report,
+                later => kept.meanwhile = later.map(|(count, what, report)| (count - 1, what, report)),
+            }
+            let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let path = request.url.path().to_owned();
+            let id: usize = path.rsplit('/').next().unwrap().parse().unwrap_or(0);
+            let answer = |body: &Value| ResponseTemplate::new(200).set_body_json(body);
+            match (request.method.as_str(), path.as_str()) {
+                ("POST", path) if path.contains("/statuses/") => {
+                    kept.statuses.insert(0, body);
+                    answer(&json!({}))
+                }
+                ("GET", path) if path.ends_with("/statuses") => {
+                    let page = request.url.query_pairs().find(|(name, _)| name == "page");
+                    let page: usize = page.map_or(1, |(_, page)| page.parse().unwrap());
+                    let shown: Vec<&Value> = kept.statuses.iter().skip((page - 1) * 100).take(100).collect();
+                    let more = if kept.statuses.len() > page * 100 { "<x>; rel=\"next\"" } else { "" };
+                    answer(&json!(shown)).insert_header("link", more)
+                }
+                ("POST", path) if path.ends_with("/check-runs") => {
+                    body["id"] = json!(kept.checks.len());
+                    kept.checks.push(body.clone());
+                    answer(&body)
+                }
+                ("GET", path) if path.ends_with("/check-runs") => answer(&json!({"check_runs": kept.checks})),
+                ("PATCH", path) if path.contains("/check-runs/") => {
+                    let changed = body.as_object().unwrap().clone();
+                    kept.checks[id].as_object_mut().unwrap().extend(changed);
+                    answer(&kept.checks[id])
+                }
+                ("POST", path) if path.ends_with("/comments") => {
+                    (body["id"], body["user"]) = (json!(kept.comments.len()), json!({"login": "ann"}));
+                    kept.comments.push(body.clone());
+                    answer(&body)
+                }
+                ("PATCH", path) if path.contains("/issues/comments/") => {
+                    kept.comments[id]["body"] = body["body"].clone();
+                    answer(&kept.comments[id])
+                }
+                ("GET", path) if path.contains("/issues/comments/") => answer(&kept.comments[id]),
+                ("GET", path) if path.ends_with("/comments") => answer(&json!(kept.comments)),
+                ("GET", "/user") => answer(&json!({"login": "ann"})),
+                _ => ResponseTemplate::new(404),
+            }
+        }
+    }
+
+    impl Forge {
+        fn served(&self) -> Server {
+            let server = Server::start();
+            server.mount(Mock::given(any()).respond_with(self.clone()));
+            server
+        }
+
+        /// Returns what the page of the commit shows.
+        fn status(&self) -> (String, String) {
+            let kept = self.0.lock().unwrap();
+            let text = |name: &str| kept.statuses[0][name].as_str().unwrap().to_owned();
+            (text("state"), text("description"))
+        }
+    }
+
+    /// A run of the workflow run 77, reported at its end.
+    fn report(server: &Server, run: &str, digest: &Digest, channel: &mut dyn Channel) -> Option<String> {
+        let transport = Transport::default().pause(Pauses::default().pause());
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run(run);
+        channel.begin(&target).unwrap();
+        channel.end(&target, &FinalReport { digest: digest.clone(), annotations: vec![] }).unwrap()
+    }
+
+    fn ending(outcome: Outcome) -> Digest {
+        let mut journal = Journal::start();
+        let (code, verdict) = if outcome == Outcome::Success { (0, "yes") } else { (1, "no") };
+        journal.step(("check", 1), "mypy", (code, ""), verdict, "fix");
+        journal.end(outcome, TerminatedBy::Terminal, "done", outcome == Outcome::Success);
+        journal.digest()
+    }
+
+    #[test]
+    fn a_green_run_does_not_cover_a_red_one_whoever_is_last() {
+        let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
+        for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
+            let forge = Forge::default();
+            let server = forge.served();
+            let said = order.map(|(run, digest)| report(&server, run, digest, &mut Status));
+            let (state, description) = forge.status();
+            assert_eq!(state, "failure");
+            assert!(description.starts_with("failure: `check` said no"), "{description}");
+            if order[0].0 == "a" {
+                let shared =
+                    "failure: `check` said no (2 runs of this workflow share this status: pass `key`)";
+                assert_eq!(description, shared);
+                assert!(said[1].as_ref().unwrap().contains("pass `key`"), "{said:?}");
+            } else {
+                assert_eq!(said, [None, None]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_not_over_leaves_the_name_undecided() {
+        let forge = Forge::default();
+        let server = forge.served();
+        let transport = Transport::default();
+        let open = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("a");
+        Status.begin(&open).unwrap();
+        report(&server, "b", &ending(Outcome::Success), &mut Status);
+        let undecided = "another run is not over (2 runs of this workflow share this status: pass `key`)";
+        assert_eq!(forge.status(), ("pending".to_owned(), undecided.to_owned()));
+        report(&server, "a", &ending(Outcome::Success), &mut Status);
+        assert_eq!(forge.status().0, "success");
+    }
+
+    #[test]
+    fn a_run_that_goes_on_and_a_later_attempt_start_afresh() {
+        let forge = Forge::default();
+        let server = forge.served();
+        report(&server, "a", &ending(Outcome::Interrupted), &mut Status);
+        assert_eq!(forge.status().0, "error");
+        report(&server, "a", &ending(Outcome::Success), &mut Status);
+        assert_eq!(forge.status().0, "success");
+
+        report(&server, "a", &ending(Outcome::Failure), &mut Status);
+        let transport = Transport::default();
+        let target = ReportTarget::in_test(Api::new(&server.address(), None, transport)).of_run("b");
+        let report = FinalReport { digest: ending(Outcome::Success), annotations: vec![] };
+        Status.end(&target.clone().of_attempt("2"), &report).unwrap();
+        assert_eq!(forge.status().0, "success");
+        // Another name is another thing.
+        Status.end(&target.of("fix-types", Some("leg")), &report).unwrap();
+        assert_eq!(forge.status().0, "success");
+    }
+
+    #[test]
+    fn two_runs_that_report_at_the_same_time_see_each_other() {
+        let red = json!({
+            "state": "failure", "context": "LL-loop/fix-types", "description": "failure: no",
+            "target_url": "https://github.com/octo/project/actions/runs/77#ll-loop:a:1:failure",
+        });
+        for requests in 0..4 {
+            let forge = Forge::default();
+            let server = forge.served();
+            forge.0.lock().unwrap().meanwhile = Some((requests, "status", red.clone()));
+            report(&server, "b", &ending(Outcome::Success), &mut Status);
+            assert_eq!(forge.status().0, "failure", "after {requests} requests");
+        }
+        // The red one is the first to report, and its look at the others comes after the green report.
+        let mut green = red;
+        green["state"] = json!("success");
+        green["target_url"] = json!("https://github.com/octo/project/actions/runs/77#ll-loop:b:1:success");
+        for requests in 0..3 {
+            let forge = Forge::default();
+            let server = forge.served();
+            forge.0.lock().unwrap().meanwhile = Some((requests, "status", green.clone()));
+            report(&server, "a", &ending(Outcome::Failure), &mut Status);
+            assert_eq!(forge.status().0, "failure", "after {requests} requests");
+        }
+    }
+
+    #[test]
+    fn of_256_legs_with_one_name_the_red_one_counts() {
+        let forge = Forge::default();
+        let server = forge.served();
+        std::thread::scope(|scope| {
+            for group in 0..8 {
+                let (server, first) = (&server, group * 32);
+                scope.spawn(move || {
+                    for leg in first..first + 32 {
+                        let outcome = if leg == 77 { Outcome::Failure } else { Outcome::Success };
+                        report(server, &format!("leg-{leg}"), &ending(outcome), &mut Status);
+                    }
+                });
+            }
+        });
+        assert_eq!(forge.status().0, "failure");
+    }
+
+    #[test]
+    fn check_runs_with_one_name_are_as_red_as_the_worst() {
+        let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
+        for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
+            let forge = Forge::default();
+            let server = forge.served();
+            for (run, digest) in order {
+                report(&server, run, digest, &mut Check::default());
+            }
+            let kept = forge.0.lock().unwrap();
+            let conclusions: Vec<&Value> = kept.checks.iter().map(|check| &check["conclusion"]).collect();
+            assert_eq!(conclusions, ["failure", "failure"]);
+            let titles: Vec<&str> =
+                kept.checks.iter().filter_map(|check| check["output"]["title"].as_str()).collect();
+            assert!(titles.iter().any(|title| title.contains("pass `key`")), "{titles:?}");
+            assert!(kept.checks.iter().all(|check| check["output"]["summary"].as_str().unwrap().len() > 100));
+        }
+    }
+
+    #[test]
+    fn a_comment_of_several_runs_is_that_of_the_worst() {
+        let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
+        for order in [[("a", &red), ("b", &green)], [("b", &green), ("a", &red)]] {
+            let forge = Forge::default();
+            let server = forge.served();
+            for (run, digest) in order.iter().chain(&order[1..]) {
+                report(&server, run, digest, &mut Comment);
+            }
+            let kept = forge.0.lock().unwrap();
+            assert_eq!(kept.comments.len(), 1);
+            let body = kept.comments[0]["body"].as_str().unwrap();
+            assert!(body.contains("❌ `fix-types`"), "{body}");
+            assert_eq!(body.matches("pass `key`").count(), usize::from(order[0].0 == "a"), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_comment_that_another_run_writes_at_the_same_time_is_written_again() {
+        let forge = Forge::default();
+        let server = forge.served();
+        report(&server, "b", &ending(Outcome::Success), &mut Comment);
+        let green = forge.0.lock().unwrap().comments[0]["body"].clone();
+        // Before it is read again: GET user, GET comments, PATCH, GET.
+        forge.0.lock().unwrap().meanwhile = Some((3, "comment", green));
+        report(&server, "a", &ending(Outcome::Failure), &mut Comment);
+        let kept = forge.0.lock().unwrap();
+        assert!(kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_is_read_as_it_was_written(instance in "[a-z:-]{1,20}", own in "[a-z_]{1,10}") {
+            let target = ReportTarget::in_test(Api::new("http://127.0.0.1:1", None, Transport::default()));
+            let target = target.of_run(&instance);
+            let link = marked(target.url(), &target, &own);
+            let mark = Mark::parse(&link).unwrap();
+            prop_assert!(mark.is_of_this_attempt(&target));
+            prop_assert_eq!((mark.instance(), mark.own), (instance.as_str(), own.as_str()));
+        }
+    }
+}
