@@ -489,6 +489,24 @@ class Several(Played):
             self.assertEqual(cancelled(self.play(text, "both.yml", event)), [], workflow)
         self.assertEqual(cancelled(self.call("matrix.yml", event)), [])
 
+    def test_legs_that_nothing_tells_apart_are_never_green_by_accident(self):
+        """The caller has forgotten `key`, and the leg that fails is the first one to report."""
+        repository = self.repository(OF_LEGS.replace("action: Write it., action_type: prompt", "action: exit 2"))
+        base = repository.head()
+        head = repository.commit({"src/better": "x"})
+        self.player(repository)
+        text = LEGS.replace("      key: ${{ toJSON(matrix) }}\n", "").replace("fix.yml@", "check.yml@")
+        text = re.sub(r"    secrets:\n.*\n", "", text).replace("[good, better, best]", "[best, better]")
+        jobs = self.play(text, "tidy.yml", pull_request(repository, base))
+        results = [job.result for name, job in jobs.items() if "/" in name]
+        self.assertEqual(results, ["failure", "success"], self.log(jobs))
+        self.assertNotIn(self.final(head)["ll-loop/tidy"], ("success", "pending"), self.statuses(head))
+        last = jobs["tidy (better)/check"].log
+        self.assertIn("pass `key`", last)
+        # The second upload is refused: its name is taken.
+        self.assertEqual(len(self.names()), 1)
+        self.assertEqual(jobs["tidy (better)/check"].steps["loop"]["outputs"]["artifact-name"], "")
+
     def test_a_leg_that_is_run_again_alone_has_its_own_result(self):
         repository = self.repository(OF_NODES)
         base = repository.head()

@@ -354,6 +354,16 @@ class Statuses(Part):
         self.github.statuses.append(status)
         return Response(201, status)
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/commits/([0-9a-f]{40})/statuses")
+    def of_commit(self, request, name, sha):
+        refusal = self.guarded(request, name, "statuses: read")
+        if refusal:
+            return refusal
+        rows = [{"id": number, **status} for number, status in enumerate(self.github.statuses) if status["sha"] == sha]
+        rows.reverse()
+        size, number = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        return Response(200, rows[(number - 1) * size : number * size])
+
 
 class GitData(Part):
     """Tags and refs of the repository, as far as jobs make them."""
