@@ -333,6 +333,22 @@ class Fix(Played):
         self.assertIn(b"b/src/good", texts[1])
         self.assertNotIn(b".loops", texts[1])
 
+    def test_what_the_first_job_says_names_an_artifact_and_nothing_else(self):
+        """Its code can find the file of the outputs, and write what it likes after the step."""
+        condition = yaml.safe_load((ROOT / ".github/workflows/fix.yml").read_text())["jobs"]["fix"]["if"]
+        own, other = {"full_name": "o/r"}, {"full_name": "mallory/r"}
+        for said, repo, wanted in (
+            ("artifact:ll-loop-tidy-find-r1-a1", own, True),
+            ("artifact:ll-loop-tidy-find-r1-a1", other, False),
+            ("artifact:program", own, False),
+            ("run:1", own, False),
+            ("src/theirs.llz", own, False),
+            ("", own, False),
+        ):
+            find = Strict(outputs=Strict({"handoff": "true", "resume-from": said}))
+            github = Strict(event={"pull_request": {"head": {"repo": repo}}}, repository="o/r")
+            self.assertEqual(holds(condition, {"needs": Strict(find=find), "github": github}, True), wanted, (said, repo))
+
     def test_where_no_agent_is_needed_there_is_one_job(self):
         repository = self.repository(FIX)
         head = repository.commit({"src/good": ""})
@@ -928,6 +944,11 @@ class Callers(unittest.TestCase):
             ):
                 done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=directory)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            action = Path(directory) / "action.yml"
+            action.write_text(Inputs.ACTION)
+            command = ["check-jsonschema", "--builtin-schema", "vendor.github-actions", str(action)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Playing(unittest.TestCase):
