@@ -3,7 +3,7 @@
 //! calls.
 //!
 //! Nothing is started by what we ask git: no hook, filter, pager, editor, helper or other program that a repository or
-//! its configuration names. And nothing that comes from data can become an option: a word of ours is `'static`, an
+//! its configuration names; and no server is reached but through [`Git::connected`]. And nothing that comes from data can become an option: a word of ours is `'static`, an
 //! id is an [`ObjectId`], a path stands behind `--`, and any other text behind `--end-of-options`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -133,6 +133,13 @@ impl Call {
     pub fn option_name(mut self, option: &'static str, begin: &'static str, rest: &str) -> Self {
         debug_assert!(!begin.is_empty() && !begin.starts_with('-'), "{begin}");
         self.options.extend([option.to_owned(), format!("{begin}{rest}")]);
+        self
+    }
+
+    /// Adds an option of ours together with a value: one word.
+    pub fn option_value(mut self, option: &'static str, value: &str) -> Self {
+        debug_assert!(option.starts_with("--") && option.ends_with('='), "{option}");
+        self.options.push(format!("{option}{value}"));
         self
     }
 
@@ -362,6 +369,36 @@ impl Git {
         Self { directory: directory.to_owned(), env: self.env.clone(), filters: Arc::default() }
     }
 
+    /// Returns the same that may reach a server over HTTP, with this header. The header is a secret: git gets it through
+    /// its environment, where no other user sees it. Nothing but what stands here is configured: a file could send git
+    /// to another server.
+    #[must_use]
+    pub fn connected(&self, header: &str) -> Self {
+        let settings = [
+            ("http.extraHeader", header),
+            ("http.followRedirects", "false"),
+            ("http.lowSpeedLimit", "1"),
+            ("http.lowSpeedTime", "60"),
+        ];
+        let mut env = self.env.clone();
+        env.retain(|name, _| !name.starts_with("GIT_CONFIG"));
+        for (number, (key, value)) in settings.into_iter().enumerate() {
+            env.insert(format!("GIT_CONFIG_KEY_{number}"), key.to_owned());
+            env.insert(format!("GIT_CONFIG_VALUE_{number}"), value.to_owned());
+        }
+        let nowhere = self.directory.to_string_lossy().into_owned();
+        let others = [
+            ("GIT_CONFIG_COUNT", settings.len().to_string()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            ("HOME", nowhere.clone()),
+            ("XDG_CONFIG_HOME", nowhere),
+            ("GIT_ALLOW_PROTOCOL", "http:https".to_owned()),
+        ];
+        env.extend(others.map(|(name, value)| (name.to_owned(), value)));
+        Self { env, filters: Arc::default(), ..self.clone() }
+    }
+
     /// Returns what git prints, without the end of the last line; or in one line why it failed.
     pub fn line(&self, call: &Call) -> Result<String, String> {
         let printed = self.bytes(call, &[])?;
@@ -556,6 +593,30 @@ mod tests {
             ]
         );
         assert_eq!(words[5..at].len(), 2 * SETTINGS.len());
+    }
+
+    #[test]
+    fn a_header_for_a_server_is_in_no_command_line_and_no_file_redirects_it() {
+        let place = tempfile::tempdir().unwrap();
+        fs_err::write(place.path().join(".gitconfig"), "[url \"http://evil/\"]\ninsteadOf = http://\n")
+            .unwrap();
+        let mut given = env();
+        given.insert("HOME".to_owned(), "/nonexistent".to_owned());
+        given.insert("GIT_CONFIG_PARAMETERS".to_owned(), "'http.proxy=evil'".to_owned());
+        let git = Git::new(place.path(), given);
+        git.line(&Call::new("init").with(&["--quiet", "--bare"])).unwrap();
+        let connected = git.connected("Authorization: geheim");
+        let push = Call::new("push").option_value("--force-with-lease=", "refs/x:").named("http://x", "");
+        let words = push.words(None, &Filters::default());
+        assert!(!words.iter().any(|word| word.contains("geheim")), "{words:?}");
+        assert!(words.contains(&"--force-with-lease=refs/x:".to_owned()), "{words:?}");
+        let told = connected.line(&Call::new("config").with(&["--list", "--show-scope"])).unwrap();
+        assert!(told.contains("http.extraheader=Authorization: geheim"), "{told}");
+        assert!(!told.contains("evil") || !told.contains("global"), "{told}");
+        assert!(!connected.env.values().any(|value| value.contains("evil")));
+        let local = Call::new("ls-remote").named(&place.path().to_string_lossy(), "");
+        assert!(connected.line(&local).unwrap_err().contains("not allowed"));
+        assert!(git.line(&local).unwrap_err().contains("not allowed"));
     }
 
     #[test]

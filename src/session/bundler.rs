@@ -13,6 +13,7 @@ use crate::bundle::EXTENSION;
 use crate::bundle::manifest::repository;
 use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
 use crate::bundle::tree::TreeOptions;
+use crate::ci::github::target::page;
 use crate::definition::load::DIRECTORY;
 use crate::journal::ends;
 use crate::journal::fault;
@@ -188,13 +189,7 @@ pub(crate) fn here(git: &Git, session: &Session<'_>) -> Option<String> {
 
 /// Returns the URL of the CI job.
 pub(crate) fn job(session: &Session<'_>) -> Option<String> {
-    let of_github = || {
-        let (server, repository) =
-            (session.env.get("GITHUB_SERVER_URL")?, session.env.get("GITHUB_REPOSITORY")?);
-        let (run, attempt) =
-            (session.env.get("GITHUB_RUN_ID")?, session.env.get("GITHUB_RUN_ATTEMPT").unwrap_or("1"));
-        Some(format!("{server}/{repository}/actions/runs/{run}/attempts/{attempt}"))
-    };
+    let of_github = || page(&session.env.lookup());
     let others = ["CI_JOB_URL", "BUILDKITE_BUILD_URL", "CIRCLE_BUILD_URL", "BUILD_URL"];
     of_github().or_else(|| others.iter().find_map(|name| session.env.get(name)).map(str::to_owned))
 }

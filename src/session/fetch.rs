@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 use crate::ci::Provider;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
-    self, FoundArtifact, Origin, RunsMeant, named, newest, of_run, origin, repository_id,
+    self, FoundArtifact, Origin, Origins, RunsMeant, named, newest, of_run, repository_id,
 };
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::repository::Repository;
@@ -171,16 +171,17 @@ impl ArtifactRequest<'_> {
             Some(id) => id,
             None => repository_id(&api, &repository).map_err(|error| self.failed(&error))?,
         };
-        let found = self.find(wanted, &api, &repository, own).map_err(|error| self.failed(&error))?;
+        let origins = Origins::new(&api, &repository, own);
+        let found = self.find(wanted, (&api, &repository), &origins).map_err(|error| self.failed(&error))?;
         // An artifact of this very run is as trustworthy as the run.
         let is_of_this_run = found.run_id.is_some() && found.run_id == self.this_run();
-        match origin(&found, Some(own)) {
+        match origins.of(&found).map_err(|error| self.failed(&error))? {
             Origin::Own => {}
-            Origin::Foreign if is_of_this_run || self.allow_untrusted => {}
+            Origin::Foreign | Origin::Unknown if is_of_this_run || self.allow_untrusted => {}
             Origin::Unknown => {
-                self.session
-                    .talk
-                    .warning(&format!("the server does not say whose code made `{}`", found.name));
+                let message = format!("{} does not say whose code made `{}`", api.server(), found.name);
+                let help = "a pull request from a fork stores its artifacts here too; look at the run first; `ll-loop resume` takes it with `--allow-untrusted`";
+                return Err(Error::refused(message).with_hint(help));
             }
             Origin::Foreign => {
                 let message = format!("`{}` was made by code that is not that of `{repository}`", found.name);
@@ -196,9 +197,8 @@ impl ArtifactRequest<'_> {
     fn find(
         &self,
         wanted: &Wanted<'_>,
-        api: &Api,
-        repository: &Repository,
-        own: u64,
+        (api, repository): (&Api, &Repository),
+        origins: &Origins<'_>,
     ) -> Result<FoundArtifact, ArtifactError> {
         let run = match wanted {
             Wanted::Name(name) => {
@@ -208,19 +208,18 @@ impl ArtifactRequest<'_> {
                 };
                 found.retain(|found| found.name == *name);
                 let this = self.this_run();
-                let rank = |found: &FoundArtifact| {
-                    let is_own = origin(found, Some(own)) != Origin::Foreign;
-                    (is_own, !found.expired, this.is_some() && found.run_id == this, found.id)
-                };
+                let ranked = found.into_iter().map(|found| {
+                    let is_of_this = this.is_some() && found.run_id == this;
+                    Ok(((origins.of(&found)? == Origin::Own, !found.expired, is_of_this, found.id), found))
+                });
+                let ranked = ranked.collect::<Result<Vec<_>, ArtifactError>>()?;
                 let place = self.run.map_or_else(String::new, |run| format!(" in run {run}"));
-                return found
-                    .into_iter()
-                    .max_by_key(rank)
-                    .ok_or_else(|| ArtifactError::Absent(format!("`{name}`{place}")));
+                let best = ranked.into_iter().max_by_key(|(rank, _)| *rank).map(|(_, found)| found);
+                return best.ok_or_else(|| ArtifactError::Absent(format!("`{name}`{place}")));
             }
             Wanted::Run(run) => *run,
             Wanted::Latest => {
-                let newest = newest(api, repository, &self.runs, Some(own))?;
+                let newest = newest(origins, &self.runs)?;
                 let newest = newest.ok_or_else(|| self.runs.nothing())?;
                 let Some(run) = newest.run_id else { return Ok(newest) };
                 run

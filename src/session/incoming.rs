@@ -15,7 +15,7 @@ use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::RunsMeant;
-use crate::ci::github::lease::{Holder, Point, Taken, take};
+use crate::ci::github::lease::{ApiRefs, GitRemote, Holder, LeaseError, Point, Taken, take};
 use crate::ci::github::repository::Repository;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
@@ -32,6 +32,7 @@ use super::error::Kind;
 use super::fetch::{ArtifactRequest, artifact};
 use super::git;
 use super::key;
+use super::lease::PushedRefs;
 use super::options::RunOptions;
 use super::prepared::{Prepared, changed};
 
@@ -233,13 +234,13 @@ impl Incoming {
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
         let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
         let instance = self.files.instance();
-        let point = Point { repository, instance, seq: self.manifest.last_seq, commit };
+        let point = Point { repository, instance, seq: self.manifest.last_seq };
         let us = Holder::new(
             session.env.get("GITHUB_RUN_ID").unwrap_or_default().to_owned(),
             session.env.get("GITHUB_RUN_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(1),
             job(session).unwrap_or_else(host),
         );
-        match take(api, &point, &us) {
+        match taken((api, commit), point, &us, session) {
             Ok(Taken::Ours) => Ok(()),
             Ok(Taken::Theirs(holder)) => Err(Error::refused(format!(
                 "another job has taken the run {instance}: {}",
@@ -255,6 +256,19 @@ impl Incoming {
                 Ok(())
             }
         }
+    }
+}
+
+/// Takes a run in the way that the server has.
+fn taken(
+    (api, commit): (&Api, &str),
+    point: Point<'_>,
+    us: &Holder,
+    session: &Session<'_>,
+) -> Result<Taken, LeaseError> {
+    match GitRemote::of(api, point.repository, &session.env.lookup()) {
+        Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
+        None => take(api, &ApiRefs::new(api, point, commit), point, us),
     }
 }
 

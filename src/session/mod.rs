@@ -35,6 +35,7 @@ pub mod interrupts;
 pub mod job_record;
 pub mod key;
 pub mod killed;
+mod lease;
 pub mod library;
 pub mod lines;
 pub mod mistakes;

@@ -57,7 +57,8 @@ fn remote(
     session: &Session<'_>,
 ) -> Option<Remote> {
     let env = session.env;
-    let is_workflow = matches!(provider.name(), "github" | "gitea");
+    // What act stores is on the machine of whoever runs it.
+    let is_workflow = provider.stores_artifacts() && !env.is_on("ACT");
     let workflow = || Some((env.get("GITHUB_RUN_ID")?, env.get("GITHUB_REPOSITORY")?));
     if let Some((run, repository)) = workflow().filter(|_| is_workflow && is_stored(options.storing, session))
     {

@@ -279,7 +279,7 @@ class Trouble(Job):
         self.file("report/x", "x")
         self.github.store("state", {"x": "x"})
         exists = Response(409, {"code": "already_exists", "msg": "an artifact with this name already exists"})
-        self.check_refusal("CreateArtifact", exists, 4, "there is an artifact `new` in this run", "never change")
+        self.check_refusal("CreateArtifact", exists, 4, "has stored `new` already", "share this name", "never changes", "pass `key`")
         quota = Response(403, {"code": "permission_denied", "msg": "insufficient usage to create artifact"})
         self.check_refusal("CreateArtifact", quota, 4, "no storage left", "delete old artifacts")
         route = Response(404, {"code": "bad_route", "msg": "no handler"})

@@ -8,7 +8,7 @@ use std::io::{Seek as _, Write as _};
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::ci::Provider;
-use ll_loop::internals::ci::github::artifacts::{FoundArtifact, Origin, latest, origin};
+use ll_loop::internals::ci::github::artifacts::{FoundArtifact, HeadRepository, Origin, latest, origin};
 use ll_loop::internals::ci::github::event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::ci::github::repository::Repository;
 use ll_loop::internals::ci::github::results::{ListedArtifact, check_name};
@@ -201,7 +201,7 @@ fn artifacts(list: &Value) {
         for artifact in &found {
             let origin = origin(artifact, Some(1));
             note((origin == Origin::Own, origin == Origin::Foreign));
-            let of_another = artifact.head_repository_id.is_some_and(|id| id != 1);
+            let of_another = !matches!(artifact.head, HeadRepository::Is(1));
             assert!(!(of_another && origin == Origin::Own), "{artifact:?} is taken for our own");
         }
     }

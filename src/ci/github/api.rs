@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use http::HeaderMap;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Lost};
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
+use super::server::Server;
 use crate::base::text::{one_line, percent_encoded};
 use crate::base::time::human;
 use crate::ci::job::Lookup;
@@ -32,15 +33,18 @@ const WHOLE: Duration = Duration::from_mins(2);
 /// The most bytes of an answer.
 const MAX_BODY: u64 = 16 << 20;
 
-const PER_PAGE: usize = 100;
-
 /// The most pages of a list, so that a server that always has another one ends too.
 const MAX_PAGES: u32 = 100;
+
+/// What to do where a service is not there.
+pub(super) const UNAVAILABLE: &str =
+    "try again later; for github.com, https://www.githubstatus.com tells whether it has trouble";
 
 /// A client of the API.
 #[derive(Clone, Debug)]
 pub struct Api {
     base: String,
+    server: Server,
     token: Option<Token>,
     client: Client,
     transport: Transport,
@@ -50,29 +54,35 @@ pub struct Api {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     /// 401: the token is missing or not valid.
-    #[error("GitHub does not accept the token for {request}: {message}")]
+    #[error("{server} does not accept the token for {request}: {message}")]
     Unauthorized {
+        /// Who does not.
+        server: Server,
         /// Method and path.
         request: String,
-        /// What GitHub says.
+        /// What it says.
         message: String,
     },
     /// 403: the token may not do this.
     #[error("the token may not do {request}: {message}")]
     Denied {
+        /// Who refuses.
+        server: Server,
         /// Method and path.
         request: String,
-        /// What GitHub says.
+        /// What it says.
         message: String,
         /// The permission that is needed, where it is known: `actions: read`.
         needs: Option<String>,
     },
     /// 404: not there, or not for this token to see.
-    #[error("GitHub finds nothing for {request}: {message}")]
+    #[error("{server} finds nothing for {request}: {message}")]
     NotFound {
+        /// Who finds nothing.
+        server: Server,
         /// Method and path.
         request: String,
-        /// What GitHub says.
+        /// What it says.
         message: String,
     },
     /// 410: it was there.
@@ -80,23 +90,27 @@ pub enum ApiError {
     Gone {
         /// Method and path.
         request: String,
-        /// What GitHub says.
+        /// What it says.
         message: String,
     },
     /// 403 or 429: too many requests, and the limit does not end soon.
-    #[error("GitHub limits the rate of requests: the next one is possible in {}", human(*.wait))]
+    #[error("{server} limits the rate of requests: the next one is possible in {}", human(*.wait))]
     Limited {
+        /// Who does.
+        server: Server,
         /// How long the limit lasts.
         wait: Duration,
     },
     /// Any other unsuccessful status.
-    #[error("GitHub answers {request} with {status}: {message}")]
+    #[error("{server} answers {request} with {status}: {message}")]
     Refused {
+        /// Who answers.
+        server: Server,
         /// Method and path.
         request: String,
         /// The status.
         status: u16,
-        /// What GitHub says.
+        /// What it says.
         message: String,
     },
     /// The service has trouble, or cannot be reached, also after several tries.
@@ -121,11 +135,11 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Names the permission that is needed, where GitHub did not.
+    /// Names the permission that is needed on GitHub, where the server did not.
     #[must_use]
     pub fn needing(mut self, permission: &str) -> Self {
-        if let Self::Denied { needs: needs @ None, .. } = &mut self {
-            *needs = Some(permission.to_owned());
+        if let Self::Denied { server, needs: needs @ None, .. } = &mut self {
+            *needs = Some(server.permission(permission).to_owned());
         }
         self
     }
@@ -147,7 +161,7 @@ impl ApiError {
             Self::Refused { status: 300..=399, .. } => {
                 "use the new name of the repository; redirects are not followed"
             }
-            Self::Unavailable { .. } => "look at https://www.githubstatus.com, and try again",
+            Self::Unavailable { .. } => UNAVAILABLE,
             Self::Gone { .. } | Self::Refused { .. } | Self::Unreadable { .. } | Self::Setup(_) => {
                 return None;
             }
@@ -224,13 +238,36 @@ impl Api {
     /// Makes a client of the API at this address. The token goes with every request, and nowhere else.
     pub fn new(base: &str, token: Option<String>, transport: Transport) -> Self {
         let client = transport.client(Some(WHOLE));
-        Self { base: base.trim_end_matches('/').to_owned(), token: token.map(Token::new), client, transport }
+        let (base, token) = (base.trim_end_matches('/').to_owned(), token.map(Token::new));
+        Self { base, server: Server::default(), token, client, transport }
     }
 
     /// Makes a client of the API that the environment names, GitHub's own by default.
     pub fn from_env(env: Lookup<'_>, token: Option<String>) -> Result<Self, ApiError> {
         let base = env("GITHUB_API_URL").filter(|base| !base.is_empty()).unwrap_or_else(|| GITHUB.to_owned());
-        Ok(Self::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?))
+        let api = Self::new(&base, token, Transport::from_env(env).map_err(ApiError::Setup)?);
+        Ok(api.of(Server::of(env)))
+    }
+
+    /// Returns the same for a server that may differ from GitHub.
+    #[must_use]
+    pub fn of(self, server: Server) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Returns the server that answers.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Returns the address below which the paths are.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Returns the header by which git gets in with the token.
+    pub(super) fn basic(&self) -> Option<String> {
+        self.token.as_ref().map(|token| format!("Authorization: {}", token.basic()))
     }
 
     /// Returns how the server is reached: a client without the token reaches others in the same way.
@@ -292,7 +329,7 @@ impl Api {
         query: &[(&str, &str)],
     ) -> impl Iterator<Item = Result<P::Item, ApiError>> {
         let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Pages::<P> { api: self, path: path.to_owned(), query, next: Some(1), items: VecDeque::new() }
+        Pages::<P> { api: self, path: path.to_owned(), query, next: Some(1), items: VecDeque::new(), seen: 0 }
     }
 
     fn change<T: DeserializeOwned>(
@@ -341,7 +378,7 @@ impl Api {
             match response.status().as_u16() {
                 200..=299 => judge(answer),
                 status if call.wanted == Some(status) => judge(answer),
-                status => Err(refused(status, &answer, call)),
+                status => Err(refused(&self.server, status, &answer, call)),
             }
         })
     }
@@ -362,30 +399,30 @@ fn failed(lost: Lost, call: Call<'_>) -> Failed<ApiError> {
 }
 
 /// Judges an unsuccessful answer.
-fn refused(status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
-    let (request, message) = (call.name(), message(&answer.body));
+fn refused(server: &Server, status: u16, answer: &Answer, call: Call<'_>) -> Failed<ApiError> {
+    let (request, message, server) = (call.name(), message(&answer.body), server.clone());
     if let Some(wait) = limit(status, &answer.headers, &message) {
-        return limited(wait);
+        return limited(server, wait);
     }
     let error = match status {
-        401 => ApiError::Unauthorized { request, message },
-        403 => ApiError::Denied { request, message, needs: needs(&answer.headers) },
-        404 => ApiError::NotFound { request, message },
+        401 => ApiError::Unauthorized { server, request, message },
+        403 => ApiError::Denied { server, request, message, needs: needs(&answer.headers) },
+        404 => ApiError::NotFound { server, request, message },
         410 => ApiError::Gone { request, message },
         status if is_trouble(status) => {
             let again = if call.repeat == Repeat::Harmless { Again::Soon } else { Again::Never };
             let reason = format!("status {status}");
             return Failed { error: ApiError::Unavailable { request, reason }, again };
         }
-        status => ApiError::Refused { request, status, message },
+        status => ApiError::Refused { server, request, status, message },
     };
     Failed::for_good(error)
 }
 
 /// Judges an answer that is about a limit.
-pub(super) fn limited(wait: Duration) -> Failed<ApiError> {
+fn limited(server: Server, wait: Duration) -> Failed<ApiError> {
     let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
-    Failed { error: ApiError::Limited { wait }, again }
+    Failed { error: ApiError::Limited { server, wait }, again }
 }
 
 /// Returns what GitHub says in an unsuccessful answer.
@@ -433,21 +470,37 @@ struct Pages<'a, P: Page> {
     /// The number of the page that comes next.
     next: Option<u32>,
     items: VecDeque<P::Item>,
+    /// How many there were so far.
+    seen: usize,
+}
+
+/// Returns how many items a list has, where the server says it: in a header, or beside them.
+fn total(answer: &Answer) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Counted {
+        total_count: usize,
+    }
+    let header = answer.headers.get("x-total-count").and_then(|count| count.to_str().ok()?.parse().ok());
+    header.or_else(|| Some(serde_json::from_slice::<Counted>(&answer.body).ok()?.total_count))
 }
 
 impl<P: Page> Pages<'_, P> {
     fn turn(&mut self, number: u32) -> Result<(), ApiError> {
-        let (size, page) = (PER_PAGE.to_string(), number.to_string());
+        let server = &self.api.server;
+        let (of_size, most) = server.page_size();
+        let (size, page) = (most.to_string(), number.to_string());
         let mut query: Vec<(&str, &str)> =
             self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        query.extend([("per_page", size.as_str()), ("page", page.as_str())]);
+        query.extend([(of_size, size.as_str()), ("page", page.as_str())]);
         let call = Call::get(&self.path, &query);
         let answer = self.api.exchange(call)?;
         self.items = call.value::<P>(&answer)?.items().into();
+        self.seen += self.items.len();
         // Some servers have shorter pages than they are asked for; a header says then whether there is more.
         let more = match answer.headers.get("link").and_then(|link| link.to_str().ok()) {
             Some(link) => link.contains(r#"rel="next""#),
-            None => self.items.len() >= PER_PAGE,
+            None if server.fills_pages() => self.items.len() >= most,
+            None => !self.items.is_empty() && total(&answer).is_none_or(|total| self.seen < total),
         };
         self.next = (more && number < MAX_PAGES).then_some(number + 1);
         Ok(())
@@ -471,15 +524,14 @@ impl<P: Page> Iterator for Pages<'_, P> {
 #[cfg(test)]
 #[cfg(feature = "github")]
 mod tests {
-    use serde::Deserialize;
     use serde_json::{Value, json};
     use wiremock::matchers::{body_json, header, header_exists, method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
-    use super::super::testing::{Answers, Pauses, Server};
+    use super::super::testing::{Answers, Pauses, Server as Played};
     use super::*;
 
-    fn api(server: &Server, pauses: &Pauses) -> Api {
+    fn api(server: &Played, pauses: &Pauses) -> Api {
         Api::new(&server.address(), Some("ghs_geheim".into()), Transport::default().pause(pauses.pause()))
     }
 
@@ -489,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_request_says_who_asks_and_what_it_understands() {
-        let server = Server::start();
+        let server = Played::start();
         let all = Mock::given(method("GET"))
             .and(path("/repos/o/r"))
             .and(query_param("name", "a b&c=d"))
@@ -504,7 +556,7 @@ mod tests {
 
     #[test]
     fn without_a_token_there_is_no_header() {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(header_exists("authorization")).respond_with(ResponseTemplate::new(400)));
         server.mount(Mock::given(method("GET")).respond_with(json(200, &json!(1))));
         let api = Api::new(&server.address(), None, Transport::default());
@@ -513,7 +565,7 @@ mod tests {
 
     #[test]
     fn values_are_sent_and_an_empty_answer_is_null() {
-        let server = Server::start();
+        let server = Played::start();
         let sent = || body_json(json!({"state": "success"}));
         let made = |verb: &str| Mock::given(method(verb)).and(path("/s")).and(sent());
         server.mount(made("POST").respond_with(json(201, &json!({"id": 1}))));
@@ -540,7 +592,7 @@ mod tests {
     /// Lists of so many things at so many a page, with or without the header that says whether there is more.
     #[track_caller]
     fn check_pages(count: u32, size: u32, link: bool, expect_requests: usize) {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(method("GET")).and(query_param("name", "x")).respond_with(
             move |request: &wiremock::Request| {
                 let number = |name: &str| {
@@ -574,16 +626,61 @@ mod tests {
         check_pages(120, 50, true, 3);
     }
 
+    fn gitea() -> Server {
+        Server::of(&|name| (name == "GITEA_ACTIONS").then(|| "true".to_owned()))
+    }
+
+    /// Lists of 120 things on a server that gives at most so many a page and says no word about more, or a total.
+    #[track_caller]
+    fn check_short_pages(size: u32, total: Option<&'static str>, expect_requests: usize) {
+        let server = Played::start();
+        server.mount(Mock::given(query_param("limit", "50")).respond_with(
+            move |request: &wiremock::Request| {
+                let mut pairs = request.url.query_pairs();
+                let page: u32 = pairs.find(|(key, _)| key == "page").unwrap().1.parse().unwrap();
+                let things: Vec<u32> = ((page - 1) * size..(page * size).min(120)).collect();
+                let answer = json(200, &json!(things));
+                total.map_or_else(
+                    || answer.clone(),
+                    |total| answer.clone().insert_header("x-total-count", total),
+                )
+            },
+        ));
+        let api = api(&server, &Pauses::none()).of(gitea());
+        assert_eq!(api.list::<Vec<u32>>("/t", &[]).map(Result::unwrap).count(), 120);
+        assert_eq!(server.requests(), expect_requests);
+    }
+
+    #[test]
+    fn a_page_that_is_shorter_than_asked_for_is_not_taken_for_the_last_one() {
+        check_short_pages(50, None, 4);
+        check_short_pages(30, None, 5);
+        check_short_pages(30, Some("120"), 4);
+    }
+
+    #[test]
+    fn a_message_names_the_server_that_answered_and_what_helps_there() {
+        let server = Played::start();
+        server.mount(Mock::given(method("GET")).respond_with(json(404, &json!({"message": "no"}))));
+        server.mount(Mock::given(method("POST")).respond_with(json(403, &json!({"message": "no"}))));
+        let api = api(&server, &Pauses::none()).of(gitea());
+        let absent = api.get::<Value>("/x", &[]).unwrap_err();
+        assert_eq!(absent.to_string(), "Gitea finds nothing for GET /x: no");
+        let denied = api.post::<Value>("/x", &1).unwrap_err().needing("statuses: write");
+        let help = "give the job `permissions: { contents: write }`, or use another token";
+        assert_eq!(denied.help().as_deref(), Some(help));
+    }
+
     #[test]
     fn a_list_that_never_ends_ends() {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(method("GET")).respond_with(json(200, &json!(vec![1; 100]))));
         assert_eq!(api(&server, &Pauses::none()).list::<Vec<u32>>("/t", &[]).count(), 100 * 100);
     }
 
     #[test]
     fn an_error_in_the_middle_of_a_list_ends_it() {
-        let server = Server::start();
+        let server = Played::start();
         let first = Mock::given(query_param("page", "1"));
         server.mount(first.respond_with(json(200, &json!(vec![1; 100]))));
         server.mount(Mock::given(query_param("page", "2")).respond_with(json(403, &json!({}))));
@@ -595,7 +692,7 @@ mod tests {
     /// One answer and what a `GET` makes of it, with the number of requests.
     #[track_caller]
     fn check(answer: ResponseTemplate, expect: &str, help: Option<&str>, requests: usize) {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(method("GET")).respond_with(answer));
         let error = api(&server, &Pauses::default()).get::<Value>("/repos/o/r", &[]).unwrap_err();
         assert_eq!(error.to_string(), expect, "{error:?}");
@@ -652,7 +749,7 @@ mod tests {
         check(
             ResponseTemplate::new(502),
             "there is no answer to GET /repos/o/r: status 502",
-            Some("look at https://www.githubstatus.com, and try again"),
+            Some(UNAVAILABLE),
             4,
         );
         check(
@@ -666,6 +763,7 @@ mod tests {
     #[test]
     fn a_permission_is_named_by_the_caller_where_github_does_not() {
         let denied = |needs: Option<&str>| ApiError::Denied {
+            server: Server::default(),
             request: "GET /x".into(),
             message: String::new(),
             needs: needs.map(str::to_owned),
@@ -676,7 +774,7 @@ mod tests {
 
     #[test]
     fn too_much_text_is_not_read() {
-        let server = Server::start();
+        let server = Played::start();
         let long = vec![b' '; usize::try_from(MAX_BODY).unwrap() + 1];
         server
             .mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(200).set_body_bytes(long)));
@@ -687,7 +785,7 @@ mod tests {
     /// A limit, and the pauses until the next try; none where it is an error at once.
     #[track_caller]
     fn check_limit(limited: ResponseTemplate, expect: &[u64], error: &str) {
-        let server = Server::start();
+        let server = Played::start();
         let pauses = Pauses::default();
         server.mount(Mock::given(method("POST")).respond_with(limited).up_to_n_times(1));
         server.mount(Mock::given(method("POST")).respond_with(json(200, &json!(1))));
@@ -726,7 +824,7 @@ mod tests {
     #[test]
     fn trouble_is_tried_again_where_that_does_no_harm() {
         let after = |status: u16, ask: &dyn Fn(&Api) -> Result<u8, ApiError>| {
-            let server = Server::start();
+            let server = Played::start();
             let wrong = Mock::given(path("/x")).respond_with(ResponseTemplate::new(status)).up_to_n_times(2);
             server.mount(wrong);
             server.mount(Mock::given(path("/x")).respond_with(json(200, &json!(1))));
@@ -766,7 +864,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_come_is_given_up() {
-        let server = Server::start();
+        let server = Played::start();
         let slow = json(200, &json!(1)).set_delay(Duration::from_secs(20));
         server.mount(Mock::given(method("GET")).respond_with(slow));
         let transport = Transport::default().pause(Pauses::default().pause()).idle(Duration::from_millis(50));
@@ -776,7 +874,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_told_and_not_followed() {
-        let server = Server::start();
+        let server = Played::start();
         let there = format!("{}/blob?sig=a%2Bb%3D", server.address());
         let away = ResponseTemplate::new(302).insert_header("location", there.as_str());
         server.mount(Mock::given(path("/zip")).respond_with(away));

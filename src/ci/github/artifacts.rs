@@ -1,9 +1,11 @@
 //! Artifacts of other runs, through the REST API: found by run, by name or as the newest, and fetched.
 //!
 //! What another run left is input from outside. A run for a pull request from a fork stores its artifacts in this
-//! repository too, so whose code made one is asked first.
+//! repository too, so whose code made one is asked first: GitHub says it beside the artifact, Gitea of the run alone,
+//! and of a run for a pull request only the pull request.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 
 use serde::{Deserialize, Deserializer};
@@ -13,6 +15,7 @@ use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::Repository;
 use super::results::{Downloaded, ListedArtifact};
+use super::run;
 use crate::ci::key::RunKey;
 
 /// How the names of artifacts begin that hold a run of a loop.
@@ -40,12 +43,29 @@ pub struct FoundArtifact {
     pub run_id: Option<u64>,
     /// The repository of that run.
     pub repository_id: Option<u64>,
-    /// The repository of the code that ran; a fork, or none when the fork was deleted.
-    pub head_repository_id: Option<u64>,
+    /// The repository of the code that ran.
+    pub head: HeadRepository,
     /// The branch of the code that ran.
     pub head_branch: Option<String>,
     /// The commit of the code that ran.
     pub head_sha: Option<String>,
+}
+
+/// The repository of the code that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadRepository {
+    /// The one with this id; it may be a fork.
+    Is(u64),
+    /// A fork that was deleted.
+    Gone,
+    /// The server does not say.
+    #[default]
+    Untold,
+}
+
+/// Reads the id of a repository, where `null` means that it is gone.
+fn head<'de, D: Deserializer<'de>>(from: D) -> Result<HeadRepository, D::Error> {
+    Ok(Option::deserialize(from)?.map_or(HeadRepository::Gone, HeadRepository::Is))
 }
 
 impl From<ListedArtifact> for FoundArtifact {
@@ -73,7 +93,8 @@ impl<'de> Deserialize<'de> for FoundArtifact {
         struct Run {
             id: Option<u64>,
             repository_id: Option<u64>,
-            head_repository_id: Option<u64>,
+            #[serde(default, deserialize_with = "head", rename = "head_repository_id")]
+            head: HeadRepository,
             head_branch: Option<String>,
             head_sha: Option<String>,
         }
@@ -88,7 +109,7 @@ impl<'de> Deserialize<'de> for FoundArtifact {
             expired: artifact.expired,
             run_id: run.id,
             repository_id: run.repository_id,
-            head_repository_id: run.head_repository_id,
+            head: run.head,
             head_branch: run.head_branch,
             head_sha: run.head_sha,
         })
@@ -118,14 +139,89 @@ pub enum Origin {
     Unknown,
 }
 
-/// Returns whose code made an artifact, for the repository with this id, where that is known. Code of a fork that was
-/// deleted since is foreign.
+/// Returns whose code made an artifact, for the repository with this id, where that stands beside it. Code of a fork
+/// that was deleted since is foreign.
 pub fn origin(found: &FoundArtifact, own: Option<u64>) -> Origin {
-    match (found.repository_id, found.head_repository_id) {
-        (Some(of), Some(head)) if of == head && own.is_none_or(|own| own == of) => Origin::Own,
-        (None, None) => Origin::Unknown,
-        (None, Some(head)) if own == Some(head) => Origin::Own,
-        (Some(_) | None, Some(_)) | (Some(_), None) => Origin::Foreign,
+    match (found.repository_id, found.head) {
+        (_, HeadRepository::Untold) => Origin::Unknown,
+        (Some(of), HeadRepository::Is(head)) if of == head && own.is_none_or(|own| own == of) => Origin::Own,
+        (None, HeadRepository::Is(head)) if own == Some(head) => Origin::Own,
+        (_, HeadRepository::Is(_) | HeadRepository::Gone) => Origin::Foreign,
+    }
+}
+
+/// Finds out whose code made artifacts of a repository, each run once.
+pub struct Origins<'a> {
+    api: &'a Api,
+    repository: &'a Repository,
+    own: u64,
+    runs: RefCell<HashMap<u64, Origin>>,
+}
+
+impl<'a> Origins<'a> {
+    /// Asks about artifacts of the repository with this id.
+    pub fn new(api: &'a Api, repository: &'a Repository, own: u64) -> Self {
+        Self { api, repository, own, runs: RefCell::default() }
+    }
+
+    /// Returns whose code made an artifact.
+    pub fn of(&self, found: &FoundArtifact) -> Result<Origin, ArtifactError> {
+        let told = origin(found, Some(self.own));
+        let Some(run) = found.run_id.filter(|_| told == Origin::Unknown) else { return Ok(told) };
+        let known = self.runs.borrow().get(&run).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let asked = match self.of_run(run) {
+            Err(ApiError::NotFound { .. }) => Ok(Origin::Unknown),
+            asked => asked.map_err(needing),
+        }?;
+        self.runs.borrow_mut().insert(run, asked);
+        Ok(asked)
+    }
+
+    fn of_run(&self, run: u64) -> Result<Origin, ApiError> {
+        let run = run::get(self.api, self.repository, run)?;
+        let is_own = |of: Option<u64>| if of == Some(self.own) { Origin::Own } else { Origin::Foreign };
+        if let Some(head) = run.head_repository {
+            return Ok(is_own(head.map(|head| head.id)));
+        }
+        match (run.event.as_deref(), run.pull_request()) {
+            // Only people who may write to the repository set these off, and what they run is in it.
+            (Some("push" | "schedule" | "workflow_dispatch"), _) => {
+                Ok(is_own(Some(run.repository.map_or(self.own, |of| of.id))))
+            }
+            (Some("pull_request" | "pull_request_sync"), Some(number)) => {
+                let pull: PullRequest =
+                    self.api.get(&self.repository.path(&format!("/pulls/{number}")), &[])?;
+                Ok(if pull.head.is_pushed_for_review() {
+                    Origin::Foreign
+                } else {
+                    is_own(pull.head.repo.map(|repo| repo.id))
+                })
+            }
+            (_, _) => Ok(Origin::Unknown),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct PullRequest {
+    head: PullRequestHead,
+}
+
+#[derive(Deserialize)]
+struct PullRequestHead {
+    #[serde(default, rename = "ref")]
+    name: String,
+    repo: Option<run::Id>,
+}
+
+impl PullRequestHead {
+    /// Tells whether there is no branch: on Gitea, whoever may read a repository can push to `refs/for/…` of it, and
+    /// the pull request that this makes names the repository itself as its head.
+    fn is_pushed_for_review(&self) -> bool {
+        self.name.is_empty() || self.name.starts_with("refs/")
     }
 }
 
@@ -220,11 +316,7 @@ fn attempt(name: &str) -> u32 {
 
 /// Returns the id of a repository.
 pub fn repository_id(api: &Api, repository: &Repository) -> Result<u64, ArtifactError> {
-    #[derive(Deserialize)]
-    struct Answer {
-        id: u64,
-    }
-    Ok(api.get::<Answer>(&repository.path(""), &[])?.id)
+    Ok(api.get::<run::Id>(&repository.path(""), &[])?.id)
 }
 
 /// Returns the artifacts of a run.
@@ -241,18 +333,16 @@ pub fn named(api: &Api, repository: &Repository, name: &str) -> Result<Vec<Found
     Ok(found)
 }
 
-/// Returns the newest artifact of these runs that can still be fetched, and that code of the repository with this id
-/// made; for a job that has nothing but its name, that of another job if it has none. The list begins with the newest, and no more of it is read than needed.
-pub fn newest(
-    api: &Api,
-    repository: &Repository,
-    runs: &RunsMeant,
-    own: Option<u64>,
-) -> Result<Option<FoundArtifact>, ArtifactError> {
+/// Returns the newest artifact of these runs that can still be fetched, and that code of the repository itself made; for a
+/// job that has nothing but its name, that of another job if it has none. The list begins with the newest, and no more
+/// of it is read than needed.
+pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArtifact>, ArtifactError> {
+    let Origins { api, repository, .. } = origins;
     let mut of_another_key = None;
     for found in api.list::<List>(&repository.path("/actions/artifacts"), &[]) {
         let found = found.map_err(needing)?;
-        if found.expired || !found.name.starts_with(&runs.prefix) || origin(&found, own) != Origin::Own {
+        let may_be_meant = found.name.starts_with(&runs.prefix) && !found.expired;
+        if !may_be_meant || origins.of(&found)? != Origin::Own {
             continue;
         }
         if runs.include(&found.name) {
@@ -365,7 +455,7 @@ mod tests {
             expired: false,
             run_id: Some(42),
             repository_id: Some(1),
-            head_repository_id: Some(1),
+            head: HeadRepository::Is(1),
             head_branch: Some("main".into()),
             head_sha: Some("abc".into()),
         };
@@ -394,10 +484,12 @@ mod tests {
         let first = Mock::given(path("/repos/o/r/actions/artifacts")).and(query_param("page", "1"));
         server.mount(first.respond_with(page(&rows)));
         let api = api(&server.address(), &Pauses::none());
-        let found = newest(&api, &repository(), &RunsMeant::of_loop(None, None), Some(1)).unwrap().unwrap();
+        let repository = repository();
+        let runs = RunsMeant::of_loop(None, None);
+        let found = newest(&Origins::new(&api, &repository, 1), &runs).unwrap().unwrap();
         assert_eq!((found.id, server.requests()), (201, 1));
         server.mount(Mock::given(query_param("page", "2")).respond_with(page(&[])));
-        assert_eq!(newest(&api, &repository(), &RunsMeant::of_loop(None, None), Some(2)).unwrap(), None);
+        assert_eq!(newest(&Origins::new(&api, &repository, 2), &runs).unwrap(), None);
     }
 
     #[test]
@@ -411,24 +503,78 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_origin(of: Option<u64>, head: Option<u64>, own: Option<u64>, expect: Origin) {
-        let found = FoundArtifact { repository_id: of, head_repository_id: head, ..FoundArtifact::default() };
+    fn check_origin(of: Option<u64>, head: HeadRepository, own: Option<u64>, expect: Origin) {
+        let found = FoundArtifact { repository_id: of, head, ..FoundArtifact::default() };
         assert_eq!(origin(&found, own), expect);
     }
 
     #[test]
     fn code_of_a_fork_is_foreign() {
-        check_origin(Some(1), Some(1), Some(1), Origin::Own);
-        check_origin(Some(1), Some(1), None, Origin::Own);
-        check_origin(None, Some(1), Some(1), Origin::Own);
-        check_origin(Some(1), Some(2), Some(1), Origin::Foreign);
-        check_origin(Some(1), Some(2), None, Origin::Foreign);
-        check_origin(Some(2), Some(2), Some(1), Origin::Foreign);
-        check_origin(Some(1), None, Some(1), Origin::Foreign);
-        check_origin(None, Some(2), Some(1), Origin::Foreign);
-        check_origin(None, Some(2), None, Origin::Foreign);
-        check_origin(None, None, Some(1), Origin::Unknown);
-        check_origin(None, None, None, Origin::Unknown);
+        use HeadRepository::{Gone, Is, Untold};
+        check_origin(Some(1), Is(1), Some(1), Origin::Own);
+        check_origin(Some(1), Is(1), None, Origin::Own);
+        check_origin(None, Is(1), Some(1), Origin::Own);
+        check_origin(Some(1), Is(2), Some(1), Origin::Foreign);
+        check_origin(Some(1), Is(2), None, Origin::Foreign);
+        check_origin(Some(2), Is(2), Some(1), Origin::Foreign);
+        check_origin(Some(1), Gone, Some(1), Origin::Foreign);
+        check_origin(None, Gone, Some(1), Origin::Foreign);
+        check_origin(None, Is(2), Some(1), Origin::Foreign);
+        check_origin(None, Is(2), None, Origin::Foreign);
+        check_origin(None, Untold, Some(1), Origin::Unknown);
+        check_origin(Some(1), Untold, Some(1), Origin::Unknown);
+        check_origin(None, Untold, None, Origin::Unknown);
+    }
+
+    /// Whose code made an artifact of which the server says no more than its run, as Gitea does.
+    #[track_caller]
+    fn check_asked(run: (u16, Value), pull: Value, expect: Result<Origin, ()>) {
+        let server = Server::start();
+        let of_run = Mock::given(path("/repos/o/r/actions/runs/42"));
+        server.mount(of_run.respond_with(ResponseTemplate::new(run.0).set_body_json(&run.1)));
+        let of_pull = Mock::given(path("/repos/o/r/pulls/2"));
+        server.mount(of_pull.respond_with(ResponseTemplate::new(200).set_body_json(pull)));
+        let mut row = row(5, "ll-loop-a", None);
+        row["workflow_run"] = json!({"id": 42, "repository_id": 1, "head_sha": "abc"});
+        let found: FoundArtifact = serde_json::from_value(row).unwrap();
+        let (api, repository) = (api(&server.address(), &Pauses::none()), repository());
+        let origins = Origins::new(&api, &repository, 1);
+        assert_eq!(origins.of(&found).map_err(drop), expect, "{run:?}");
+        let asked = server.requests();
+        assert_eq!(origins.of(&found).map_err(drop), expect, "{run:?}");
+        assert!(expect.is_err() || server.requests() == asked.max(1), "a run is asked about once");
+    }
+
+    #[test]
+    fn where_the_server_names_no_head_repository_event_and_pull_request_decide() {
+        let run = |event: &str, at: &str| {
+            (200, json!({"id": 42, "event": event, "path": format!("fix.yml@{at}"), "repository": {"id": 1}}))
+        };
+        let main = "refs/heads/main";
+        let nothing = || json!({});
+        for event in ["push", "schedule", "workflow_dispatch"] {
+            check_asked(run(event, main), nothing(), Ok(Origin::Own));
+        }
+        for event in ["issue_comment", "pull_request_target", "release", "repository_dispatch", ""] {
+            check_asked(run(event, main), nothing(), Ok(Origin::Unknown));
+        }
+        let pull = |repo: Value| json!({"head": {"ref": "fix", "repo": repo}});
+        let of_pull = || run("pull_request", "refs/pull/2/head");
+        check_asked(of_pull(), pull(json!({"id": 1})), Ok(Origin::Own));
+        check_asked(of_pull(), pull(json!({"id": 7})), Ok(Origin::Foreign));
+        check_asked(of_pull(), pull(Value::Null), Ok(Origin::Foreign));
+        // Pushed to `refs/for/main` by somebody who may only read.
+        let for_review = json!({"head": {"ref": "refs/pull/2/head", "label": "", "repo": {"id": 1}}});
+        check_asked(of_pull(), for_review, Ok(Origin::Foreign));
+        // A branch can have a name like that, and the ref of a pull request cannot be another one.
+        check_asked(run("pull_request", main), pull(json!({"id": 1})), Ok(Origin::Unknown));
+        check_asked(run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(Origin::Own));
+        check_asked((404, nothing()), nothing(), Ok(Origin::Unknown));
+        check_asked((403, nothing()), nothing(), Err(()));
+        let forked = json!({"id": 42, "event": "push", "head_repository": {"id": 9}});
+        check_asked((200, forked), nothing(), Ok(Origin::Foreign));
+        let gone = json!({"id": 42, "event": "pull_request", "head_repository": null});
+        check_asked((200, gone), nothing(), Ok(Origin::Foreign));
     }
 
     fn stored(names: &[&str]) -> Vec<FoundArtifact> {

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::api::ApiError;
+use super::run;
 use super::status;
 use super::target::ReportTarget;
 use crate::base::text::{one_line, percent_encoded};
@@ -65,15 +66,14 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
     if link.depth >= link.max {
         return NextRun::ChainEnded { max: link.max };
     }
-    let Some(workflow) = target.workflow() else {
-        return NextRun::NotStarted(
-            "`GITHUB_WORKFLOW_REF` does not name a workflow of this repository".to_owned(),
-        );
+    let workflow = match workflow(target) {
+        Ok(workflow) => workflow,
+        Err(why) => return NextRun::NotStarted(why),
     };
     let Some(git_ref) = target.dispatch_ref() else {
         return NextRun::NotStarted("this job is on no branch or tag of the repository".to_owned());
     };
-    let path = target.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(workflow)));
+    let path = target.path(&format!("/actions/workflows/{}/dispatches", percent_encoded(&workflow)));
     let inputs = json!({
         "resume-from": format!("run:{}", target.run()),
         "chain-depth": (link.depth + 1).to_string(),
@@ -87,17 +87,31 @@ pub(super) fn go_on(target: &ReportTarget, link: ChainLink) -> NextRun {
         Err(ApiError::Refused { status: 400 | 422, .. }) => target.api().post::<Value>(&path, &plain),
         answer => answer,
     };
-    match answer.map_err(|error| error.needing("actions: write")) {
+    match answer {
         Ok(answer) => {
             let number = answer.get("workflow_run_id").and_then(Value::as_u64);
             let page = answer.get("html_url").and_then(Value::as_str).map(str::to_owned);
             NextRun::Started { number, page: page.or_else(|| Some(target.url_of(number?))) }
         }
-        Err(error) => {
-            let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
-            NextRun::NotStarted(one_line(&format!("{error}{help}"), 500))
-        }
+        Err(error) => NextRun::NotStarted(said(error)),
     }
+}
+
+/// Returns the name of the workflow's file, as the runner says it, or else the server: not every runner does.
+fn workflow(target: &ReportTarget) -> Result<String, String> {
+    if let Some(workflow) = target.workflow() {
+        return Ok(workflow.to_owned());
+    }
+    let unnamed = || "this job does not name a workflow of this repository".to_owned();
+    let run = target.run().parse().map_err(|_| unnamed())?;
+    let run = run::get(target.api(), target.repository(), run).map_err(said)?;
+    run.workflow().map(str::to_owned).ok_or_else(unnamed)
+}
+
+fn said(error: ApiError) -> String {
+    let error = error.needing("actions: write");
+    let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+    one_line(&format!("{error}{help}"), 500)
 }
 
 /// Sets the status of the commit to what became of the run.
@@ -185,6 +199,28 @@ mod tests {
         let next = go_on(&target(&server), FIRST);
         assert!(next.sentence().contains(why), "{}", next.sentence());
         assert_eq!(server.requests(), requests);
+    }
+
+    /// What is started where the runner does not name the workflow and the server says this of the run.
+    #[track_caller]
+    fn check_asked(answer: ResponseTemplate, expect: Result<(), &str>) {
+        let server = github(vec![ResponseTemplate::new(204)]);
+        let run = Mock::given(method("GET")).and(path("/repos/octo/project/actions/runs/77"));
+        server.mount(run.respond_with(answer));
+        let next = go_on(&target(&server).without_workflow(), FIRST);
+        match expect {
+            Ok(()) => assert_eq!(next, NextRun::Started { number: None, page: None }),
+            Err(why) => assert!(next.sentence().contains(why), "{}", next.sentence()),
+        }
+    }
+
+    #[test]
+    fn the_workflow_is_that_of_the_run() {
+        let run = |path: &str| ResponseTemplate::new(200).set_body_json(json!({"path": path}));
+        check_asked(run("fix.yml@refs/heads/main"), Ok(()));
+        check_asked(run(".github/workflows/fix.yml"), Ok(()));
+        check_asked(run("dynamic/pages/deployment"), Err("does not name a workflow"));
+        check_asked(ResponseTemplate::new(404), Err("GitHub finds nothing for GET"));
     }
 
     #[test]

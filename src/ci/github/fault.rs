@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::api::ApiError;
+use super::api::{ApiError, UNAVAILABLE};
 
 /// Why an artifact was not stored, found or fetched.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum ArtifactError {
     #[error("the runner's access to the artifact service cannot be used: {0}")]
     Access(String),
     /// The name is taken, and artifacts never change.
-    #[error("there is an artifact `{name}` in this run already")]
+    #[error("another job or step of this run has stored `{name}` already; they share this name")]
     Conflict {
         /// The name.
         name: String,
@@ -108,7 +108,7 @@ impl ArtifactError {
         let help = match self {
             Self::Name { .. } => r#"use 1 to 255 characters, and none of `" : < > | * ? \ /`"#,
             Self::Conflict { .. } => {
-                "artifacts never change: put something into the name that differs, such as the job and `$GITHUB_RUN_ATTEMPT`"
+                "an artifact never changes: pass `key`, so that each has a name of its own"
             }
             Self::Quota { .. } => {
                 "delete old artifacts, give `--retention-days`, or look at the billing of the account"
@@ -117,7 +117,7 @@ impl ArtifactError {
             Self::Unsupported => {
                 "GitHub Enterprise Server has version 3 alone: upload the directory with actions/upload-artifact@v3"
             }
-            Self::Unavailable { .. } => "look at https://www.githubstatus.com, and try again",
+            Self::Unavailable { .. } => UNAVAILABLE,
             Self::Expired { .. } => {
                 "artifacts are kept for `retention-days`: run it again, or keep them longer"
             }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use uuid::Uuid;
 
@@ -117,6 +119,11 @@ impl Token {
     /// Returns the value of the header `Authorization`.
     pub(super) fn bearer(&self) -> String {
         format!("Bearer {}", self.0)
+    }
+
+    /// Returns the same for a server that asks for a name and a password, as those of git do.
+    pub(super) fn basic(&self) -> String {
+        format!("Basic {}", STANDARD.encode(format!("x-access-token:{}", self.0)))
     }
 }
 

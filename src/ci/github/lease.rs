@@ -1,20 +1,30 @@
 //! Lets one job at most continue a run: the first that creates a git ref for it.
 //!
-//! Machines share no lock, but a ref can be made only once. It points at a tag object whose message names the job that
-//! made it. A job that is over without having gone on gives way to the next number of the same ref.
+//! Machines share no lock, but a ref can be made only once. It holds a record that names the job that made it. A job
+//! that is over without having gone on gives way to the next number of the same ref. GitHub makes refs through its API;
+//! other servers take them from `git push`.
 
+use std::cell::OnceCell;
+
+use http::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::{Api, ApiError};
 use super::repository::Repository;
+use super::run;
+use super::server::Flavour;
+use crate::ci::job::Lookup;
 
 /// More jobs than this have not died one after the other: somebody is playing.
 const MOST: u32 = 50;
 
+/// The permission that a ref needs.
+const NEEDS: &str = "contents: write";
+
 /// What is taken.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Point<'p> {
     /// The repository.
     pub repository: &'p Repository,
@@ -22,8 +32,6 @@ pub struct Point<'p> {
     pub instance: &'p str,
     /// The number of the last event before it goes on.
     pub seq: u64,
-    /// A commit that the repository has.
-    pub commit: &'p str,
 }
 
 /// A job that takes a run.
@@ -56,6 +64,105 @@ pub enum Taken {
     Theirs(Holder),
 }
 
+/// Why nobody knows who goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The API.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// What git says.
+    #[error("`git {command}` failed: {reason}")]
+    Git {
+        /// The command.
+        command: &'static str,
+        /// What it says.
+        reason: String,
+    },
+    /// The refs of a run make no sense.
+    #[error("`{name}` {reason}")]
+    Odd {
+        /// The last ref that was looked at.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl LeaseError {
+    /// Returns what to do about it.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Api(error) => error.help(),
+            Self::Git { .. } => {
+                Some(format!("it needs git 2.31, and `permissions: {{ {NEEDS} }}` of the job"))
+            }
+            Self::Odd { .. } => None,
+        }
+    }
+}
+
+/// What came of making a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is ours.
+    Made,
+    /// It was there before, with this record.
+    There(String),
+}
+
+/// A server that keeps refs.
+pub trait Refs {
+    /// Makes a ref with a record, if there is none of this name. The name begins with `refs/`.
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, LeaseError>;
+}
+
+/// Takes a run for this job, if no other one has it. Needs `contents: write`.
+pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result<Taken, LeaseError> {
+    let record = serde_json::to_string(us).unwrap_or_default();
+    let name = |number| format!("refs/ll-loop/{}/{}.{number}", point.instance, point.seq);
+    for number in 1..=MOST {
+        let name = name(number);
+        let theirs = match refs.make(&name, &record)? {
+            Attempt::Made => return Ok(Taken::Ours),
+            Attempt::There(theirs) => theirs,
+        };
+        let Ok(holder) = serde_json::from_str::<Holder>(&theirs) else {
+            return Err(LeaseError::Odd { name, reason: "does not name a job" });
+        };
+        if holder == *us {
+            return Ok(Taken::Ours);
+        }
+        if !is_over(api, point.repository, &holder, us)? {
+            return Ok(Taken::Theirs(holder));
+        }
+    }
+    Err(LeaseError::Odd {
+        name: name(MOST),
+        reason: "is the last of too many: all of these jobs took the run",
+    })
+}
+
+/// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
+fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
+    // A person at a terminal has no job whose end could be seen.
+    let Ok(run) = holder.run.parse() else { return Ok(false) };
+    if holder.run == us.run {
+        return Ok(holder.attempt < us.attempt);
+    }
+    let run = run::get(api, repository, run).map_err(|error| error.needing("actions: read"))?;
+    Ok(run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
+}
+
+/// Refs that the API makes. Each points at a tag object, whose message is the record.
+pub struct ApiRefs<'a> {
+    api: &'a Api,
+    point: Point<'a>,
+    /// A commit that the repository has.
+    commit: &'a str,
+    /// The tag object of this job. One that nothing points at does no harm.
+    tag: OnceCell<String>,
+}
+
 #[derive(Deserialize)]
 struct Object {
     sha: String,
@@ -71,68 +178,74 @@ struct Tag {
     message: String,
 }
 
-#[derive(Deserialize)]
-struct Run {
-    status: Option<String>,
-    #[serde(default)]
-    run_attempt: u32,
+impl<'a> ApiRefs<'a> {
+    /// Makes refs for a run that was about this commit.
+    pub fn new(api: &'a Api, point: Point<'a>, commit: &'a str) -> Self {
+        Self { api, point, commit, tag: OnceCell::new() }
+    }
+
+    fn tag(&self, record: &str) -> Result<&str, ApiError> {
+        if let Some(sha) = self.tag.get() {
+            return Ok(sha);
+        }
+        let tag = json!({
+            "tag": format!("ll-loop-{}", self.point.instance),
+            "message": record,
+            "object": self.commit,
+            "type": "commit",
+        });
+        let made: Object = self.api.post_again(&self.point.repository.path("/git/tags"), &tag)?;
+        Ok(self.tag.get_or_init(|| made.sha))
+    }
 }
 
-/// Takes a run for this job, if no other one has it. Needs `contents: write`.
-pub fn take(api: &Api, point: &Point<'_>, us: &Holder) -> Result<Taken, ApiError> {
-    let repository = point.repository;
-    let message = serde_json::to_string(us).unwrap_or_default();
-    let tag = json!({
-        "tag": format!("ll-loop-{}", point.instance),
-        "message": message,
-        "object": point.commit,
-        "type": "commit",
-    });
-    let needing = |error: ApiError| error.needing("contents: write");
-    // A tag object that nothing points at does no harm, so one more may be made.
-    let made: Object = api.post_again(&repository.path("/git/tags"), &tag).map_err(needing)?;
-    for number in 1..=MOST {
-        let name = format!("ll-loop/{}/{}.{number}", point.instance, point.seq);
-        let wanted = json!({ "ref": format!("refs/{name}"), "sha": made.sha });
+impl Refs for ApiRefs<'_> {
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, LeaseError> {
+        let (api, repository) = (self.api, self.point.repository);
+        let needing = |error: ApiError| error.needing(NEEDS);
+        let sha = self.tag(record).map_err(needing)?;
+        let wanted = json!({ "ref": name, "sha": sha });
         // Where the answer is lost, the ref itself tells whose it is.
         match api.post_again::<Value>(&repository.path("/git/refs"), &wanted) {
-            Ok(_) => return Ok(Taken::Ours),
+            Ok(_) => return Ok(Attempt::Made),
             Err(ApiError::Refused { status: 422, .. }) => {}
-            Err(error) => return Err(needing(error)),
+            Err(error) => return Err(needing(error).into()),
         }
-        let there: Ref = api.get(&repository.path(&format!("/git/ref/{name}")), &[])?;
-        if there.object.sha == made.sha {
-            return Ok(Taken::Ours);
+        let short = name.strip_prefix("refs/").unwrap_or(name);
+        let there: Ref = api.get(&repository.path(&format!("/git/ref/{short}")), &[])?;
+        if there.object.sha == sha {
+            return Ok(Attempt::Made);
         }
         let tag: Tag = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
-        let Ok(holder) = serde_json::from_str::<Holder>(&tag.message) else {
-            let reason = "the tag does not name a job".to_owned();
-            return Err(ApiError::Unreadable { request: format!("GET git/ref/{name}"), reason });
-        };
-        if holder == *us {
-            return Ok(Taken::Ours);
-        }
-        if !is_over(api, repository, &holder, us)? {
-            return Ok(Taken::Theirs(holder));
-        }
+        Ok(Attempt::There(tag.message))
     }
-    let reason = format!("{MOST} jobs took the run before");
-    Err(ApiError::Unreadable { request: "POST git/refs".to_owned(), reason })
 }
 
-/// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
-fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
-    if holder.run.is_empty() {
-        // A person at a terminal: there is no job whose end could be seen.
-        return Ok(false);
+/// Where git reaches a repository, and the header by which it is let in.
+pub struct GitRemote {
+    /// The address, without a credential.
+    pub url: String,
+    /// The header, which is a secret.
+    pub header: String,
+}
+
+impl GitRemote {
+    /// Returns how `git push` makes the refs of a repository; nothing where the API does.
+    pub fn of(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
+        match api.server().flavour() {
+            Flavour::Github => return None,
+            Flavour::Gitea | Flavour::Forgejo => {}
+        }
+        let site =
+            env("GITHUB_SERVER_URL").or_else(|| Some(api.base().strip_suffix("/api/v1")?.to_owned()))?;
+        let uri: Uri = site.parse().ok()?;
+        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?.as_str());
+        // Whatever stands before an `@` is a credential.
+        let is_plain = matches!(scheme, "http" | "https") && !authority.contains('@');
+        let path = uri.path().trim_end_matches('/');
+        let url = format!("{scheme}://{authority}{path}/{repository}.git");
+        is_plain.then_some(Self { url, header: api.basic()? })
     }
-    if holder.run == us.run {
-        return Ok(holder.attempt < us.attempt);
-    }
-    let run: Run = api
-        .get(&repository.path(&format!("/actions/runs/{}", holder.run)), &[])
-        .map_err(|error| error.needing("actions: read"))?;
-    Ok(run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
 }
 
 #[cfg(test)]
@@ -217,9 +330,10 @@ mod tests {
         (server, api)
     }
 
-    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, ApiError> {
+    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, LeaseError> {
         let repository = &Repository::parse("o/r").unwrap();
-        take(api, &Point { repository, instance: "main-1", seq, commit: "c0ffee" }, us)
+        let point = Point { repository, instance: "main-1", seq };
+        take(api, &ApiRefs::new(api, point, "c0ffee"), point, us)
     }
 
     fn holder(run: &str, attempt: u32) -> Holder {
@@ -285,5 +399,26 @@ mod tests {
             error.help().unwrap(),
             "give the job `permissions: { contents: write }`, or use another token"
         );
+    }
+
+    #[test]
+    fn git_reaches_a_server_that_takes_refs_from_it_alone_and_no_address_holds_the_token() {
+        let of = |env: &[(&str, &str)]| {
+            let lookup =
+                |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
+            let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
+            GitRemote::of(&api, &Repository::parse("o/r").unwrap(), &lookup)
+        };
+        let url = |env: &[(&str, &str)]| of(env).map(|remote| remote.url);
+        let gitea = ("GITEA_ACTIONS", "true");
+        assert_eq!(url(&[("GITHUB_SERVER_URL", "https://github.com")]), None);
+        let found = of(&[gitea, ("GITHUB_SERVER_URL", "https://git.example/sub/")]).unwrap();
+        assert_eq!(found.url, "https://git.example/sub/o/r.git");
+        assert_eq!(found.header, "Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2VoZWlt");
+        let api = ("GITHUB_API_URL", "http://git.example:3000/api/v1");
+        assert_eq!(url(&[api]).as_deref(), Some("http://git.example:3000/o/r.git"));
+        for odd in ["ssh://git.example", "--upload-pack=x", "https://a:b@git.example", "ext::sh", ""] {
+            assert_eq!(url(&[gitea, ("GITHUB_SERVER_URL", odd)]), None, "{odd}");
+        }
     }
 }

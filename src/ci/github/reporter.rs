@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use super::api::ApiError;
+use super::server::Server;
 use super::target::ReportTarget;
 use crate::base::time::human;
 use crate::report::annotations::Annotation;
@@ -47,6 +48,7 @@ pub struct Unreported {
 /// Reports one run.
 #[derive(Debug)]
 pub struct Reporter {
+    server: Server,
     report: Sender<FinalReport>,
     unreported: Receiver<Unreported>,
 }
@@ -65,13 +67,14 @@ impl Reporter {
     fn start(target: ReportTarget, channels: Vec<Box<dyn Channel>>, begins: bool) -> io::Result<Self> {
         let (report, next) = channel();
         let (sender, unreported) = channel();
+        let server = target.server().clone();
         thread::Builder::new().name("reporter".to_owned()).spawn(move || {
             if let Some(found) = work(&target, channels, begins, &next) {
                 // The receiver may have given up waiting.
                 let _if_received = sender.send(found);
             }
         })?;
-        Ok(Self { report, unreported })
+        Ok(Self { server, report, unreported })
     }
 
     /// Reports how the run ended, and returns what could not be reported within this time.
@@ -79,7 +82,8 @@ impl Reporter {
         let sent = self.report.send(report).is_ok();
         let late = || Unreported {
             warnings: vec![format!(
-                "GitHub does not know how the run ended: no answer within {}",
+                "{} does not know how the run ended: no answer within {}",
+                self.server,
                 human(limit)
             )],
             ..Unreported::default()
@@ -111,7 +115,8 @@ fn work(
         match came {
             Ok(shared) => unreported.warnings.extend(shared),
             Err(error) if is_denied(&error) => {
-                denied.push(format!("the {} (`{}`)", channel.name(), channel.permission()));
+                let permission = target.server().permission(channel.permission());
+                denied.push(format!("the {} (`{permission}`)", channel.name()));
             }
             Err(error) => {
                 unreported.warnings.push(format!("the {} is not up to date: {error}", channel.name()));
@@ -144,11 +149,11 @@ mod tests {
     use super::super::comment::Comment;
     use super::super::http::Transport;
     use super::super::status::Status;
-    use super::super::testing::{Pauses, Server};
+    use super::super::testing::{Pauses, Server as Played};
     use super::*;
     use crate::report::testing::succeeding;
 
-    fn reported(server: &Server) -> Unreported {
+    fn reported(server: &Played) -> Unreported {
         let transport = Transport::default().pause(Pauses::default().pause());
         let target = ReportTarget::in_test(Api::new(&server.address(), Some("ghs_x".to_owned()), transport));
         let channels: Vec<Box<dyn Channel>> =
@@ -162,7 +167,7 @@ mod tests {
         ResponseTemplate::new(403).set_body_json(json!({"message": "Resource not accessible by integration"}))
     }
 
-    fn requests(server: &Server) -> Vec<String> {
+    fn requests(server: &Played) -> Vec<String> {
         let short = |(request, _): (String, _)| {
             request.replace("/repos/octo/project", "").replace(&"2".repeat(40), "SHA")
         };
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_beginning_is_told_before_the_end() {
-        let server = Server::start();
+        let server = Played::start();
         let fine = ResponseTemplate::new(200);
         server.mount(
             Mock::given(path("/user")).respond_with(fine.clone().set_body_json(json!({"login": "ann"}))),
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_the_token_may_not_do_is_asked_once_and_said_once() {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(method("GET")).and(path("/user")).respond_with(denied()));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(Mock::given(path_regex(".*")).respond_with(denied()));
@@ -218,7 +223,7 @@ mod tests {
 
     #[test]
     fn trouble_at_the_start_does_not_keep_the_end_from_being_told() {
-        let server = Server::start();
+        let server = Played::start();
         server.mount(Mock::given(path("/user")).respond_with(ResponseTemplate::new(500)));
         server.mount(Mock::given(method("GET")).respond_with(ResponseTemplate::new(404)));
         server.mount(
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_the_network_no_longer_than_it_may() {
-        let server = Server::start();
+        let server = Played::start();
         let late = ResponseTemplate::new(200).set_delay(Duration::from_mins(1));
         server.mount(Mock::given(path_regex(".*")).respond_with(late));
         let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));

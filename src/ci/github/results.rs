@@ -22,6 +22,7 @@ use super::blob::{Blobs, Signed, failed, is_sha256};
 use super::client::Client;
 use super::fault::ArtifactError;
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
+use super::server::is_of_github;
 use crate::base::text::{hex, one_line};
 use crate::base::time::Timestamp;
 use crate::ci::job::Lookup;
@@ -324,8 +325,7 @@ fn is_enterprise_server(env: Lookup<'_>) -> bool {
     let host = env("GITHUB_SERVER_URL")
         .and_then(|address| address.parse::<Uri>().ok()?.host().map(str::to_ascii_lowercase))
         .unwrap_or_else(|| "github.com".to_owned());
-    let ours = host == "github.com" || host.ends_with(".ghe.com") || host.ends_with(".localhost");
-    !imitates && !ours
+    !imitates && !is_of_github(&host)
 }
 
 /// Returns when something expires that is kept for so many days, or as long as the repository keeps anything.

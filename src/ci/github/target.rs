@@ -3,19 +3,13 @@
 use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
 use super::repository::Repository;
+use super::server::{Flavour, Server};
 use crate::base::text::one_line;
+use crate::ci::job::Lookup;
 use crate::ci::reported::{ReportRequest, ReportedRun};
 
 /// GitHub accepts longer names; the page of a commit shows less than this.
 const MAX_CONTEXT: usize = 200;
-
-/// Whose runner it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flavour {
-    Github,
-    Gitea,
-    Forgejo,
-}
 
 /// Where a run is reported, and as what.
 #[derive(Clone, Debug)]
@@ -64,18 +58,13 @@ impl ReportTarget {
         let event = WorkflowEvent::read(env);
         let sha = options.sha.clone().or(event.sha).ok_or(NoTarget::Commit(event.name))?;
         let server = env("GITHUB_SERVER_URL").unwrap_or_else(|| "https://github.com".to_owned());
-        // Gitea and Forgejo count the runs of a repository in the addresses of their pages.
-        let run = match flavour {
-            Flavour::Github => env("GITHUB_RUN_ID"),
-            Flavour::Gitea | Flavour::Forgejo => env("GITHUB_RUN_NUMBER"),
-        };
         let server = server.trim_end_matches('/');
         Ok(Self {
             api: Api::from_env(env, Some(token.to_owned())).map_err(NoTarget::Network)?,
             flavour,
             run: env("GITHUB_RUN_ID").unwrap_or_default(),
             attempt: env("GITHUB_RUN_ATTEMPT").unwrap_or_else(|| "1".to_owned()),
-            url: format!("{server}/{repository}/actions/runs/{}", run.unwrap_or_default()),
+            url: format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env)),
             workflow: env("GITHUB_WORKFLOW_REF").and_then(|name| workflow(&name, &repository)),
             dispatch_ref: event.dispatch_ref,
             repository,
@@ -92,6 +81,14 @@ impl ReportTarget {
 
     pub(super) fn api(&self) -> &Api {
         &self.api
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        self.api.server()
+    }
+
+    pub(super) fn repository(&self) -> &Repository {
+        &self.repository
     }
 
     /// Returns the path of something in the repository.
@@ -186,6 +183,28 @@ fn subject_name(subject: &ReportedRun) -> String {
     }
 }
 
+/// Returns the page of the job's run: of its attempt, where the server counts attempts.
+pub fn page(env: Lookup<'_>) -> Option<String> {
+    let known = |name: &str| env(name).filter(|value| !value.is_empty());
+    let (server, repository) = (known("GITHUB_SERVER_URL")?, known("GITHUB_REPOSITORY")?);
+    let (flavour, attempt) = (Server::of(env).flavour(), known("GITHUB_RUN_ATTEMPT"));
+    known("GITHUB_RUN_ID")?;
+    let page = format!("{server}/{repository}/actions/runs/{}", run_of_page(flavour, env));
+    Some(match (flavour, attempt) {
+        (Flavour::Github, attempt) => format!("{page}/attempts/{}", attempt.as_deref().unwrap_or("1")),
+        (Flavour::Gitea | Flavour::Forgejo, _) => page,
+    })
+}
+
+/// Returns what stands for the run in the address of its page: Forgejo counts the runs of each repository there.
+pub(super) fn run_of_page(flavour: Flavour, env: Lookup<'_>) -> String {
+    let run = match flavour {
+        Flavour::Github | Flavour::Gitea => env("GITHUB_RUN_ID"),
+        Flavour::Forgejo => env("GITHUB_RUN_NUMBER"),
+    };
+    run.unwrap_or_default()
+}
+
 /// Returns the file in `octo/project/.github/workflows/fix.yml@refs/heads/main`. A workflow of another repository
 /// cannot be dispatched here.
 fn workflow(name: &str, repository: &Repository) -> Option<String> {
@@ -225,6 +244,10 @@ impl ReportTarget {
 
     pub(super) fn going_on(self) -> Self {
         Self { pull_request: None, names_its_commit: true, ..self }
+    }
+
+    pub(super) fn without_workflow(self) -> Self {
+        Self { workflow: None, ..self }
     }
 
     pub(super) fn without_pull_request(self) -> Self {
@@ -290,7 +313,8 @@ mod tests {
         let page = "https://github.com/octo/project/actions/runs/4711";
         let counted = "https://github.com/octo/project/actions/runs/12";
         check(Flavour::Github, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
-        check(Flavour::Gitea, &[], &ReportOptions::default(), (SHA, "ll-loop/main", counted));
+        check(Flavour::Gitea, &[], &ReportOptions::default(), (SHA, "ll-loop/main", page));
+        check(Flavour::Forgejo, &[], &ReportOptions::default(), (SHA, "ll-loop/main", counted));
         let other = "a".repeat(40);
         let options = ReportOptions {
             sha: Some(other.clone()),
@@ -298,6 +322,27 @@ mod tests {
             ..ReportOptions::default()
         };
         check(Flavour::Github, &[], &options, (&other, "quality/types…", page));
+    }
+
+    #[test]
+    fn the_page_of_a_run_is_one_that_the_server_has() {
+        let of = |more: &[(&str, &str)]| {
+            let usual = [
+                ("GITHUB_SERVER_URL", "https://x"),
+                ("GITHUB_REPOSITORY", "o/r"),
+                ("GITHUB_RUN_ID", "9"),
+                ("GITHUB_RUN_NUMBER", "2"),
+                ("GITHUB_RUN_ATTEMPT", ""),
+            ];
+            page(&|name| {
+                more.iter().chain(&usual).find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let of = |more: &[(&str, &str)]| of(more).unwrap();
+        assert_eq!(of(&[("GITHUB_RUN_ATTEMPT", "3")]), "https://x/o/r/actions/runs/9/attempts/3");
+        assert_eq!(of(&[]), "https://x/o/r/actions/runs/9/attempts/1");
+        assert_eq!(of(&[("GITEA_ACTIONS", "true")]), "https://x/o/r/actions/runs/9");
+        assert_eq!(of(&[("FORGEJO_ACTIONS", "true")]), "https://x/o/r/actions/runs/2");
     }
 
     #[test]

@@ -110,7 +110,7 @@ const FINALIZE: &str = "FinalizeArtifact";
 const FIND: &str = "ListArtifacts";
 const LOCATE: &str = "GetSignedArtifactURL";
 const FETCH: &str = "GET /blob/";
-const STATUS: Option<&str> = Some("look at https://www.githubstatus.com, and try again");
+const STATUS: Option<&str> = Some(super::super::api::UNAVAILABLE);
 
 #[test]
 fn trouble_that_passes_is_overcome() {
@@ -161,14 +161,16 @@ fn an_answer_that_does_not_go_on_is_given_up() {
 
 #[test]
 fn a_refusal_is_final_and_says_what_to_do() {
-    let conflict = "artifacts never change: put something into the name that differs, such as the job and \
-                    `$GITHUB_RUN_ATTEMPT`";
+    let conflict = "an artifact never changes: pass `key`, so that each has a name of its own";
     let exists = r#"{"code":"already_exists","msg":"an artifact with this name already exists"}"#;
     check(
         CREATE,
         1,
         &Fault::Answer(409, exists),
-        Err(("there is an artifact `state` in this run already", Some(conflict))),
+        Err((
+            "another job or step of this run has stored `state` already; they share this name",
+            Some(conflict),
+        )),
     );
     check(
         CREATE,
