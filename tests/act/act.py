@@ -126,6 +126,9 @@ class Act:
         actions = {f"actions/{name}@{pinned(name)}": ROOT / "tests/act/actions" / name
                    for name in ("cache", "checkout", "upload-artifact")}  # fmt: skip
         actions[f"{OURS}@v1"] = self.ours
+        sha = self.git("rev-parse", "HEAD")
+        # Every run of act is the first one.
+        self.github.runs[1] = {"event": event, "head_sha": sha, "path": f".github/workflows/{file}", "run_attempt": 1}
         # A port of its own, so that several can run at a time.
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

@@ -142,6 +142,15 @@ class Player:
             event=payload, event_name=event.name, sha=event.sha, ref=event.ref, repository=REPOSITORY,
             workflow=workflow["name"], run_id=str(self.run_id), run_attempt=str(attempt), token=TOKEN,
         )  # fmt: skip
+        self.github.runs[self.run_id] = {
+            "event": event.name,
+            "head_repository": {"id": REPOSITORY_ID + event.is_of_fork},
+            "head_sha": event.sha,
+            "path": f".github/workflows/{file}",
+            "repository": {"id": REPOSITORY_ID},
+            "run_attempt": attempt,
+            "status": "in_progress",
+        }
         run = Run(self, f"{REPOSITORY}/.github/workflows/{file}@{event.ref}", event, payload, secrets or {}, only_jobs)
         jobs = run.jobs(workflow, {"github": github, "inputs": Strict(given)}, Strict(secrets or {}), None, "")
         return jobs

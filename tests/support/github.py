@@ -279,6 +279,12 @@ class Rest(Part):
     def repository(self, request, name):
         return self.guarded(request, name) or Response(200, {"id": REPOSITORY_ID, "full_name": name})
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)")
+    def run(self, request, name, run_id):
+        refusal = self.guarded(request, name, "actions: read")
+        run = self.github.runs.get(int(run_id))
+        return refusal or (message(404, "Not Found") if run is None else Response(200, {"id": int(run_id), **run}))
+
     @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)/artifacts")
     def of_run(self, request, name, run_id):
         chosen = [a for a in self.github.artifacts.values() if a.run_id == int(run_id)]
@@ -437,6 +443,8 @@ class GitHub:
         # Of the token, such as `{"statuses": "write"}`; without any, it may do everything.
         self.permissions = None
         self.artifacts = {}
+        # What is said of runs of workflows, by their number.
+        self.runs = {}
         self.statuses = []
         self.tags = {}
         self.refs = {}
