@@ -458,6 +458,65 @@ jobs:
 OF_NODES = CHECK.replace("states:", "parameters: {node: {type: string}}\nstates:")
 
 
+class Publish(Played):
+    """The run of a fork, and the one after it that sets the status."""
+
+    def publish(self, event, conclusion):
+        """Plays the run of the caller that the run of this event sets off, and returns its job."""
+        pull = event.payload["pull_request"]
+        run = {
+            "id": self.played.run_id, "name": "tidy", "path": ".github/workflows/tidy.yml", "event": "pull_request",
+            "status": "completed", "conclusion": conclusion, "run_attempt": 1, "head_sha": pull["head"]["sha"],
+            "head_branch": "topic", "head_repository": pull["head"]["repo"], "repository": pull["base"]["repo"],
+            # GitHub names no pull request of a fork.
+            "pull_requests": [],
+        }  # fmt: skip
+        self.github.runs[run["id"]].update(status="completed")
+        payload = {"action": "completed", "workflow_run": run, "repository": pull["base"]["repo"]}
+        jobs = self.call("publish.yml", Event("workflow_run", pull["base"]["sha"], payload=payload))
+        return jobs.get("tidy/publish")
+
+    def fork(self, files, owner="mallory"):
+        repository = self.repository(CHECK)
+        base = repository.head()
+        head = repository.commit(files)
+        self.player(repository)
+        event = pull_request(repository, base, owner, is_of_fork=owner != "o")
+        return event, head, self.call("tidy.yml", event)
+
+    def assert_published(self, files, result):
+        event, head, jobs = self.fork(files)
+        self.assertEqual(jobs["tidy/check"].result, result)
+        self.assertEqual(self.statuses(head), [])
+        job = self.publish(event, result)
+        self.assertEqual(job.result, "success", job.log)
+        (said,) = self.statuses(head)
+        self.assertTrue(said.startswith(f"{result}: {result}"), said)
+        # Nothing of the fork is there.
+        self.assertEqual(job.uses, ["little-loops/ll-loop/setup@v1"])
+        self.assertFalse(list(job.workspace.glob("**/tidy.yaml")))
+
+    def test_the_success_of_a_fork_is_said_by_the_run_after_it(self):
+        self.assert_published({"src/good": "x"}, "success")
+
+    def test_the_failure_of_a_fork_is_said_by_the_run_after_it(self):
+        self.assert_published({"src/other": "x"}, "failure")
+
+    def test_a_loop_that_the_caller_does_not_name_gets_no_status(self):
+        event, head, _ = self.fork({"src/good": "x"})
+        loops = ("      loops: tidy\n", "      loops: |\n        other\n\n        another\n")
+        text = CALLERS["publish.yml"]
+        self.assertIn(loops[0], text)
+        CALLERS["publish.yml"] = text.replace(*loops)
+        self.addCleanup(CALLERS.__setitem__, "publish.yml", text)
+        self.publish(event, "success")
+        self.assertEqual(self.statuses(head), [])
+
+    def test_what_ran_in_this_repository_is_left_alone(self):
+        event, _, _ = self.fork({"src/good": "x"}, "o")
+        self.assertIsNone(self.publish(event, "success"))
+
+
 class Several(Played):
     """Runs of one loop in one run of a workflow."""
 
