@@ -19,7 +19,7 @@ from workflow import Event, Player, cancelled, contents
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
 import runner  # noqa: E402
-from expressions import Expression, Strict, Unknown, expand, holds  # noqa: E402
+from expression import Expression, Strict, Unknown, expand, holds  # noqa: E402
 from github import GitHub, job_token, message, zipped  # noqa: E402
 
 OWNER = 1001 if os.getuid() == 0 else None

@@ -23,7 +23,7 @@ from docker_action import docker_run
 from engine import ROOT
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
-from expressions import Strict, Unknown, evaluated, expand, holds, text_of, truth  # noqa: E402
+from expression import Strict, Unknown, evaluated, expand, holds, text_of, truth  # noqa: E402
 from github import REPOSITORY, REPOSITORY_ID, job_token, zipped  # noqa: E402
 from runner import TOKEN, Runner, read_outputs, with_defaults  # noqa: E402
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import yaml
 
-from expressions import Strict, expand, holds
+from expression import Strict, expand, holds
 
 ROOT = Path(__file__).resolve().parents[2]
 
