@@ -133,9 +133,13 @@ impl RunFiles {
         self.with("report")
     }
 
-    /// The nights of the loop. The file belongs to all of its runs, and stays when runs are deleted.
-    pub fn nights(&self) -> PathBuf {
-        self.history.join("nights.json")
+    /// The nights of the loop, of one series where jobs have several. The file belongs to all of these runs, and stays
+    /// when runs are deleted.
+    pub fn nights(&self, series: Option<&str>) -> PathBuf {
+        match series {
+            Some(series) => self.history.join(format!("nights-{series}.json")),
+            None => self.history.join("nights.json"),
+        }
     }
 
     /// What the run changed in the working tree, as a patch.

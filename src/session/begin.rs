@@ -189,7 +189,8 @@ impl<'s> ConfiguredRun<'s> {
             }
         })?;
         let before = night.map(|Night { previous }| {
-            let (every, of) = (nights::due(options, session), (&files, &prepared.machine.name));
+            let kept = nights::kept(&files, &options.run, session);
+            let (every, of) = (nights::due(options, session), (kept.as_path(), &prepared.machine.name));
             nights::before(previous.as_ref(), every, of, clock.now(), session)
         });
         let mut before = before.unwrap_or_default();

@@ -1,14 +1,17 @@
 //! Keeps the history of a maintain loop in CI: reads the earlier nights at the start, and adds this one for the next.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::name::LoopName;
-use crate::base::text::one_line;
+use crate::base::sum::Sum;
+use crate::base::text::{head, one_line};
 use crate::base::time::Timestamp;
 use crate::bundle::report;
-use crate::ci::github::artifacts::RunsMeant;
+use crate::ci::Provider;
+use crate::ci::github::artifacts::{RunsMeant, Series};
+use crate::ci::github::event::workflow_file;
 use crate::engine::night::Night;
 use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
@@ -19,10 +22,13 @@ use super::context::Session;
 use super::error::Kind;
 use super::fetch::{ArtifactRequest, Local, artifact};
 use super::key;
-use super::options::BeginOptions;
+use super::options::{BeginOptions, RunOptions};
 
 /// How often a scheduled job is expected to run, unless `--every` says otherwise.
 const DAY: Duration = Duration::from_hours(24);
+
+/// The digits that tell the series of nights on one machine apart.
+const SERIES: usize = 8;
 
 /// What is known when a night begins.
 #[derive(Default)]
@@ -51,7 +57,8 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
     let Some(what) = artifact(text) else { return Some(Local::path(text, session)) };
     let allow_untrusted = options.run.allow_untrusted;
     let key = key::of_run(&options.run, &name.file_stem(), session);
-    let runs = RunsMeant::of_loop(Some(&name.file_stem()), key);
+    let series = Some(series(session));
+    let runs = RunsMeant { series, ..RunsMeant::of_loop(Some(&name.file_stem()), key) };
     let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted, session };
     match asked.local() {
         Ok(local) => Some(local),
@@ -66,6 +73,24 @@ pub(crate) fn previous(options: &BeginOptions, name: &LoopName, session: &Sessio
     }
 }
 
+/// Returns the runs among which this one has its place.
+fn series(session: &Session<'_>) -> Series {
+    let workflow = workflow_file(&session.env.lookup());
+    Series::new(workflow.as_deref(), session.env.get("GITHUB_EVENT_NAME").unwrap_or_default())
+}
+
+/// Returns where this machine keeps the nights of the series that a run of a job belongs to.
+pub(crate) fn kept(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> PathBuf {
+    let job = Provider::detect(&session.env.lookup()).job().id;
+    let key = job.and_then(|_| key::of_run(options, files.stem(), session));
+    let series = key.map(|key| {
+        let Series { workflow, occasion } = series(session);
+        let whole = format!("{}\0{occasion}\0{key}", workflow.unwrap_or_default());
+        head(&Sum::of(whole.as_bytes()).to_string(), SERIES).to_owned()
+    });
+    files.nights(series.as_deref())
+}
+
 /// Returns how often a night is due, if that is known.
 pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Duration> {
     let is_scheduled = session.env.get("GITHUB_EVENT_NAME") == Some("schedule");
@@ -77,12 +102,11 @@ pub(crate) fn due(options: &BeginOptions, session: &Session<'_>) -> Option<Durat
 pub(crate) fn before(
     previous: Option<&Local>,
     every: Option<Duration>,
-    (files, name): (&RunFiles, &LoopName),
+    (kept, name): (&Path, &LoopName),
     now: Timestamp,
     session: &Session<'_>,
 ) -> Before {
-    let kept = files.nights();
-    let path = previous.map_or(kept.as_path(), |previous| previous.path.as_path());
+    let path = previous.map_or(kept, |previous| previous.path.as_path());
     let history = match read(path, name) {
         Ok(Some(history)) => history,
         Ok(None) => {
@@ -113,15 +137,15 @@ pub(crate) fn read(path: &Path, name: &LoopName) -> Result<Option<History>, Stri
 
 /// Keeps the nights up to this one among the reports, and here for a machine that stays. Returns what could not be
 /// kept.
-pub(crate) fn keep(digest: &Digest, reports: &Path, files: &RunFiles) -> Vec<String> {
+pub(crate) fn keep(digest: &Digest, reports: &Path, here: &Path) -> Vec<String> {
     let (Some(history), Some(start)) = (of(digest), digest.start()) else { return Vec::new() };
-    let (name, here) = (&start.r#loop, files.nights());
+    let name = &start.r#loop;
     // Another run may have added a night since this one began.
-    let kept = read(&here, name).ok().flatten();
+    let kept = read(here, name).ok().flatten();
     let kept = kept.iter().flat_map(History::nights);
     let all = history.nights().iter().chain(kept).chain(history.nights().last());
     let all = History::new(name.clone(), all.cloned());
-    let written = [write(&reports.join(FILE), &history), write(&here, &all)];
+    let written = [write(&reports.join(FILE), &history), write(here, &all)];
     let failed = written.into_iter().filter_map(Result::err);
     failed.map(|error| format!("the next night will not know of this one: {error}")).collect()
 }

@@ -54,6 +54,8 @@ pub(crate) struct Publication {
     /// The directory that was asked for; without one, the reports go to the files of the run.
     directory: Option<PathBuf>,
     key: Option<RunKey>,
+    /// Where this machine keeps the nights of which this run may be one.
+    nights: PathBuf,
     artifact_name: String,
     storing: Storing,
     root: PathBuf,
@@ -109,6 +111,7 @@ impl Publication {
             provider,
             directory,
             key,
+            nights: nights::kept(files, options, session),
             artifact_name,
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
@@ -167,7 +170,7 @@ impl Publication {
     /// Writes the history of nights before the run starts, so that a run that is killed does not lose it.
     pub(crate) fn remember(&self, start: &Start) -> Vec<String> {
         let began = Stamped::new(start.at, 1, Event::LoopStart(start.event.clone()));
-        nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.running)
+        nights::keep(&Digest::of([&began]), &self.directory(&self.running), &self.nights)
     }
 
     /// Writes every format and informs the CI system. `unwritten` is the last event of the
@@ -242,7 +245,7 @@ impl Publication {
             };
             warnings.push(format!("not every report was written: {error}{advice}"));
         }
-        warnings.extend(nights::keep(&digest, &directory, files));
+        warnings.extend(nights::keep(&digest, &directory, &self.nights));
         warnings.extend(self.saver.iter().flat_map(|saver| saver.finish(files, &directory)));
         let (repository, roots) = self.repository();
         let exists = |path: &str| repository.join(path).is_file();

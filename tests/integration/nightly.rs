@@ -380,3 +380,81 @@ fn the_nights_before_are_fetched_from_github() {
     let (ran, _) = night_of(&Github::silent());
     ran.says("this is the first night");
 }
+
+#[cfg(feature = "github")]
+#[test]
+fn checks_other_workflows_and_other_legs_are_no_nights() {
+    use crate::reported::Github;
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    let before = on_github(TIDY).file("broken", "");
+    assert_eq!(night(&before, &[], &[]).code, Some(0));
+    let zip = before.at("artifact.zip");
+    let packed = std::process::Command::new("python3")
+        .args(["-m", "zipfile", "-c", zip.to_str().unwrap(), "nights.json"])
+        .current_dir(before.at("reports"))
+        .status();
+    assert!(packed.unwrap().success());
+
+    let github = Github::silent();
+    let answer = |body: Value| ResponseTemplate::new(200).set_body_json(body);
+    let get = |at: &str| Mock::given(method("GET")).and(path(format!("/repos/o/r/actions/{at}")));
+    // The newest first: each is like the one before in all but one respect.
+    let left = [
+        (15, "ll-loop-main-night-r15-a1", "pull_request", ".github/workflows/nightly.yml"),
+        (14, "ll-loop-main-night-r14-a1", "schedule", ".github/workflows/weekly.yml"),
+        (13, "ll-loop-main-night.b-r13-a1", "schedule", ".github/workflows/nightly.yml"),
+        (12, "ll-loop-main-day-r12-a1", "schedule", ".github/workflows/nightly.yml"),
+        (11, "ll-loop-main-night-r11-a1", "workflow_dispatch", ".github/workflows/nightly.yml"),
+        (10, "ll-loop-main-night-r10-a1", "schedule", ".github/workflows/nightly.yml"),
+    ];
+    let row = |(run, name): (u64, &str)| {
+        let of = json!({"id": run, "repository_id": 1, "head_repository_id": 1});
+        json!({"id": run * 10, "name": name, "expired": false, "workflow_run": of})
+    };
+    let rows: Vec<Value> = left.iter().map(|(run, name, ..)| row((*run, name))).collect();
+    github.mount(get("artifacts").respond_with(answer(json!({"artifacts": rows}))));
+    for (run, name, event, file) in left {
+        let of_run = json!({"id": run, "event": event, "path": file, "status": "completed"});
+        github.mount(get(&format!("runs/{run}")).respond_with(answer(of_run)));
+        let rows = json!({"artifacts": [row((run, name))]});
+        github.mount(get(&format!("runs/{run}/artifacts")).respond_with(answer(rows)));
+    }
+    let location = format!("{}/blob", github.address());
+    let moved = ResponseTemplate::new(302).insert_header("location", location);
+    github.mount(get("artifacts/110/zip").respond_with(moved));
+    let blob = ResponseTemplate::new(200).set_body_bytes(fs::read(zip).unwrap());
+    github.mount(Mock::given(method("GET")).and(path("/blob")).respond_with(blob));
+
+    let in_job = |event: &str| {
+        on_github(TIDY)
+            .env("GITHUB_API_URL", github.address())
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_REPOSITORY_ID", "1")
+            .env("GITHUB_RUN_ID", "20")
+            .env("GITHUB_JOB", "night")
+            .env("GITHUB_EVENT_NAME", event)
+            .env("GITHUB_WORKFLOW_REF", "o/r/.github/workflows/nightly.yml@refs/heads/main")
+            .env("GITHUB_TOKEN", "ghs_geheim")
+            .env("LL_RETRY_WAIT", "1ms")
+    };
+    let project = in_job("schedule");
+    night(&project, &["broken"], &["--previous", "run:latest", "--no-status"]).code(0);
+    assert_eq!(result(&project)["nights"]["recurring"][0]["state"], "lint");
+    // On a machine that stays, too, a check is not one of the nights.
+    let known = |project: &Project| result(project)["nights"]["known"].clone();
+    let project = in_job("schedule");
+    night(&project, &[], &["--no-status"]).code(0);
+    let (project, mut counts) = (project.env("GITHUB_EVENT_NAME", "pull_request"), vec![]);
+    for _ in 0..2 {
+        night(&project, &[], &["--no-status"]).code(0);
+        counts.push(known(&project));
+    }
+    let project = project.env("GITHUB_EVENT_NAME", "workflow_dispatch");
+    night(&project, &[], &["--no-status"]).code(0);
+    counts.push(known(&project));
+    night(&project, &[], &["--no-status", "--key", "leg"]).code(0);
+    counts.push(known(&project));
+    assert_eq!(counts, [1, 2, 2, 1]);
+}

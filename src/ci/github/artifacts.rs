@@ -15,7 +15,7 @@ use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::Repository;
 use super::results::{Downloaded, ListedArtifact};
-use super::run;
+use super::run::{self, WorkflowRun};
 use crate::ci::key::RunKey;
 
 /// How the names of artifacts begin that hold a run of a loop.
@@ -232,12 +232,47 @@ pub struct RunsMeant {
     pub prefix: String,
     /// Their key; without one, they have to have one in common.
     pub key: Option<RunKey>,
+    /// Where only runs of one workflow are meant that one kind of event set off: how these are.
+    pub series: Option<Series>,
+}
+
+/// The runs of one workflow that one kind of event set off, such as the nights of a loop: a check of a pull request is not
+/// among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// The name of the workflow's file, if it is known.
+    pub workflow: Option<String>,
+    /// The kind of event.
+    pub occasion: String,
+}
+
+impl Series {
+    /// Returns the series of a run.
+    pub fn new(workflow: Option<&str>, event: &str) -> Self {
+        Self { workflow: workflow.map(str::to_owned), occasion: occasion(event).to_owned() }
+    }
+
+    /// Tells whether a run is one of these. What the server does not say is no difference.
+    fn include(&self, run: &WorkflowRun) -> bool {
+        let is_same = |one: Option<&str>, other: Option<&str>| one.zip(other).is_none_or(|(one, other)| one == other);
+        is_same(self.workflow.as_deref(), run.workflow())
+            && is_same(Some(&self.occasion), run.event.as_deref().map(occasion))
+    }
+}
+
+/// Returns the kind of an event. A night begins by the clock or by hand, and goes on by a dispatch.
+fn occasion(event: &str) -> &str {
+    match event {
+        "schedule" | "workflow_dispatch" | "repository_dispatch" => "schedule",
+        other => other,
+    }
 }
 
 impl RunsMeant {
     /// Makes the runs of a loop, which stands so in file names; without one, those of all loops.
     pub fn of_loop(stem: Option<&str>, key: Option<RunKey>) -> Self {
-        Self { prefix: stem.map_or_else(|| PREFIX.to_owned(), |stem| format!("{PREFIX}{stem}-")), key }
+        let prefix = stem.map_or_else(|| PREFIX.to_owned(), |stem| format!("{PREFIX}{stem}-"));
+        Self { prefix, key, series: None }
     }
 
     /// Tells whether an artifact is of one of these runs, by its name.
@@ -345,14 +380,28 @@ pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArt
         if !may_be_meant || origins.of(&found)? != Origin::Own {
             continue;
         }
-        if runs.include(&found.name) {
+        if runs.include(&found.name) && is_of_series(&found, runs, origins)? {
             return Ok(Some(found));
         }
-        if runs.key.as_ref().is_some_and(|key| !key.is_special()) {
+        if runs.series.is_none() && runs.key.as_ref().is_some_and(|key| !key.is_special()) {
             of_another_key.get_or_insert(found);
         }
     }
     Ok(of_another_key)
+}
+
+/// Tells whether the run that made an artifact is of the series that is meant.
+fn is_of_series(
+    found: &FoundArtifact,
+    runs: &RunsMeant,
+    Origins { api, repository, .. }: &Origins<'_>,
+) -> Result<bool, ArtifactError> {
+    let (Some(series), Some(run)) = (&runs.series, found.run_id) else { return Ok(true) };
+    match run::get(api, repository, run) {
+        Ok(run) => Ok(series.include(&run)),
+        Err(ApiError::NotFound { .. }) => Ok(true),
+        Err(error) => Err(needing(error)),
+    }
 }
 
 /// Fetches the zip file of an artifact, and compares it with its digest.

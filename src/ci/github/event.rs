@@ -149,6 +149,13 @@ impl WorkflowEvent {
     }
 }
 
+/// Returns the name of the workflow's file that a job is of, if the environment says it.
+pub fn workflow_file(env: Lookup<'_>) -> Option<String> {
+    let named = env("GITHUB_WORKFLOW_REF")?;
+    let (file, _) = named.split_once('@')?;
+    file.rsplit('/').next().filter(|file| !file.is_empty()).map(str::to_owned)
+}
+
 /// Returns the beginning of the name of a commit, as people know it.
 pub fn short(sha: &str) -> &str {
     sha.get(..7).unwrap_or(sha)
