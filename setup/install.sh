@@ -5,11 +5,14 @@
 # a file of the very commit the workflow pinned. What is cached is the archive, not the program, and
 # it is checked on every use: a cache that others can write to is no way in.
 #
+# A commit that is no release, as on a branch, pins nothing: there the program is built from the source that the action
+# came with. What was built is kept for the job and no longer, as nothing could tell it from what somebody else put there.
+#
 #   install.sh          writes the outputs `bin` and `version`
 #   install.sh --path   also puts the program on PATH for the steps that follow
 #
 # Read from the environment:
-#   LL_VERSION            the version wanted; empty for the one this commit was released as
+#   LL_VERSION            the version wanted, or `source`; empty for the one this commit was released as
 #   LL_LOOP_BINARY        a program that is already here: nothing is downloaded
 #   LL_LOOP_DOWNLOAD_URL  a mirror of https://github.com/little-loops/ll-loop/releases/download
 #   and of the runner: RUNNER_OS RUNNER_ARCH RUNNER_TEMP RUNNER_TOOL_CACHE GITHUB_OUTPUT GITHUB_PATH
@@ -29,11 +32,16 @@ main() {
 Build it with \`cargo build --release\` and give its absolute path, or unset the variable."
     version=local
   else
-    target=$(target_of_runner)
+    not_on_windows
     version=$(wanted_version)
-    asset=ll-loop-$version-$target.tar.gz
-    archive=$(fetch "$asset" "$version" "$target")
-    binary=$(unpack "$archive" "$version")
+    if [[ $version == source ]]; then
+      binary=$(build)
+    else
+      target=$(target_of_runner)
+      asset=ll-loop-$version-$target.tar.gz
+      archive=$(fetch "$asset" "$version" "$target")
+      binary=$(unpack "$archive" "$version")
+    fi
   fi
   echo "ll-loop $version: $binary"
   printf 'bin=%s\nversion=%s\n' "$binary" "$version" >>"$GITHUB_OUTPUT"
@@ -45,12 +53,21 @@ Build it with \`cargo build --release\` and give its absolute path, or unset the
 # One annotation that says what is wrong and what to do. On stderr, which the runner reads too, so
 # that it is not swallowed by a command substitution.
 fail() {
+  echo "::error title=ll-loop was not installed::$(escaped "$1")" >&2
+  exit 1
+}
+
+escaped() {
   local message=$1
   message=${message//'%'/%25}
   message=${message//$'\r'/%0D}
   message=${message//$'\n'/%0A}
-  echo "::error title=ll-loop was not installed::$message" >&2
-  exit 1
+  echo "$message"
+}
+
+not_on_windows() {
+  [[ ${RUNNER_OS:-} != Windows ]] || fail "ll-loop does not run on Windows
+Use a Linux or macOS runner, such as \`runs-on: ubuntu-24.04\`; on a machine of your own, WSL."
 }
 
 target_of_runner() {
@@ -72,12 +89,19 @@ wanted_version() {
   local version=${LL_VERSION:-}
   if [[ -z $version ]]; then
     version=$(newest_version)
-    [[ -n $version ]] || fail "this commit of the action pins no release: setup/checksums.txt has no entry
-Use a released version, \`uses: little-loops/ll-loop@v…\`; branches carry no checksums. To run an unreleased ll-loop, build it and set LL_LOOP_BINARY."
+    if [[ -z $version ]]; then
+      echo "::notice title=ll-loop is built from its source::$(escaped "this commit of the action belongs to no release, and building takes minutes
+A release, \`uses: little-loops/ll-loop@v…\`, is installed in seconds. \`version: source\` leaves out this notice.")" >&2
+      version=source
+    fi
+  fi
+  if [[ $version == source ]]; then
+    echo "$version"
+    return
   fi
   version=v${version#v}
   [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || fail "\`$version\` is not a version
-Write it as \`v1.2.3\`, or leave \`version\` out to get the one the action was released with."
+Write it as \`v1.2.3\`, leave \`version\` out to get the one the action was released with, or build it: \`version: source\`."
   echo "$version"
 }
 
@@ -141,11 +165,15 @@ keep() {
 }
 
 sha256() {
+  sum_of_input <"$1"
+}
+
+sum_of_input() {
   local sum
   if command -v sha256sum >/dev/null; then
-    sum=$(sha256sum <"$1")
+    sum=$(sha256sum)
   else
-    sum=$(shasum -a 256 <"$1")
+    sum=$(shasum -a 256)
   fi
   echo "${sum%% *}"
 }
@@ -198,6 +226,58 @@ Is \`$RUNNER_TEMP\` full, or is tar or gzip missing on the runner?"
   chmod 755 "$into" "$into/ll-loop"
   echo "$into/ll-loop"
 }
+
+# Prints the path of the program, built from the action's own folder; for a second step of the job it is there already.
+#
+# It is built from a copy, in the job's own temporary directory: cargo obeys files in the directories above (`.cargo`,
+# `rust-toolchain`), and above the folder may be what a pull request brought. Nor does it obey what the job set for its own
+# builds. It is static, so that it runs in any image as well.
+build() {
+  local source digest place host flags='' needed
+  source=$(cd "$HERE/.." && pwd)
+  [[ -f $source/Cargo.toml && -d $source/src ]] || fail "there is no source of ll-loop in \`$source\` to build
+Use the whole repository as the action, or a release."
+  needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$source/Cargo.toml")
+  if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+    fail "building ll-loop from its source needs Rust, and there is no cargo on PATH
+Install Rust $needed or later in a step before (\`rustup toolchain install stable\`), use a release (\`uses: little-loops/ll-loop@v…\`), or set LL_LOOP_BINARY to a program."
+  fi
+
+  digest=$(packed "$source" | sum_of_input)
+  place=$RUNNER_TEMP/ll-loop-source/$digest
+  if [[ ! -x $place/ll-loop ]]; then
+    rm -rf "$place"
+    mkdir -p "$place/source"
+    packed "$source" | tar -xf - -C "$place/source"
+    host=$(cd "$place/source" && rustc -vV | sed -n 's/^host: //p')
+    [[ $host != *-linux-* ]] || flags='-C target-feature=+crt-static'
+    echo "::group::Build ll-loop from $source" >&2
+    if ! compile "$place" "$host" "$flags" >&2; then
+      echo "::endgroup::" >&2
+      fail "ll-loop could not be built from its source; the log above says why
+It needs Rust $needed or later and a C compiler. A release needs neither: \`uses: little-loops/ll-loop@v…\`."
+    fi
+    echo "::endgroup::" >&2
+    mv "$place/target/$host/release/ll-loop" "$place/ll-loop"
+    rm -rf "$place/source" "$place/target"
+  fi
+  echo "$place/ll-loop"
+}
+
+compile() (
+  local place=$1 host=$2
+  cd "$place/source" || exit
+  unset RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER CARGO_ENCODED_RUSTFLAGS CARGO_INCREMENTAL \
+    "${!CARGO_BUILD_@}" "${!CARGO_TARGET_@}" "${!CARGO_PROFILE_@}"
+  export RUSTFLAGS=$3
+  exec cargo build --release --locked --bin ll-loop --target "$host" --target-dir "$place/target"
+)
+
+# The source as a stream, without what git and cargo put beside it.
+packed() (
+  cd "$1"
+  find . \( -name .git -o -name target \) -prune -o -type f -print0 | LC_ALL=C sort -z | tar --null -T - -cf -
+)
 
 # Only a directory can go on PATH, and the program may have another name there.
 expose() {

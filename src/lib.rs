@@ -82,6 +82,9 @@
 // none uses.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub, reason = "see above"))]
 
+#[cfg(not(unix))]
+compile_error!("ll-loop does not run on Windows: build it inside of WSL");
+
 mod base;
 mod board;
 mod bundle;

@@ -13,12 +13,14 @@ pub mod key;
 #[cfg(test)]
 mod log_tests;
 mod marker;
+mod others;
 pub mod plain;
 pub mod reported;
 pub mod service;
 mod teamcity;
 #[cfg(test)]
 mod testing;
+mod travis;
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -35,6 +37,8 @@ const PROVIDERS: &[ProviderRow] = &[
     teamcity::PROVIDER,
     circleci::PROVIDER,
     jenkins::PROVIDER,
+    travis::PROVIDER,
+    others::PROVIDER,
     plain::PROVIDER,
 ];
 
@@ -65,6 +69,15 @@ impl Deref for Provider {
 
     fn deref(&self) -> &Self::Target {
         self.0.as_ref()
+    }
+}
+
+/// Tells whether this is the environment of a CI system: `CI` says so, or, where it says nothing, a variable that only one
+/// system sets.
+pub fn is_ci(env: Lookup<'_>) -> bool {
+    match env("CI").filter(|value| !value.is_empty()) {
+        Some(value) => !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"),
+        None => PROVIDERS.iter().any(|row| (row.detect)(env).is_some_and(|name| name != "plain")),
     }
 }
 
@@ -107,9 +120,39 @@ mod tests {
         check(&[("JENKINS_URL", "https://j"), ("BUILD_ID", "7")], "jenkins");
         check(&[("JENKINS_URL", "https://j")], "plain");
         check(&[("BUILD_ID", "7")], "plain");
+        check(&[("TRAVIS", "true")], "travis");
+        check(&[("DRONE", "true"), ("DRONE_BUILD_NUMBER", "4")], "drone");
+        check(&[("CI", "woodpecker"), ("CI_WORKFLOW_NUMBER", "1")], "woodpecker");
+        check(&[("BITBUCKET_BUILD_NUMBER", "4")], "bitbucket");
+        check(&[("APPVEYOR", "True"), ("APPVEYOR_BUILD_ID", "4")], "appveyor");
         // The runner of a workflow is nearer than the machine that it was started on.
         check(&[("JENKINS_URL", "https://j"), ("BUILD_ID", "7"), ("GITHUB_ACTIONS", "true")], "github");
         check(&[("JENKINS_URL", "https://j"), ("BUILD_ID", "7"), ("GITLAB_CI", "true")], "gitlab");
+    }
+
+    #[track_caller]
+    fn check_ci(variables: &[(&str, &str)], expect: bool) {
+        let env =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        assert_eq!(is_ci(&env), expect, "{variables:?}");
+    }
+
+    #[test]
+    fn ci_is_known_by_its_variable_or_by_those_of_a_system() {
+        check_ci(&[], false);
+        check_ci(&[("CI", "true")], true);
+        check_ci(&[("CI", "woodpecker")], true);
+        for system in
+            ["TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "GITLAB_CI", "CIRCLECI", "BITBUCKET_BUILD_NUMBER"]
+        {
+            check_ci(&[(system, "1")], true);
+            check_ci(&[("CI", ""), (system, "1")], true);
+            for off in ["false", "0", "OFF", "no"] {
+                check_ci(&[("CI", off), (system, "1")], false);
+            }
+        }
+        check_ci(&[("JENKINS_URL", "u"), ("BUILD_ID", "7")], true);
+        check_ci(&[("BUILD_ID", "7")], false);
     }
 
     #[track_caller]
@@ -140,6 +183,8 @@ mod tests {
         let circleci = [("CIRCLECI", "true"), ("CIRCLE_BUILD_NUM", "9"), ("CIRCLE_NODE_INDEX", "0")];
         check_key(&[&circleci[..], &[("CIRCLE_JOB", "test")]].concat(), Some("test-r9-a0"));
         let jenkins = [("JENKINS_URL", "u"), ("BUILD_ID", "7"), ("BUILD_NUMBER", "7"), ("JOB_NAME", "a/b")];
+        let bitbucket = [("BITBUCKET_BUILD_NUMBER", "8"), ("BITBUCKET_STEP_UUID", "{a-1}")];
+        check_key(&bitbucket, Some("-a-1--0989a8d2-r8-a1"));
         check_key(&jenkins, Some("a-b-c14cddc0-r7-a1"));
     }
 
@@ -156,9 +201,16 @@ mod tests {
 
     #[test]
     fn credentials_of_every_system_are_withheld() {
-        for name in
-            ["CI_JOB_JWT_V2", "ENDPOINT_AUTH_x", "BUILDKITE_AGENT_JOB_API_TOKEN", "CIRCLE_OIDC_TOKEN_V2"]
-        {
+        for name in [
+            "CI_NETRC_PASSWORD",
+            "DRONE_NETRC_PASSWORD",
+            "PIPELINES_JWT_TOKEN",
+            "APPVEYOR_API_TOKEN",
+            "CI_JOB_JWT_V2",
+            "ENDPOINT_AUTH_x",
+            "BUILDKITE_AGENT_JOB_API_TOKEN",
+            "CIRCLE_OIDC_TOKEN_V2",
+        ] {
             assert!(is_withheld(name, true) && is_withheld(name, false), "{name}");
         }
         for name in

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::base::time::parse_duration;
-use crate::ci::Provider;
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::github::event::is_sha;
 use crate::ci::reported::ReportOptions;
+use crate::ci::{Provider, is_ci};
 use crate::machine::{Budget, OnHandoff};
 use crate::report::console::Verbosity;
 use crate::run::recording::Mode;
@@ -49,10 +49,10 @@ pub(super) struct ReachFlags {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct RunFlags {
-    /// Run as in CI: strict, grouped log, annotations, reports. On by default where `CI` is set
+    /// Run as in CI: strict, grouped log, annotations, reports. On by default in CI: where `CI` is set and not `false`, or a CI system is known by its own variables
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(super) ci: Option<String>,
-    /// Do not run as in CI, even where `CI` is set
+    /// Do not run as in CI, wherever this is
     #[arg(long, conflicts_with = "ci")]
     pub(super) no_ci: bool,
     /// Fail when a success was not verified
@@ -252,7 +252,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
     let lookup = env.lookup();
     let provider = match flags.ci.as_deref() {
         Some(name) => Some(Provider::by_name(name, &lookup).unwrap_or_else(|| Provider::detect(&lookup))),
-        None => (env.is_on("CI") && !flags.no_ci).then(|| Provider::detect(&lookup)),
+        None => (is_ci(&lookup) && !flags.no_ci).then(|| Provider::detect(&lookup)),
     };
     RunOptions {
         audience: provider.map_or(Audience::Person, Audience::Ci),
@@ -289,7 +289,7 @@ fn audience(flags: &RunFlags, env: &Environment) -> Result<Audience, Error> {
             Error::refused(format!("unknown CI provider `{name}`"))
                 .with_hint(format!("write one of {}", names.join(", ")))
         })?,
-        None if env.is_on("CI") && !flags.no_ci => Provider::detect(&lookup),
+        None if is_ci(&lookup) && !flags.no_ci => Provider::detect(&lookup),
         None => return Ok(Audience::Person),
     };
     match provider.refusal(&lookup) {

@@ -132,8 +132,9 @@ impl<'s> Bound<'s> {
             None
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
-        let Prepared { machine, library, .. } = &mut prepared;
-        let decided = consent::decide(&options.run.llm, machine, library, in_ci, session)?;
+        let Prepared { located, loaded, machine, library, .. } = &mut prepared;
+        let of = (&*located, &*loaded, &*machine);
+        let decided = consent::decide(&options.run.llm, of, library, in_ci, session)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
         let beginning = ConfiguredRun { session, prepared, options, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;

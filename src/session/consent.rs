@@ -1,10 +1,13 @@
 //! Decides before a run starts whether it may ask agents and models, and which host it asks.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::base::text::listed;
+use crate::base::sum::Sum;
+use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
+use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
@@ -15,8 +18,9 @@ use crate::run::recording::{Mode, Recording};
 
 use super::context::Session;
 use super::error::{Error, Kind};
-use super::library::Library;
+use super::library::{self, Library};
 use super::options::LlmOptions;
+use super::whereabouts;
 
 /// The decisions about agents for a run.
 pub(crate) struct Decided {
@@ -33,10 +37,13 @@ pub(crate) struct Decided {
 /// Up to so many states get a warning of their own; more of them share one.
 const MOST_WARNINGS: usize = 3;
 
+/// The digits that tell the contents of loops apart.
+const DIGITS: usize = 16;
+
 /// Decides from the command line and the environment, and warns of the consequences for this loop and its sub-loops.
 pub(crate) fn decide(
     options: &LlmOptions,
-    machine: &Machine,
+    (located, loaded, machine): (&Located, &Loaded, &Machine),
     library: &mut Library,
     in_ci: bool,
     session: &Session<'_>,
@@ -58,9 +65,10 @@ pub(crate) fn decide(
         priced(host, one, machine, &budget)?;
         limited(host, one)?;
     }
+    let subject = Consent { repository: whereabouts::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
-            consent(options, one, in_ci, session);
+            consent(options, (one, &subject), in_ci, session);
             unheeded(host, one, session);
         } else if llm != Llm::Replay {
             preflight(one, one.name != machine.name, session);
@@ -211,20 +219,46 @@ fn on_handoff(
     asked
 }
 
-/// Warns once for each loop and machine that agents run without asking for permission. Going on counts as consent.
-fn consent(options: &LlmOptions, machine: &Machine, in_ci: bool, session: &Session<'_>) {
+/// What a user agrees to.
+struct Consent<'c> {
+    repository: PathBuf,
+    loaded: &'c Loaded,
+    library: &'c Library,
+}
+
+impl Consent<'_> {
+    /// Names the file that says that the user knows what this loop does: in another repository, or with other content, it
+    /// is another one.
+    fn file(&self, machine: &Machine) -> String {
+        let mut texts = library::texts(&self.loaded.sources);
+        texts.extend(self.library.texts());
+        texts.sort();
+        texts.dedup();
+        let whole = format!("{}\0{}\0{texts:?}", self.repository.display(), machine.name);
+        format!("{}-{}", machine.name.file_stem(), head(&Sum::of(whole.as_bytes()).to_string(), DIGITS))
+    }
+}
+
+/// Warns once for each content of a loop and repository that agents run without asking for permission. Going on counts
+/// as consent.
+fn consent(
+    options: &LlmOptions,
+    (machine, subject): (&Machine, &Consent<'_>),
+    in_ci: bool,
+    session: &Session<'_>,
+) {
     let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::asks_agent));
     if !acts || options.agreed || in_ci {
         return;
     }
     let Some(home) = session.env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
-        let home: std::path::PathBuf = session.env.get("HOME")?.into();
+        let home: PathBuf = session.env.get("HOME")?.into();
         Some(home.join(".local/state"))
     }) else {
         say(machine, session);
         return;
     };
-    let known = home.join("ll-loop/consent").join(machine.name.file_stem());
+    let known = home.join("ll-loop/consent").join(subject.file(machine));
     if known.exists() {
         return;
     }

@@ -222,10 +222,10 @@ impl<'s> UnclaimedRun<'s> {
         let mut event = level.past.start().clone();
         let in_ci = self.options.run.audience.is_ci();
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
-        let Prepared { machine, library, .. } = &mut self.prepared;
+        let Prepared { located, loaded, machine, library, .. } = &mut self.prepared;
         let decided = match decided {
             Some(decided) => decided,
-            None => consent::decide(&asked, machine, library, in_ci, self.session)?,
+            None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
         };
         how.changes = changes(&self.options, self.session, &self.prepared, &event)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);

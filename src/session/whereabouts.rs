@@ -7,8 +7,8 @@ use super::bundler;
 use super::context::Session;
 use super::key;
 use super::options::{RunOptions, Storing};
-use crate::ci::Provider;
 use crate::ci::key::RunKey;
+use crate::ci::{Provider, is_ci};
 use crate::definition::load;
 use crate::journal::files::RunFiles;
 use crate::report::reader::{Reader, Remote};
@@ -67,7 +67,7 @@ fn remote(
         let key = key.map(|key| key.to_string());
         return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), key, api });
     }
-    let is_job = provider.job().id.is_some() || env.is_on("CI");
+    let is_job = provider.job().id.is_some() || is_ci(&env.lookup());
     let directory = options.report_dir.as_deref().map(|directory| session.path(directory));
     let directory = directory.unwrap_or_else(|| files.report());
     let bundle = bundler::file_name(files);

@@ -214,6 +214,17 @@ fn the_first_run_says_once_that_agents_ask_nobody() {
     let said = |ran: &Ran| ran.stderr.contains("without asking for permission");
     assert!(said(&run(&project).code(0)));
     assert!(!said(&run(&project)));
+    // Who agreed to that did not agree to this.
+    project.write(".loops/main.yaml", &LOOP.replace("/fix it", "/fix everything"));
+    assert!(said(&run(&project)));
+    assert!(!said(&run(&project)));
+    // Nor to a loop of the same name and content in another repository.
+    project.write("other/.git/HEAD", "ref: refs/heads/main\n");
+    project.write("other/.loops/main.yaml", LOOP);
+    let elsewhere =
+        || Ran::of(&project.command(&["run", "main"]).current_dir(project.at("other")).output().unwrap());
+    assert!(said(&elsewhere()));
+    assert!(!said(&elsewhere()));
 }
 
 /// What a host can do wrong, none of which is a success, hangs or goes without a reason.

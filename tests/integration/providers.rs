@@ -242,6 +242,11 @@ fn every_system_can_be_named() {
         ("teamcity", "##teamcity[blockOpened name='|[1/20|] check"),
         ("circleci", "==> [1/20] check"),
         ("jenkins", "==> [1/20] check"),
+        ("travis", "travis_fold:start:step-1-"),
+        ("drone", "==> [1/20] check"),
+        ("woodpecker", "==> [1/20] check"),
+        ("bitbucket", "==> [1/20] check"),
+        ("appveyor", "==> [1/20] check"),
         ("plain", "==> [1/20] check"),
     ];
     for (name, sign) in systems {
@@ -261,6 +266,12 @@ fn actions_see_no_credentials_of_any_system() {
         "ENDPOINT_AUTH_SYSTEMVSSCONNECTION",
         "TEAMCITY_AUTH_PASSWORD",
         "TEAMCITY_BUILD_PROPERTIES_FILE",
+        "CI_NETRC_PASSWORD",
+        "DRONE_NETRC_PASSWORD",
+        "PIPELINES_JWT_TOKEN",
+        "BITBUCKET_STEP_OIDC_TOKEN",
+        "APPVEYOR_API_URL",
+        "CASHER_DIR",
     ];
     let tokens = [
         "CI_JOB_TOKEN",

@@ -4,6 +4,8 @@ import hashlib
 import http.server
 import io
 import os
+import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -12,6 +14,8 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+
+import yaml
 
 from runner import ROOT, Runner
 
@@ -71,7 +75,7 @@ def path_of(result):
     return result.steps["install"].files["GITHUB_PATH"].read_text().splitlines()
 
 
-class Install(unittest.TestCase):
+class Fixture(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="ll loop ")  # a space, as on runners that have one
         self.addCleanup(directory.cleanup)
@@ -111,6 +115,8 @@ class Install(unittest.TestCase):
         self.assertEqual(subprocess.check_output([program], text=True).strip(), says)
         return program
 
+
+class Install(Fixture):
     def test_the_version_of_the_action_is_installed(self):
         self.publish("v1.2.2")
         self.publish("v1.2.3")
@@ -160,16 +166,19 @@ class Install(unittest.TestCase):
         self.assert_refused(self.install({"version": "v9.9.9"}), "no checksum", "v9.9.9")
         self.assertEqual(self.release.asked, [])
 
-    def test_a_branch_without_checksums_says_to_use_a_release(self):
-        self.assert_refused(self.install(), "pins no release", "little-loops/ll-loop@v")
-
     def test_a_checksum_that_is_none_does_not_count(self):
         self.publish(pinned="anything")
         self.assert_refused(self.install({"version": "v1.2.3"}), "no checksum")
 
+    def test_windows_is_refused_in_a_sentence(self):
+        self.publish()
+        for version in ("", "v1.2.3", "source"):
+            result = self.install({"version": version}, RUNNER_OS="Windows")
+            self.assert_refused(result, "ll-loop does not run on Windows", "ubuntu-24.04", "WSL")
+
     def test_a_runner_without_a_build_is_refused(self):
         self.publish()
-        for system, arch in (("Windows", "X64"), ("Linux", "ARM"), ("", "")):
+        for system, arch in (("Linux", "ARM"), ("", "")):
             self.assert_refused(self.install(RUNNER_OS=system, RUNNER_ARCH=arch), "no ll-loop for this runner", system)
 
     def test_a_version_that_is_none_is_refused(self):
@@ -248,8 +257,194 @@ class Install(unittest.TestCase):
         self.assertFalse((self.directory / "pwned").exists())
 
     def test_the_scripts_are_executable(self):
-        for script in ("setup/install.sh", "docker/run.sh", ".github/release/pin.sh", "tests/run", ".ci/run"):
+        release = [str(path) for path in (ROOT / ".github/release").glob("*.sh")]
+        for script in ("setup/install.sh", "docker/run.sh", "tests/run", ".ci/run", *release):
             self.assertTrue((ROOT / script).stat().st_mode & stat.S_IXUSR, script)
+
+
+RUSTC = """#!/bin/sh
+echo "host: x86_64-unknown-linux-gnu"
+"""
+# Tells where and with what it was called, and makes a program that says what its source says.
+CARGO = """#!/bin/bash
+set -eu
+if [[ -n ${FAKE_CARGO_FAILS:-} ]]; then
+  echo "error: rustc 1.70.0 is not supported by the following package" >&2
+  exit 101
+fi
+{ echo "$@"; env; } >>"$SEEN"
+while [[ $1 != --target-dir ]]; do shift; done
+mkdir -p "$2/x86_64-unknown-linux-gnu/release"
+{ echo '#!/bin/sh'; echo "echo $(cat src/main.rs)"; } >"$2/x86_64-unknown-linux-gnu/release/ll-loop"
+chmod +x "$2/x86_64-unknown-linux-gnu/release/ll-loop"
+"""
+
+
+class FromSource(Fixture):
+    """On a branch, or with `version: source`, ll-loop is built from the folder of the action."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(ROOT / "Cargo.toml", self.action)
+        shutil.copy(ROOT / "action.yml", self.action)
+        (self.action / "src").mkdir()
+        (self.action / "src/main.rs").write_text("built")
+        (self.action / "target").mkdir()
+        (self.action / "target/stale").write_text("stale")
+        self.tools = self.directory / "tools"
+        self.tools.mkdir()
+        for name, text in (("cargo", CARGO), ("rustc", RUSTC)):
+            (self.tools / name).write_text(text)
+            (self.tools / name).chmod(0o755)
+        self.seen = self.directory / "seen"
+        self.env |= {"PATH": f"{self.tools}:{os.environ['PATH']}", "SEEN": str(self.seen)}
+
+    def called(self):
+        return [line for line in self.seen.read_text().splitlines() if line.startswith("build ")] if self.seen.exists() else []
+
+    def test_a_branch_is_built_and_a_notice_says_so(self):
+        result = self.install()
+        self.assert_installed(result, "built")
+        self.assertEqual(result.outputs["version"], "source")
+        (notice,) = [line for line in result.log.splitlines() if line.startswith("::notice ")]
+        self.assertIn("belongs to no release", notice)
+        self.assertIn("version: source", notice)
+        self.assertEqual(path_of(result), [os.path.dirname(result.outputs["bin"])])
+        (call,) = self.called()
+        self.assertIn("--locked", call)
+        self.assertEqual(self.release.asked, [])
+
+    def test_a_source_that_was_asked_for_needs_no_notice(self):
+        self.publish()
+        result = self.install({"version": "source"})
+        self.assert_installed(result, "built")
+        self.assertNotIn("::notice", result.log)
+
+    def test_a_release_is_not_built(self):
+        self.publish()
+        self.assert_installed(self.install(), f"v1.2.3 {LINUX}")
+        self.assertEqual(self.called(), [])
+
+    def test_the_root_action_builds_as_well(self):
+        result = self.runner.run(self.action, {"loop": "x"}, self.env)
+        self.assertEqual(result.steps["run"].log, "built\n")
+
+    def test_the_workflow_of_the_document_needs_nothing_else(self):
+        page = (ROOT / "docs/ci.md").read_text().split("### Before the first release")[1]
+        workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL).group(1))
+        checkout, step = workflow["jobs"]["tidy"]["steps"]
+        self.assertEqual(step["uses"], "little-loops/ll-loop@main")
+        self.assertNotIn("env", step)
+        result = self.runner.run(self.action, step["with"], self.env)
+        self.assertEqual(result.steps["run"].log, "built\n")
+
+    def test_it_is_built_once_in_a_job(self):
+        first, second = self.install(), self.install()
+        self.assertEqual(first.outputs["bin"], second.outputs["bin"])
+        self.assertEqual(len(self.called()), 1)
+        # Another source is another program: a second action in the job, or a change.
+        (self.action / "src/main.rs").write_text("built anew")
+        self.assert_installed(self.install(), "built anew")
+
+    def test_nothing_is_taken_from_what_outlives_the_job(self):
+        self.install()
+        kept = [path for path in self.runner.tools.rglob("*") if path.is_file()]
+        self.assertEqual(kept, [], "the tool cache is open to other jobs, and a program has no checksum to be known by")
+        self.assertTrue(Path(self.install().outputs["bin"]).is_relative_to(self.runner.temp))
+
+    def test_what_is_above_the_workspace_and_in_the_environment_does_not_decide_how(self):
+        shutil.copytree(self.action, self.runner.workspace / ".ll-loop")
+        for name in (".cargo/config.toml", "rust-toolchain.toml"):
+            path = self.runner.workspace / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("[build]\nrustc-wrapper = './evil'\n")
+        (self.tools / "rustc").write_text(RUSTC + 'pwd >>"$SEEN.rustc"\n')
+        theirs = {
+            "RUSTFLAGS": "-D warnings", "RUSTC_WRAPPER": "sccache", "CARGO_TARGET_DIR": "/nowhere",
+            "CARGO_BUILD_TARGET": "wasm32-wasip1", "CARGO_PROFILE_RELEASE_LTO": "fat",
+        }  # fmt: skip
+        result = self.runner.run(self.runner.workspace / ".ll-loop/setup", {}, {**self.env, **theirs})
+        self.assert_installed(result, "built")
+        seen = self.seen.read_text()
+        self.assertIn("RUSTFLAGS=-C target-feature=+crt-static\n", seen, "static, so that it runs in any image")
+        for name in theirs.keys() - {"RUSTFLAGS"}:
+            self.assertNotIn(f"\n{name}=", seen)
+        for place in (re.search("^PWD=(.*)$", seen, re.MULTILINE).group(1), Path(f"{self.seen}.rustc").read_text().strip()):
+            self.assertTrue(Path(place).is_relative_to(self.runner.temp), place)
+
+    def test_what_lies_beside_the_source_is_not_taken_along(self):
+        (self.tools / "cargo").write_text(CARGO.replace("while", 'find . >>"$SEEN"\nwhile', 1))
+        self.install()
+        self.assertIn("./src/main.rs\n", self.seen.read_text())
+        self.assertNotIn("stale", self.seen.read_text())
+
+    def test_the_source_stays_as_it_is(self):
+        before = sorted(self.action.rglob("*"))
+        self.install()
+        self.assertEqual(sorted(self.action.rglob("*")), before)
+
+    def test_without_cargo_a_sentence_says_what_to_do(self):
+        bare = self.directory / "bare"
+        bare.mkdir()
+        for tool in ("bash", "dirname", "basename", "cat", "sed"):
+            (bare / tool).symlink_to(shutil.which(tool))
+        result = self.install(PATH=str(bare))
+        self.assert_refused(result, "needs Rust", "rustup toolchain install stable", "1.95", "LL_LOOP_BINARY")
+
+    def test_a_build_that_fails_is_an_error_and_leaves_nothing(self):
+        self.assert_refused(self.install(FAKE_CARGO_FAILS="yes"), "could not be built", "Rust 1.95 or later")
+        self.assert_installed(self.install(), "built")
+
+    def test_the_log_of_a_build_that_fails_is_closed(self):
+        log = self.install(FAKE_CARGO_FAILS="yes").log
+        self.assertLess(log.index("::group::"), log.index("is not supported by"))
+        self.assertLess(log.index("is not supported by"), log.index("::endgroup::"))
+        self.assertLess(log.index("::endgroup::"), log.index("::error "))
+
+    def test_an_action_without_its_source_says_so(self):
+        (self.action / "Cargo.toml").unlink()
+        self.assert_refused(self.install(), "no source of ll-loop", "or a release")
+
+
+@unittest.skipUnless(os.uname().sysname == "Linux", "the other stages leave no build to go on from")
+class TheRealCargo(unittest.TestCase):
+    def test_this_very_source_is_built_and_runs_a_loop(self):
+        built = os.environ.get("LL_LOOP_BIN")
+        if not built:
+            self.fail("LL_LOOP_BIN is not set: run `tests/run packaging`, which builds the program")
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        # The crates that the stage has compiled are used again; ll-loop itself is compiled from the copy, unoptimized.
+        tools = Path(directory.name) / "tools"
+        tools.mkdir()
+        release = Path(built).parent
+        (tools / "cargo").write_text(
+            '#!/bin/bash\nset -eu\nprevious=\nfor word in "$@"; do\n'
+            '  if [[ $previous == --target-dir ]]; then\n'
+            f'    mkdir -p "$word/{release.parent.name}/release" "$word/release"\n'
+            '    for part in deps build .fingerprint; do\n'
+            f'      cp -al {shlex.quote(str(release))}/$part "$word/{release.parent.name}/release/"\n'
+            f'      cp -al {shlex.quote(str(release.parents[1]))}/release/$part "$word/release/"\n'
+            "    done\n"
+            "  fi\n  previous=$word\ndone\n"
+            f'exec {shlex.quote(shutil.which("cargo"))} "$@" --config profile.release.package.ll-loop.opt-level=0\n'
+        )
+        (tools / "cargo").chmod(0o755)
+        runner = Runner(Path(directory.name) / "runner")
+        (runner.workspace / ".loops").mkdir()
+        (runner.workspace / ".loops/hello.yaml").write_text(
+            "name: hello\ninitial: look\nstates:\n  look: {action: test -d .loops, on_yes: done, on_no: failed}\n"
+            "  done: {terminal: true}\n  failed: {terminal: true}\n"
+        )
+        home = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
+        env = {**home, "PATH": f"{tools}:{os.environ['PATH']}", "RUSTFLAGS": "-D warnings"}
+        result = runner.run(ROOT, {"loop": "hello", "token": ""}, env)
+        self.assertEqual(result.code, 0, result.log[-2000:])
+        self.assertEqual(result.outputs["outcome"], "success")
+        self.assertIn("::notice title=ll-loop is built from its source::", result.log)
+        program = next(runner.temp.glob("ll-loop-source/*/ll-loop"))
+        libraries = subprocess.run(["ldd", program], text=True, capture_output=True)
+        self.assertNotIn("=>", libraries.stdout, "static, so that it runs in any image")
 
 
 if __name__ == "__main__":

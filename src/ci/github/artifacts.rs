@@ -254,7 +254,8 @@ impl Series {
 
     /// Tells whether a run is one of these. What the server does not say is no difference.
     fn include(&self, run: &WorkflowRun) -> bool {
-        let is_same = |one: Option<&str>, other: Option<&str>| one.zip(other).is_none_or(|(one, other)| one == other);
+        let is_same =
+            |one: Option<&str>, other: Option<&str>| one.zip(other).is_none_or(|(one, other)| one == other);
         is_same(self.workflow.as_deref(), run.workflow())
             && is_same(Some(&self.occasion), run.event.as_deref().map(occasion))
     }
