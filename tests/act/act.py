@@ -59,6 +59,11 @@ class Played:
         return {line["job"].partition("/")[2] if line["job"].count("/") == 1 else line["job"]: line["jobResult"]
                 for line in self.lines if "jobResult" in line}  # fmt: skip
 
+    @property
+    def steps(self):
+        """The names of the steps that were begun."""
+        return {line["step"] for line in self.lines if line.get("stage") == "Main" and "step" in line}
+
     def outputs(self, step):
         """The outputs that each job's step of this id has set, by the job."""
         found = {}

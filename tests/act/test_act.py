@@ -343,13 +343,29 @@ class Callers(OnAct):
         self.assertTrue(said.startswith("pending: handed off: goes on in run"), said)
 
     def test_publish_asks_who_made_the_run(self):
+        """Here the run left nothing, so there is nothing to say."""
         sha = self.repository(CHECK)
         run = {"id": 4711, "event": "pull_request", "head_sha": sha, "conclusion": "success", "run_attempt": 1}
-        for owner, jobs in ((REPOSITORY, set()), ("mallory/r", {"success"})):
+        for owner, jobs in ((REPOSITORY, []), ("mallory/r", ["tidy/publish/publish"])):
             run["head_repository"] = {"id": 1 if owner == REPOSITORY else 2, "full_name": owner}
             payload = {"action": "completed", "workflow_run": run, "repository": {"full_name": REPOSITORY, "id": 1}}
             played = self.call("workflow_run", "publish.yml", payload=payload)
-            self.assertEqual(set(played.results.values()), jobs, played.told)
+            self.assertEqual(list(played.results), jobs, played.told)
+            self.assertEqual([step for step in played.steps if "checkout" in step], [])
+            self.assertNotIn("unrecognized", played.log)
+
+
+class Servers(OnAct):
+    PAGE = ROOT / "docs/servers.md"
+
+    @unittest.skipUnless(PAGE.exists(), "there is no page about servers")
+    def test_the_workflow_for_servers_of_the_family_of_act(self):
+        pattern = r"^```yaml\n# \.gitea/workflows/tidy\.yml.*?\n(.*?)^```$"
+        (text,) = re.findall(pattern, self.PAGE.read_text(), re.MULTILINE | re.DOTALL)
+        sha = self.repository(CHECK, **{"src/good": ""})
+        played = self.act.run("push", text, "tidy.yml")
+        self.assert_results(played, tidy="success")
+        self.assertEqual(self.statuses(sha), {"ll-loop/tidy": "success: success: `check` said yes"})
 
 
 class Jobs(OnAct):

@@ -1,17 +1,30 @@
 """GitLab's pair of jobs, on gitlab-ci-local: the first hands off, the second goes on."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
+from act import ROOT
 from test_act import CLAUDE, FIX, KEY, PROGRAM
 
 PAIR = Path(__file__).parent / "gitlab/pair.gitlab-ci.yml"
+SERVERS = ROOT / "docs/servers.md"
 # Where `npm ci` has put gitlab-ci-local.
 RUNNER = Path(os.environ["LL_GITLAB_RUNNER"]) / "node_modules/.bin/gitlab-ci-local"
+
+
+# Takes longer than the first job may, but not a second time.
+SLOW = """\
+name: tidy
+initial: work
+states:
+  work: {action: 'if test ! -e src/half; then touch src/half; sleep 60; fi', on_yes: done}
+  done: {action: 'echo at the end', terminal: true}
+"""
 
 
 class Pair(unittest.TestCase):
@@ -58,6 +71,16 @@ class Pair(unittest.TestCase):
         self.assertRegex(log, r"section_start:\d+:")
         texts = [path.read_text(errors="replace") for path in artifacts.rglob("*") if path.is_file()]
         self.assertNotIn(KEY, "".join([log, *texts]))
+
+    @unittest.skipUnless(SERVERS.exists(), "there is no page about servers")
+    def test_the_pair_of_the_documentation(self):
+        (text,) = re.findall(r"^```yaml\n(tidy:\n.*?)^```$", SERVERS.read_text(), re.MULTILINE | re.DOTALL)
+        self.assertIn("--deadline 50m", text)
+        text = text.replace("--deadline 50m", "--deadline 3s")
+        log, code, _ = self.play(**{".gitlab-ci.yml": text, ".loops/tidy.yaml": SLOW})
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("at the end", log)
+        self.assertRegex(log, r"handoff|handed off")
 
     def test_where_no_agent_is_needed_the_second_job_does_nothing(self):
         log, code, artifacts = self.play(**{"src/good": ""})
