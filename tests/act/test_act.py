@@ -326,6 +326,23 @@ class Callers(OnAct):
         (said,) = self.statuses(head).values()
         self.assertEqual(said, "success: success: `check` said yes")
 
+    def test_fix_in_a_matrix_has_one_status_for_the_two_jobs_of_a_leg(self):
+        base = self.repository(FIX)
+        head = self.act.commit({"src/other": "x"})
+        matrix = "    strategy:\n      fail-fast: false\n      matrix: { leg: [a, b], node: [20] }\n"
+        changes = [
+            ('      host: "@anthropic-ai/claude-code@2.1.330"\n', "      params: leg=${{ matrix.leg }}\n"),
+            ("      loop: tidy\n", "      loop: tidy\n      key: ${{ toJSON(matrix) }}\n"),
+            ("  tidy:\n", f"  tidy:\n{matrix}"),
+        ]
+        payload, secrets = pull_request(head, base), {"ANTHROPIC_API_KEY": KEY}
+        played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
+        self.assertEqual(sorted(played.results.values()), ["success"] * 4, played.told)
+        states = {context: said.split(":")[0] for context, said in self.statuses(head).items()}
+        self.assertEqual(states, {f"ll-loop/tidy (find.{leg}_20)": "success" for leg in ("a", "b")})
+        for leg in ("a", "b"):
+            self.assertIn(f"at the end: of leg {leg}", played.log)
+
     def test_nightly_needs_no_night_before(self):
         self.repository(NIGHT, **{"src/broken": ""})
         played = self.call("schedule", "nightly.yml")

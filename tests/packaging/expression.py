@@ -3,7 +3,7 @@
 import json
 import re
 
-TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(&&|\|\||==|!=|[!().,*])|([A-Za-z_][\w-]*))")
+TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(&&|\|\||==|!=|[!().,])|([A-Za-z_][\w-]*))")
 STATUS = ("always", "cancelled", "success", "failure")
 
 
@@ -98,12 +98,7 @@ class Expression:
             raise Unknown(f"`{token}` in `{self.text}`")
         while self.take("."):
             name = self.tokens.pop(0)
-            if found is None:
-                continue
-            if name == "*":
-                found = list(found.values())
-            else:
-                found = found[name] if isinstance(found, Strict) else found.get(name)
+            found = None if found is None else found[name] if isinstance(found, Strict) else found.get(name)
         return found
 
     def call(self, name):
@@ -125,10 +120,8 @@ def formatted(text, *values):
 
 
 FUNCTIONS = {
-    "contains": lambda text, part: text_of(part).lower() in text_of(text).lower(),
     "format": formatted,
     "fromJSON": json.loads,
-    "join": lambda values, between: between.join(map(text_of, values)),
     "startsWith": lambda text, start: text_of(text).lower().startswith(text_of(start).lower()),
     "toJSON": lambda value: json.dumps(value, indent=2),
 }
