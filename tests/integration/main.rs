@@ -51,6 +51,7 @@ mod paths;
 mod processes;
 mod providers;
 mod redaction;
+mod relay;
 mod reported;
 mod reports;
 mod resume;

@@ -346,8 +346,15 @@ fn without_job(name: &str) -> &str {
 }
 
 /// Reads the attempt at the end of a name: `…-r42-a2` is of the second.
-fn attempt(name: &str) -> u32 {
+pub fn attempt(name: &str) -> u32 {
     name.rsplit_once("-a").and_then(|(_, digits)| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Tells whether an artifact holds a run as it was on the way, by its name.
+pub fn is_checkpoint(name: &str) -> bool {
+    let Some((rest, _)) = name.rsplit_once("-a") else { return false };
+    let count = rest.rsplit_once("-c").map_or("", |(_, count)| count);
+    !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the id of a repository.

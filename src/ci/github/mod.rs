@@ -17,6 +17,7 @@ pub mod fault;
 pub mod files;
 pub mod http;
 pub mod lease;
+pub mod relay;
 pub mod reporter;
 pub mod repository;
 pub mod results;

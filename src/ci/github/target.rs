@@ -2,6 +2,7 @@
 
 use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
+use super::relay::OtherRun;
 use super::repository::Repository;
 use super::server::{Flavour, Server};
 use crate::base::text::one_line;
@@ -77,6 +78,30 @@ impl ReportTarget {
             },
             subject: subject.clone(),
         })
+    }
+
+    /// Makes the place where a run of another workflow run is reported: its commit, under the name of its loop.
+    pub(super) fn of_other(api: Api, repository: Repository, run: &OtherRun, subject: ReportedRun) -> Self {
+        Self {
+            flavour: api.server().flavour(),
+            run: run.id.to_string(),
+            attempt: run.attempt().to_string(),
+            url: run.html_url.clone(),
+            workflow: None,
+            dispatch_ref: None,
+            sha: run.head_sha.clone(),
+            names_its_commit: false,
+            pull_request: None,
+            context: subject_name(&subject),
+            subject,
+            api,
+            repository,
+        }
+    }
+
+    /// Returns the same on a pull request.
+    pub(super) fn on_pull_request(self, number: u64) -> Self {
+        Self { pull_request: Some(number), ..self }
     }
 
     pub(super) fn api(&self) -> &Api {
