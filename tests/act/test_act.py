@@ -360,16 +360,18 @@ class Callers(OnAct):
         self.assertTrue(said.startswith("pending: handed off: goes on in run"), said)
 
     def test_publish_asks_who_made_the_run(self):
-        """Here the run left nothing, so there is nothing to say."""
         sha = self.repository(CHECK)
-        run = {"id": 4711, "event": "pull_request", "head_sha": sha, "conclusion": "success", "run_attempt": 1}
+        page = f"https://github.com/{REPOSITORY}/actions/runs/4711"
+        run = {"id": 4711, "event": "pull_request", "status": "completed", "conclusion": "success", "run_attempt": 1}
+        run |= {"head_sha": sha, "head_branch": "topic", "html_url": page}
         for owner, jobs in ((REPOSITORY, []), ("mallory/r", ["tidy/publish/publish"])):
             run["head_repository"] = {"id": 1 if owner == REPOSITORY else 2, "full_name": owner}
             payload = {"action": "completed", "workflow_run": run, "repository": {"full_name": REPOSITORY, "id": 1}}
             played = self.call("workflow_run", "publish.yml", payload=payload)
             self.assertEqual(list(played.results), jobs, played.told)
             self.assertEqual([step for step in played.steps if "checkout" in step], [])
-            self.assertNotIn("unrecognized", played.log)
+        # The run left nothing.
+        self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^error: .*no report")
 
 
 class Servers(OnAct):

@@ -467,11 +467,13 @@ class Publish(Played):
         run = {
             "id": self.played.run_id, "name": "tidy", "path": ".github/workflows/tidy.yml", "event": "pull_request",
             "status": "completed", "conclusion": conclusion, "run_attempt": 1, "head_sha": pull["head"]["sha"],
+            "html_url": f"https://github.com/o/r/actions/runs/{self.played.run_id}",
             "head_branch": "topic", "head_repository": pull["head"]["repo"], "repository": pull["base"]["repo"],
             # GitHub names no pull request of a fork.
             "pull_requests": [],
         }  # fmt: skip
         self.github.runs[run["id"]].update(status="completed")
+        self.github.pulls = [pull]
         payload = {"action": "completed", "workflow_run": run, "repository": pull["base"]["repo"]}
         jobs = self.call("publish.yml", Event("workflow_run", pull["base"]["sha"], payload=payload))
         return jobs.get("tidy/publish")
@@ -492,6 +494,7 @@ class Publish(Played):
         self.assertEqual(job.result, "success", job.log)
         (said,) = self.statuses(head)
         self.assertTrue(said.startswith(f"{result}: {result}"), said)
+        self.assertEqual(self.github.count("/pulls"), 0, "it was not granted")
         # Nothing of the fork is there.
         self.assertEqual(job.uses, ["little-loops/ll-loop/setup@v1"])
         self.assertFalse(list(job.workspace.glob("**/tidy.yaml")))
@@ -509,8 +512,17 @@ class Publish(Played):
         self.assertIn(loops[0], text)
         CALLERS["publish.yml"] = text.replace(*loops)
         self.addCleanup(CALLERS.__setitem__, "publish.yml", text)
-        self.publish(event, "success")
-        self.assertEqual(self.statuses(head), [])
+        job = self.publish(event, "success")
+        self.assertEqual(job.result, "success", job.log)
+        said = {status["context"]: status["state"] for status in self.github.statuses if status["sha"] == head}
+        # Those that it names are missing.
+        self.assertEqual(said, {"ll-loop/other": "error", "ll-loop/another": "error"})
+
+    def test_a_success_that_the_run_itself_denies_is_none(self):
+        event, head, _ = self.fork({"src/good": "x"})
+        job = self.publish(event, "failure")
+        self.assertEqual(job.result, "success", job.log)
+        self.assertTrue(self.statuses(head)[-1].startswith("error: "), self.statuses(head))
 
     def test_what_ran_in_this_repository_is_left_alone(self):
         event, _, _ = self.fork({"src/good": "x"}, "o")

@@ -371,6 +371,19 @@ class Statuses(Part):
         return Response(200, rows[(number - 1) * size : number * size])
 
 
+class Pulls(Part):
+    """The pull requests of the repository, which is public."""
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/pulls")
+    def list(self, request, name):
+        owner, _, branch = request.query.get("head", "").partition(":")
+        rows = [
+            pull for pull in self.github.pulls
+            if pull["head"]["ref"] == branch and pull["head"]["repo"]["full_name"].startswith(f"{owner}/")
+        ]  # fmt: skip
+        return self.guarded(request, name) or Response(200, rows)
+
+
 class GitData(Part):
     """Tags and refs of the repository, as far as jobs make them."""
 
@@ -429,7 +442,7 @@ class Dispatches(Part):
         return Response(200, {"workflow_run_id": run_id, "run_url": page, "html_url": page})
 
 
-PARTS = [ArtifactService, Storage, Rest, Statuses, GitData, Dispatches]
+PARTS = [ArtifactService, Storage, Rest, Statuses, Pulls, GitData, Dispatches]
 
 
 class GitHub:
@@ -443,6 +456,7 @@ class GitHub:
         # Of the token, such as `{"statuses": "write"}`; without any, it may do everything.
         self.permissions = None
         self.artifacts = {}
+        self.pulls = []
         # What is said of runs of workflows, by their number.
         self.runs = {}
         self.statuses = []
