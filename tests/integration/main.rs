@@ -58,6 +58,8 @@ mod resume;
 mod run;
 mod secrets;
 mod seeds;
+#[cfg(feature = "github")]
+mod servers;
 mod show_and_schema;
 mod stall;
 mod streams;

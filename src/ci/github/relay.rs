@@ -13,7 +13,7 @@ use super::event::is_sha;
 use super::reporter::{Channel as _, FinalReport};
 use super::repository::Repository;
 use super::status::{self, state};
-use super::target::ReportTarget;
+use super::target::{Elsewhere, ReportTarget};
 use crate::base::text::one_line;
 use crate::ci::job::Lookup;
 use crate::ci::reported::ReportedRun;
@@ -137,7 +137,9 @@ impl OtherRun {
         claim: Claim,
         comments: bool,
     ) -> Result<String, ApiError> {
-        let target = ReportTarget::of_other(api.clone(), repository.clone(), self, subject);
+        let (run, attempt) = (self.id, self.attempt());
+        let run = Elsewhere { run, attempt, url: self.html_url.clone(), sha: self.head_sha.clone() };
+        let target = ReportTarget::of_other(api.clone(), repository.clone(), run, subject);
         let (state, text, digest) = self.verdict(claim);
         let permission = target.server().permission("statuses: write").to_owned();
         let shared = status::settle(&target, state, &text, target.url());

@@ -2,7 +2,6 @@
 
 use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
-use super::relay::OtherRun;
 use super::repository::Repository;
 use super::server::{Flavour, Server};
 use crate::base::text::one_line;
@@ -28,6 +27,19 @@ pub struct ReportTarget {
     dispatch_ref: Option<String>,
     subject: ReportedRun,
     context: String,
+}
+
+/// Another run of a workflow, as far as its reports need it.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    /// Its number.
+    pub(super) run: u64,
+    /// Its attempt.
+    pub(super) attempt: u32,
+    /// Its page.
+    pub(super) url: String,
+    /// The commit.
+    pub(super) sha: String,
 }
 
 /// Why nothing can be reported from here.
@@ -81,15 +93,16 @@ impl ReportTarget {
     }
 
     /// Makes the place where a run of another workflow run is reported: its commit, under the name of its loop.
-    pub(super) fn of_other(api: Api, repository: Repository, run: &OtherRun, subject: ReportedRun) -> Self {
+    pub(super) fn of_other(api: Api, repository: Repository, run: Elsewhere, subject: ReportedRun) -> Self {
+        let Elsewhere { run, attempt, url, sha } = run;
         Self {
             flavour: api.server().flavour(),
-            run: run.id.to_string(),
-            attempt: run.attempt().to_string(),
-            url: run.html_url.clone(),
+            run: run.to_string(),
+            attempt: attempt.to_string(),
+            url,
             workflow: None,
             dispatch_ref: None,
-            sha: run.head_sha.clone(),
+            sha,
             names_its_commit: false,
             pull_request: None,
             context: subject_name(&subject),
