@@ -377,7 +377,6 @@ class Callers(OnAct):
 class Servers(OnAct):
     PAGE = ROOT / "docs/servers.md"
 
-    @unittest.skipUnless(PAGE.exists(), "there is no page about servers")
     def test_the_workflow_for_servers_of_the_family_of_act(self):
         pattern = r"^```yaml\n# \.gitea/workflows/tidy\.yml.*?\n(.*?)^```$"
         (text,) = re.findall(pattern, self.PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -72,7 +72,6 @@ class Pair(unittest.TestCase):
         texts = [path.read_text(errors="replace") for path in artifacts.rglob("*") if path.is_file()]
         self.assertNotIn(KEY, "".join([log, *texts]))
 
-    @unittest.skipUnless(SERVERS.exists(), "there is no page about servers")
     def test_the_pair_of_the_documentation(self):
         (text,) = re.findall(r"^```yaml\n(tidy:\n.*?)^```$", SERVERS.read_text(), re.MULTILINE | re.DOTALL)
         self.assertIn("--deadline 50m", text)
