@@ -12,7 +12,9 @@ use crate::bundle::manifest::{self, Manifest};
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS};
 use crate::ci::github::api::Api;
-use crate::ci::github::artifacts::{self, FoundArtifact, RunsMeant, attempt, is_checkpoint, of_run};
+use crate::ci::github::artifacts::{
+    self, FoundArtifact, PREFIX, RunsMeant, attempt, is_checkpoint, of_run, without_job,
+};
 use crate::ci::github::relay::{Claim, OtherRun};
 use crate::ci::github::repository::Repository;
 use crate::ci::reported::ReportedRun;
@@ -130,7 +132,8 @@ impl Relay<'_> {
             )?]);
         }
         let told = meant.into_iter().map(|artifact| {
-            let opened = self.fetch(artifact)?.and_then(|opened| self.believed(name, opened));
+            let opened =
+                self.fetch(artifact)?.and_then(|opened| self.believed((name, &artifact.name), opened));
             let opened = match opened {
                 Ok(opened) => self.at_its_commit(opened)?,
                 refused => refused,
@@ -170,10 +173,16 @@ impl Relay<'_> {
     }
 
     /// Refuses what contradicts the server about where it comes from.
-    fn believed(&self, name: &LoopName, opened: Opened) -> Result<Opened, String> {
-        let Opened { manifest, digest, .. } = &opened;
+    fn believed(&self, (name, artifact): (&LoopName, &str), opened: Opened) -> Result<Opened, String> {
+        let Opened { manifest, digest, key } = &opened;
         if manifest.r#loop != *name || digest.loop_name() != name.as_str() {
             return Err(format!("it is about the loop `{}`", one_line(digest.loop_name(), 60)));
+        }
+        if key
+            .as_ref()
+            .is_some_and(|key| without_job(artifact) != format!("{PREFIX}{}-{key}", name.file_stem()))
+        {
+            return Err("it is of another key than its name".to_owned());
         }
         let server = self.run.html_url.split("/actions/").next().unwrap_or_default();
         let host = server.strip_suffix(&self.here.to_string()).unwrap_or_default();

@@ -170,6 +170,8 @@ fn no_lie_of_a_bundle_is_repeated() {
     check_refused(&other, NAME, &"4".repeat(40), "of the commit");
     let renamed = left(&PASSING.replace("name: main", "name: other"), &[], &[]);
     check_refused(&renamed, NAME, &renamed.sha, "about the loop `other`");
+    let leg = left(PASSING, &[], &["--key", "b"]);
+    check_refused(&leg, "ll-loop-main-a-r77-a1", &leg.sha, "of another key than its name");
     let earlier = left(PASSING, &[("GITHUB_RUN_ATTEMPT", "2")], &[]);
     check_refused(&earlier, "ll-loop-main-test-r77-a2", &earlier.sha, "left no report of this loop");
     let garbage = Left { zip: b"PK\x03\x04 not a zip".to_vec(), sha: other.sha.clone() };

@@ -330,7 +330,7 @@ impl RunsMeant {
 }
 
 /// Returns a name without what names the job at its end: `ll-loop-tidy-check` of `ll-loop-tidy-check-r42-c1-a2`.
-fn without_job(name: &str) -> &str {
+pub fn without_job(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some((rest, _)) = name.rsplit_once("-a") else { return name };
     let rest = rest.rsplit_once("-c").filter(|(_, count)| digits(count)).map_or(rest, |(rest, _)| rest);
