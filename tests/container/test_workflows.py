@@ -11,13 +11,15 @@ import time
 import unittest
 from pathlib import Path
 
+import yaml
+
 from docker_action import build_image
 from engine import ROOT, Engine, NoEngine
-from workflow import Event, Player, Strict, Unknown, contents, expand, holds
+from workflow import Event, Player, cancelled, contents
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
 import runner  # noqa: E402
-from expression import Expression  # noqa: E402
+from expression import Expression, Strict, Unknown, expand, holds  # noqa: E402
 from github import GitHub, job_token, message, zipped  # noqa: E402
 
 OWNER = 1001 if os.getuid() == 0 else None
@@ -331,6 +333,22 @@ class Fix(Played):
         self.assertIn(b"b/src/good", texts[1])
         self.assertNotIn(b".loops", texts[1])
 
+    def test_what_the_first_job_says_names_an_artifact_and_nothing_else(self):
+        """Its code can find the file of the outputs, and write what it likes after the step."""
+        condition = yaml.safe_load((ROOT / ".github/workflows/fix.yml").read_text())["jobs"]["fix"]["if"]
+        own, other = {"full_name": "o/r"}, {"full_name": "mallory/r"}
+        for said, repo, wanted in (
+            ("artifact:ll-loop-tidy-find-r1-a1", own, True),
+            ("artifact:ll-loop-tidy-find-r1-a1", other, False),
+            ("artifact:program", own, False),
+            ("run:1", own, False),
+            ("src/theirs.llz", own, False),
+            ("", own, False),
+        ):
+            find = Strict(outputs=Strict({"handoff": "true", "resume-from": said}))
+            github = Strict(event={"pull_request": {"head": {"repo": repo}}}, repository="o/r")
+            self.assertEqual(holds(condition, {"needs": Strict(find=find), "github": github}, True), wanted, (said, repo))
+
     def test_where_no_agent_is_needed_there_is_one_job(self):
         repository = self.repository(FIX)
         head = repository.commit({"src/good": ""})
@@ -354,6 +372,409 @@ class Fix(Played):
                 why = "which comes from the repository mallory/r" if refused else "llm_disabled"
                 self.assertIn(why, jobs["tidy/find"].log)
         self.assertEqual([a for a in self.github.artifacts.values() if a.name.startswith("patch-")], [])
+
+
+LEGS = """\
+name: fix
+on: [pull_request]
+permissions: {}
+jobs:
+  tidy:
+    strategy:
+      fail-fast: false
+      matrix: { leg: [good, better, best] }
+    permissions: { actions: read, contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/fix.yml@v1
+    with:
+      loop: tidy
+      params: leg=${{ matrix.leg }}
+      key: ${{ toJSON(matrix) }}
+    secrets:
+      ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}
+"""
+
+OF_LEGS = """\
+name: tidy
+initial: check
+max_iterations: 3
+parameters: {leg: {type: string}}
+states:
+  check: {action: 'test -e src/${context.leg}', on_yes: done, on_no: write}
+  write: {action: Write it., action_type: prompt, next: look}
+  look: {action: test -e src/good, on_yes: done, on_no: failed}
+  done: {action: 'echo "at the end: leg ${context.leg}"', terminal: true}
+  failed: {terminal: true, outcome: failure}
+"""
+
+TWICE = """\
+name: twice
+on: [push]
+permissions: {}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: { contents: read, statuses: write }
+    outputs: { second: "${{ steps.second.outputs.resume-from }}" }
+    steps:
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803
+        with: { persist-credentials: false }
+      - uses: little-loops/ll-loop@v1
+        id: first
+        continue-on-error: true
+        with: { loop: tidy, params: leg=first }
+      - uses: little-loops/ll-loop@v1
+        id: second
+        continue-on-error: true
+        with: { loop: tidy, params: leg=second }
+  last:
+    needs: tidy
+    runs-on: ubuntu-24.04
+    permissions: { actions: read, contents: read, statuses: write }
+    steps:
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803
+        with: { persist-credentials: false }
+      - uses: little-loops/ll-loop@v1
+        with: { loop: tidy, resume-from: "${{ needs.tidy.outputs.second }}", llm: true, args: --max-cost 2 }
+        env: { ANTHROPIC_API_KEY: "${{ secrets.ANTHROPIC_API_KEY }}" }
+"""
+
+# Two calls of one file that nothing but the file tells apart.
+SIDE_BY_SIDE = """\
+name: both
+on: [pull_request]
+permissions: {}
+jobs:
+  here:
+    permissions: { contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/WORKFLOW@v1
+    with: { loop: tidy }
+  there:
+    permissions: { contents: read, statuses: write }
+    uses: little-loops/ll-loop/.github/workflows/WORKFLOW@v1
+    with: { loop: tidy, params: leg=there }
+"""
+
+
+OF_NODES = CHECK.replace("states:", "parameters: {node: {type: string}}\nstates:")
+
+
+class Publish(Played):
+    """The run of a fork, and the one after it that sets the status."""
+
+    def publish(self, event, conclusion):
+        """Plays the run of the caller that the run of this event sets off, and returns its job."""
+        pull = event.payload["pull_request"]
+        run = {
+            "id": self.played.run_id, "name": "tidy", "path": ".github/workflows/tidy.yml", "event": "pull_request",
+            "status": "completed", "conclusion": conclusion, "run_attempt": 1, "head_sha": pull["head"]["sha"],
+            "html_url": f"https://github.com/o/r/actions/runs/{self.played.run_id}",
+            "head_branch": "topic", "head_repository": pull["head"]["repo"], "repository": pull["base"]["repo"],
+            # GitHub names no pull request of a fork.
+            "pull_requests": [],
+        }  # fmt: skip
+        self.github.runs[run["id"]].update(status="completed")
+        self.github.pulls = [pull]
+        payload = {"action": "completed", "workflow_run": run, "repository": pull["base"]["repo"]}
+        jobs = self.call("publish.yml", Event("workflow_run", pull["base"]["sha"], payload=payload))
+        return jobs.get("tidy/publish")
+
+    def fork(self, files, owner="mallory"):
+        repository = self.repository(CHECK)
+        base = repository.head()
+        head = repository.commit(files)
+        self.player(repository)
+        event = pull_request(repository, base, owner, is_of_fork=owner != "o")
+        return event, head, self.call("tidy.yml", event)
+
+    def assert_published(self, files, result):
+        event, head, jobs = self.fork(files)
+        self.assertEqual(jobs["tidy/check"].result, result)
+        self.assertEqual(self.statuses(head), [])
+        job = self.publish(event, result)
+        self.assertEqual(job.result, "success", job.log)
+        (said,) = self.statuses(head)
+        self.assertTrue(said.startswith(f"{result}: {result}"), said)
+        self.assertEqual(self.github.count("/pulls"), 0, "it was not granted")
+        # Nothing of the fork is there.
+        self.assertEqual(job.uses, ["little-loops/ll-loop/setup@v1"])
+        self.assertFalse(list(job.workspace.glob("**/tidy.yaml")))
+
+    def test_the_success_of_a_fork_is_said_by_the_run_after_it(self):
+        self.assert_published({"src/good": "x"}, "success")
+
+    def test_the_failure_of_a_fork_is_said_by_the_run_after_it(self):
+        self.assert_published({"src/other": "x"}, "failure")
+
+    def test_a_loop_that_the_caller_does_not_name_gets_no_status(self):
+        event, head, _ = self.fork({"src/good": "x"})
+        loops = ("      loops: tidy\n", "      loops: |\n        other\n\n        another\n")
+        text = CALLERS["publish.yml"]
+        self.assertIn(loops[0], text)
+        CALLERS["publish.yml"] = text.replace(*loops)
+        self.addCleanup(CALLERS.__setitem__, "publish.yml", text)
+        job = self.publish(event, "success")
+        self.assertEqual(job.result, "success", job.log)
+        said = {status["context"]: status["state"] for status in self.github.statuses if status["sha"] == head}
+        # Those that it names are missing.
+        self.assertEqual(said, {"ll-loop/other": "error", "ll-loop/another": "error"})
+
+    def test_a_success_that_the_run_itself_denies_is_none(self):
+        event, head, _ = self.fork({"src/good": "x"})
+        job = self.publish(event, "failure")
+        self.assertEqual(job.result, "success", job.log)
+        self.assertTrue(self.statuses(head)[-1].startswith("error: "), self.statuses(head))
+
+    def test_what_ran_in_this_repository_is_left_alone(self):
+        event, _, _ = self.fork({"src/good": "x"}, "o")
+        self.assertIsNone(self.publish(event, "success"))
+
+
+class Several(Played):
+    """Runs of one loop in one run of a workflow."""
+
+    def final(self, sha):
+        """What was said last of the commit, by the context."""
+        of = [status for status in self.github.statuses if status["sha"] == sha]
+        return {status["context"]: status["state"] for status in of}
+
+    def names(self):
+        return sorted(artifact.name for artifact in self.github.artifacts.values() if artifact.name[:2] == "ll")
+
+    def test_of_three_legs_one_is_handed_off_and_gone_on_with(self):
+        repository = self.repository(OF_LEGS, **{"src/good": "", "src/better": ""})
+        head = repository.head()
+        self.player(repository)
+        jobs = self.play(LEGS, "fix.yml", pull_request(repository, head), ANTHROPIC_API_KEY=KEY)
+        results = {name.removeprefix("tidy "): job.result for name, job in jobs.items() if "/" in name}
+        wanted = {f"({leg})/find": "success" for leg in ("good", "better", "best")}
+        wanted |= {"(good)/fix": "skipped", "(better)/fix": "skipped", "(best)/fix": "success"}
+        self.assertEqual(results, wanted, self.log(jobs))
+        self.assertIn("at the end: leg best", jobs["tidy (best)/fix"].log)
+        contexts = {f"ll-loop/tidy (find.{leg})": "success" for leg in ("good", "better", "best")}
+        self.assertEqual(self.final(head), contexts)
+        run = self.played.run_id
+        for leg in ("good", "better", "best"):
+            self.assertTrue([name for name in self.names() if name.startswith(f"ll-loop-tidy-find.{leg}-r{run}-")], self.names())
+
+    def test_two_steps_of_a_job_do_not_take_each_others_run(self):
+        repository = self.repository(OF_LEGS)
+        self.player(repository)
+        jobs = self.play(TWICE, "twice.yml", Event("push", repository.head()), ANTHROPIC_API_KEY=KEY)
+        self.assertEqual(len(set(self.names())), 3, self.names())
+        self.assertEqual(jobs["last"].result, "success", self.log(jobs))
+        self.assertIn("at the end: leg second", jobs["last"].log)
+
+    def test_no_call_cancels_another_one(self):
+        repository = self.repository(CHECK)
+        self.player(repository)
+        base = repository.head()
+        repository.commit({"src/good": ""})
+        event = pull_request(repository, base)
+        for workflow in ("check.yml", "fix.yml"):
+            text = SIDE_BY_SIDE.replace("WORKFLOW", workflow).replace("{ contents", "{ actions: read, contents")
+            self.assertEqual(cancelled(self.play(text, "both.yml", event)), [], workflow)
+        self.assertEqual(cancelled(self.call("matrix.yml", event)), [])
+
+    def test_legs_that_nothing_tells_apart_are_never_green_by_accident(self):
+        """The caller has forgotten `key`, and the leg that fails is the first one to report."""
+        repository = self.repository(OF_LEGS.replace("action: Write it., action_type: prompt", "action: exit 2"))
+        base = repository.head()
+        head = repository.commit({"src/better": "x"})
+        self.player(repository)
+        text = LEGS.replace("      key: ${{ toJSON(matrix) }}\n", "").replace("fix.yml@", "check.yml@")
+        text = re.sub(r"    secrets:\n.*\n", "", text).replace("[good, better, best]", "[best, better]")
+        jobs = self.play(text, "tidy.yml", pull_request(repository, base))
+        results = [job.result for name, job in jobs.items() if "/" in name]
+        self.assertEqual(results, ["failure", "success"], self.log(jobs))
+        self.assertNotIn(self.final(head)["ll-loop/tidy"], ("success", "pending"), self.statuses(head))
+        last = jobs["tidy (better)/check"].log
+        self.assertIn("pass `key`", last)
+        # The second upload is refused: its name is taken.
+        self.assertEqual(len(self.names()), 1)
+        self.assertEqual(jobs["tidy (better)/check"].steps["loop"]["outputs"]["artifact-name"], "")
+
+    def test_a_leg_that_is_run_again_alone_has_its_own_result(self):
+        repository = self.repository(OF_NODES)
+        base = repository.head()
+        head = repository.commit({"src/other": "x"})
+        self.player(repository)
+        event = pull_request(repository, base)
+        text = CALLERS["matrix.yml"]
+        jobs = self.play(text, "matrix.yml", event)
+        self.assertEqual({job.result for job in jobs.values()}, {"failure"}, self.log(jobs))
+        self.assertEqual(len(self.names()), 4)
+        leg = "tidy (ubuntu-24.04, 20)"
+        again = self.played.play(text, "matrix.yml", event, {}, self.played.run_id, attempt=2, only_jobs=[leg])
+        self.assertEqual([name for name in again if "/" in name], [f"{leg}/check"])
+        self.assertEqual(len([name for name in self.names() if name.endswith("-a2")]), 1)
+        self.assertEqual(set(self.final(head).values()), {"failure"})
+
+
+class Inputs(Played):
+    """What platform teams set."""
+
+    ACTION = next(iter(re.findall(
+        r"^```yaml\n(# \.github/actions/ll-loop-setup/action\.yml\n.*?)^```$",
+        (ROOT / "docs/workflows.md").read_text(), re.MULTILINE | re.DOTALL,
+    )))  # fmt: skip
+    LOOP = """\
+name: tidy
+initial: a
+states:
+  a: {action: 'echo "level $TIDY_LEVEL"; cat kept 2>/dev/null; echo kept >kept', on_yes: z, on_error: z, on_no: z}
+  z: {terminal: true}
+"""
+
+    def given(self, *lines):
+        return ("      loop: tidy\n", "      loop: tidy\n" + "".join(f"      {line}\n" for line in lines))
+
+    def set_up(self, **files):
+        return self.repository(self.LOOP, **{".github/actions/ll-loop-setup/action.yml": self.ACTION, **files})
+
+    def test_a_runner_is_a_label_or_json(self):
+        repository = self.set_up()
+        self.player(repository)
+        for given, runs_on in (
+            ("ubuntu-24.04-arm", "ubuntu-24.04-arm"),
+            ("""'["self-hosted", "linux"]'""", ["self-hosted", "linux"]),
+            ("""'{"group": "big", "labels": ["linux"]}'""", {"group": "big", "labels": ["linux"]}),
+        ):
+            jobs = self.call("tidy.yml", Event("push", repository.head()), [self.given(f"runs-on: {given}")])
+            self.assertEqual(jobs["tidy/check"].runs_on, runs_on)
+
+    def test_the_set_up_of_the_repository_comes_before_the_loop(self):
+        repository = self.set_up()
+        self.player(repository)
+        jobs = self.call("tidy.yml", Event("push", repository.head()), [self.given("setup: true")])
+        self.assertIn("level strict", jobs["tidy/check"].log)
+
+    def test_no_set_up_of_a_stranger_is_run_where_the_token_may_write(self):
+        repository = self.set_up()
+        base = repository.head()
+        repository.commit({".github/actions/ll-loop-setup/action.yml": self.ACTION + "    - {shell: bash, run: 'echo mine'}\n"})
+        self.player(repository)
+        event = pull_request(repository, base, "mallory", "pull_request_target")
+        for file in ("fix.yml", "chain.yml"):
+            changes = [self.given("setup: true", "cache-path: kept")]
+            on = ("  pull_request:\n", "  pull_request_target:\n")
+            changes.append(on if file == "fix.yml" else ("  push:\n    branches: [main]\n", "  pull_request_target:\n"))
+            jobs = self.call(file, event, changes)
+            (job,) = [job for name, job in jobs.items() if name in ("tidy/find", "tidy/link")]
+            self.assertEqual(job.result, "failure")
+            self.assertNotIn("mine", job.log)
+            self.assertEqual([uses for uses in job.uses if "cache" in uses or "setup" in uses], [])
+
+    def test_what_the_first_job_leaves_in_a_cache_does_not_come_to_the_job_with_the_key(self):
+        repository = self.repository(FIX)
+        self.player(repository)
+        changes = [Fix.HOST, self.given("cache-path: src/prepared", "cache-key: build")]
+        jobs = self.call("fix.yml", pull_request(repository, repository.head()), changes, ANTHROPIC_API_KEY=KEY)
+        self.assert_results(jobs, find="success", fix="success")
+        self.assertEqual(len(jobs["tidy/find"].saved), 1)
+        self.assertFalse([uses for uses in jobs["tidy/fix"].uses if "cache" in uses])
+
+    def test_a_cache_is_of_the_files_that_it_is_made_from(self):
+        repository = self.set_up(**{"Cargo.lock": "1"})
+        self.player(repository)
+        changes = [self.given("cache-path: kept", "cache-hash: Cargo.lock")]
+        seen = []
+        for text in ("1", "1", "2"):
+            repository.commit({"Cargo.lock": text, "other": str(len(seen))})
+            jobs = self.call("tidy.yml", Event("push", repository.head()), changes)
+            seen.append(jobs["tidy/check"])
+        self.assertEqual([len(job.restored) for job in seen], [0, 1, 1])
+        self.assertEqual([len(job.saved) for job in seen], [1, 0, 1], "the second is the same, the third has a new name")
+
+    def test_a_job_may_what_the_caller_grants_and_no_more(self):
+        repository = self.repository(CHECK, **{"src/good": ""})
+        self.player(repository)
+        grant = ("      contents: read\n", "      contents: read\n      checks: write\n")
+        usual = {"contents": "read", "statuses": "write"}
+        for changes, may in (([], usual), ([grant], {**usual, "checks": "write"})):
+            jobs = self.call("tidy.yml", Event("push", repository.head()), changes)
+            self.assert_results(jobs, check="success")
+            self.assertEqual(self.github.permissions, may)
+
+    def test_groups_carry_the_key_and_drop_nothing(self):
+        repository = self.repository(NIGHT)
+        self.player(repository)
+        of = {}
+        for file, event in (("nightly.yml", "schedule"), ("chain.yml", "push")):
+            jobs = self.call(file, Event(event, repository.head()), [self.given("key: 'Leg 1'", "working-directory: .")])
+            (of[file],) = [job.group for job in jobs.values() if job.group]
+        head = "refs/heads/main"
+        self.assertEqual(of["nightly.yml"], (f"ll-loop-nightly-tidy-.-Leg 1-{head}", "max"))
+        self.assertEqual(of["chain.yml"], (f"ll-loop-chain-tidy-.-Leg 1-{head}", "max"))
+
+    def test_every_input_is_in_the_table_and_does_something(self):
+        page = (ROOT / "docs/workflows.md").read_text()
+        table = {}
+        for names, *marks in re.findall(r"^\| (`.*?) \|(.*?)\|(.*?)\|(.*?)\|(.*?)\| .* \|$", page, re.MULTILINE):
+            for name in re.findall(r"`([\w-]+)`", names):
+                table[name] = [mark.strip() == "✓" for mark in marks]
+        for at, workflow in enumerate(("check", "fix", "nightly", "chain")):
+            text = (ROOT / f".github/workflows/{workflow}.yml").read_text()
+            inputs = yaml.safe_load(text)[True]["workflow_call"]["inputs"]
+            self.assertEqual(set(inputs), {name for name, marks in table.items() if marks[at]}, workflow)
+            for name in inputs:
+                self.assertRegex(text[text.index("\njobs:") :], rf"inputs\.{name}\b", f"{workflow}: {name}")
+
+
+class Ends(Played):
+    """Ends that the runner makes, as only GitHub's does."""
+
+    SLOW = "name: tidy\ninitial: work\nstates:\n  work: {action: 'touch src/began; sleep 600', next: done}\n  done: {terminal: true}\n"
+
+    def end(self, stop):
+        repository = self.repository(self.SLOW)
+        self.player(repository)
+
+        def during(job, process, started, runner):
+            until = time.monotonic() + 60
+            began = runner.workspace / "src/began"
+            while process.poll() is None and not began.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            if process.poll() is None:
+                stop(process, runner)
+
+        self.played.during = during
+        jobs = self.call("tidy.yml", Event("push", repository.head()))
+        return jobs, jobs["tidy/check"], self.statuses(repository.head())
+
+    def test_a_job_that_is_cancelled_stores_what_it_has(self):
+        def cancel(process, runner):
+            runner.is_cancelled = True
+            process.send_signal(signal.SIGINT)
+
+        _, job, said = self.end(cancel)
+        self.assertEqual(job.result, "cancelled", job.log)
+        outputs = job.steps["loop"]["outputs"]
+        self.assertEqual((outputs["outcome"], outputs["code"]), ("interrupted", "130"))
+        self.assertTrue(outputs["artifact-name"])
+        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertTrue(said[-1].startswith("error: "), said)
+
+    def test_a_run_that_is_killed_is_reported_by_the_step_after_it(self):
+        _, job, said = self.end(lambda process, _: process.kill())
+        outputs = job.steps["loop"]["outputs"]
+        self.assertEqual((outputs["outcome"], outputs["exit-code"], outputs["code"]), ("interrupted", "137", "137"), job.log)
+        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertRegex(said[-1], r"^error: .*killed.*`work`")
+
+
+class OtherServer(Played):
+    def test_where_artifacts_are_refused_the_log_says_so(self):
+        """GitHub Enterprise Server: actions/upload-artifact refuses it, and no step has the token of the service."""
+        repository = self.repository(CHECK, **{"src/good": ""})
+        self.player(repository)
+        self.played.server = "https://github.example.com"
+        jobs = self.call("tidy.yml", Event("push", repository.head()))
+        job = jobs["tidy/check"]
+        self.assert_results(jobs, check="success")
+        self.assertEqual(job.steps["loop"]["outputs"]["artifact-name"], "")
+        self.assertEqual(self.statuses(repository.head())[-1], "success: success: `check` said yes")
+        address = "https://github.example.com/o/r/actions/runs/"
+        self.assertTrue(all(status["target_url"].startswith(address) for status in self.github.statuses))
 
 
 class Linked(Played):
@@ -424,6 +845,22 @@ class Chain(Linked):
         self.assertTrue(self.statuses(self.repo.head())[-1].startswith("error: handed off, and nothing goes on"))
 
 
+NAMESAKE = """\
+name: namesake
+on: [pull_request]
+permissions: {}
+jobs:
+  night:
+    runs-on: ubuntu-24.04
+    permissions: { contents: read, statuses: write }
+    steps:
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803
+        with: { persist-credentials: false }
+      - uses: little-loops/ll-loop@v1
+        with: { loop: tidy }
+"""
+
+
 class Nightly(Linked):
     def test_the_second_night_knows_of_the_first(self):
         repository = self.repository(NIGHT, **{"src/broken": ""})
@@ -438,6 +875,18 @@ class Nightly(Linked):
         newest = max(self.github.artifacts.values(), key=lambda artifact: artifact.id)
         nights = next(json.loads(text) for text in contents(newest.data.read_bytes()) if b'"nights":' in text[:200])
         self.assertEqual(len(nights["nights"]), 2)
+
+    def test_nights_do_not_know_of_the_checks_between_them(self):
+        repository = self.repository(NIGHT, **{"src/broken": ""})
+        self.player(repository)
+        for night in range(4):
+            jobs = self.call("nightly.yml", Event("schedule", repository.head()))
+            self.assert_results(jobs, night="success")
+            event = pull_request(repository, repository.head())
+            self.call("tidy.yml", event)
+            # Its job has the name of that of the night, so its artifact has the same key.
+            self.play(NAMESAKE, "namesake.yml", event)
+        self.assertIn("`lint` was fixed in 4 of the last 4 nights", jobs["tidy/night"].log)
 
     def test_a_night_that_meets_its_deadline_goes_on(self):
         slow = NIGHT.replace("rm src/broken", "if test ! -e src/half; then touch src/half; sleep 60; fi; rm src/broken")
@@ -479,7 +928,7 @@ class Container(Played):
     def after_steps(self, number, stop):
         """Does something to the first job when it has made so many steps."""
 
-        def during(job, process, started):
+        def during(job, process, started, _):
             if job != "first":
                 return
             src = self.directory / f"job-{self.played.runs}/_work/project/project/src"
@@ -568,7 +1017,7 @@ class Callers(unittest.TestCase):
         called = [re.search(r"uses: .*/workflows/([\w-]+\.yml)@v1", text)[1] for text in CALLERS.values()]
         workflows = (ROOT / ".github/workflows").glob("*.yml")
         ours = [path.name for path in workflows if "workflow_call:" in path.read_text()]
-        self.assertEqual(sorted(called), sorted(ours))
+        self.assertEqual(set(called), set(ours))
 
     def test_they_pass_the_linters(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -583,6 +1032,11 @@ class Callers(unittest.TestCase):
             ):
                 done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=directory)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            action = Path(directory) / "action.yml"
+            action.write_text(Inputs.ACTION)
+            command = ["check-jsonschema", "--builtin-schema", "vendor.github-actions", str(action)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Playing(unittest.TestCase):
@@ -601,6 +1055,9 @@ class Playing(unittest.TestCase):
         self.check("!(inputs.a != 'x' && inputs.a)", True)
         self.check("github.event.missing.further", None)
         self.check("format('-{0}-{1}', inputs.a, inputs.none)", "-x-")
+        self.check("""fromJSON('{"a": 1, "b": "y"}').b""", "y")
+        # What does not decide is not called: this is no JSON.
+        self.check("startsWith(inputs.a, '{') && fromJSON(inputs.a) || inputs.a", "x")
         self.assertEqual(expand("a ${{ inputs.a }} ${{ !inputs.a }}", self.CONTEXTS), "a x false")
 
     def test_conditions(self):
@@ -614,7 +1071,7 @@ class Playing(unittest.TestCase):
             self.assertEqual(holds(text, self.CONTEXTS, is_well), wanted, text)
 
     def test_what_it_does_not_know_is_an_error(self):
-        names = ["inputs.b", "matrix.os", "hashFiles('x')", "1", ""]
+        names = ["inputs.b", "matrix.os", "hashFiles('x')", "1", "", "fromJSON", "upper('x')"]
         for text in [*names, "inputs.a > 'x'", "inputs.a inputs.a", "(inputs.a"]:
             with self.assertRaises(Unknown, msg=text):
                 Expression(text, self.CONTEXTS, {}).value()

@@ -1,12 +1,15 @@
 """A run of a workflow, as far as its jobs can tell.
 
-It reads workflow files and does what stands there: jobs in the order of `needs`, each in a fresh directory, with its
-conditions, steps, outputs and permissions. `uses: little-loops/ll-loop/…` is the action or the reusable workflow of
-this repository. What it does not know is an error, never passed over.
+It reads workflow files and does what stands there: jobs in the order of `needs`, the legs of a matrix one after the other,
+each in a fresh directory, with its conditions, steps, outputs, permissions and concurrency group. `uses:
+little-loops/ll-loop/…` is the action or the reusable workflow of this repository, `./…` an action of the checkout. What it
+does not know is an error, never passed over. Why any of this is played, and not run, the head of `runner.py` says.
 """
 
 import dataclasses
+import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -20,9 +23,9 @@ from docker_action import docker_run
 from engine import ROOT
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
+from expression import Strict, Unknown, evaluated, expand, holds, text_of, truth  # noqa: E402
 from github import REPOSITORY, REPOSITORY_ID, job_token, zipped  # noqa: E402
-from expression import Strict, Unknown, expand, holds  # noqa: E402
-from runner import Runner, read_outputs, with_defaults  # noqa: E402
+from runner import TOKEN, Runner, read_outputs, with_defaults  # noqa: E402
 
 OURS = "little-loops/ll-loop"
 SHELL = "bash -e {0}"
@@ -61,6 +64,13 @@ class Job:
     steps: dict = dataclasses.field(default_factory=Strict)
     log: str = ""
     workspace: Path | None = None
+    # The group, and how it treats the others in it: `single`, `max` or `cancel`.
+    group: tuple | None = None
+    # The steps that were skipped or done, with their outcomes, those of others included.
+    uses: list = dataclasses.field(default_factory=list)
+    # The caches that it was given, and those that it left.
+    restored: list = dataclasses.field(default_factory=list)
+    saved: list = dataclasses.field(default_factory=list)
 
     def context(self):
         return Strict(result=self.result, outputs=self.outputs)
@@ -69,13 +79,16 @@ class Job:
 class JobRunner(Runner):
     """The runner of one job. What it uploads goes to the GitHub."""
 
-    def __init__(self, directory, owner, github, run_id, head_repository_id):
+    def __init__(self, directory, owner, github, run_id, head_repository_id, server):
         super().__init__(directory, owner)
-        self.github, self.run_id, self.head_repository_id = github, run_id, head_repository_id
+        self.github, self.run_id, self.head_repository_id, self.server = github, run_id, head_repository_id, server
 
     def perform(self, uses, arguments):
         if not uses.startswith("actions/upload-artifact@"):
             raise Unknown(uses)
+        if self.server != "https://github.com":
+            # GHESNotSupportedError
+            return "failure"
         only(arguments, "name", "path", "retention-days", "if-no-files-found", "include-hidden-files")
         name, path = arguments["name"], self.workspace / arguments["path"]
         hidden = arguments.get("include-hidden-files") == "true"
@@ -100,14 +113,19 @@ class Player:
     def __init__(self, directory, github, origin, program, path, owner=None, engine=None):
         self.directory, self.github, self.origin, self.program = Path(directory), github, origin, program
         self.path, self.owner, self.engine = path, owner, engine
+        self.server = "https://github.com"
         self.runs = 0
         self.run_id = 4000
+        # What `actions/cache` has kept: files by the scope and the key.
+        self.caches = {}
         # Called with the name of each job and the process of what is going on in it.
         self.during = None
 
-    def play(self, text, file, event, secrets=None, run_id=None):
-        """Plays one run of the workflow `file` with this text, and returns its jobs by name; inner ones as `a/b`."""
+    def play(self, text, file, event, secrets=None, run_id=None, attempt=1, only_jobs=None):
+        """Plays one run of the workflow `file` with this text, and returns its jobs by name; inner ones as `a/b`, legs as
+        `a (20, linux)`. Of an attempt that is not the first, `only_jobs` are the jobs that are done again."""
         self.run_id = run_id or self.run_id + 1
+        self.attempt = attempt
         workflow = yaml.safe_load(text)
         only(workflow, "name", True, "permissions", "concurrency", "jobs")
         triggers = workflow[True] if isinstance(workflow[True], dict) else dict.fromkeys(workflow[True])
@@ -122,61 +140,125 @@ class Player:
         payload = {"inputs": event.inputs, **event.payload} if event.inputs else event.payload
         github = Strict(
             event=payload, event_name=event.name, sha=event.sha, ref=event.ref, repository=REPOSITORY,
-            workflow=workflow["name"], run_id=str(self.run_id), run_attempt="1",
+            workflow=workflow["name"], run_id=str(self.run_id), run_attempt=str(attempt), token=TOKEN,
         )  # fmt: skip
-        run = Run(self, f"{REPOSITORY}/.github/workflows/{file}@{event.ref}", event, payload, secrets or {})
+        self.github.runs[self.run_id] = {
+            "event": event.name,
+            "head_repository": {"id": REPOSITORY_ID + event.is_of_fork},
+            "head_sha": event.sha,
+            "path": f".github/workflows/{file}",
+            "repository": {"id": REPOSITORY_ID},
+            "run_attempt": attempt,
+            "status": "in_progress",
+        }
+        run = Run(self, f"{REPOSITORY}/.github/workflows/{file}@{event.ref}", event, payload, secrets or {}, only_jobs)
         jobs = run.jobs(workflow, {"github": github, "inputs": Strict(given)}, Strict(secrets or {}), None, "")
         return jobs
 
 
+def legs(strategy):
+    """The legs of a matrix; of a job without one, a single one that is None."""
+    if strategy is None:
+        return [None]
+    only(strategy, "matrix", "fail-fast", "max-parallel")
+    if strategy.get("fail-fast") is not False:
+        raise Unknown("a matrix whose legs cancel each other")
+    axes = {name: values for name, values in strategy["matrix"].items() if name != "include"}
+    combined = [dict(zip(axes, values)) for values in itertools.product(*axes.values())] if axes else []
+    return combined + strategy["matrix"].get("include", [])
+
+
+def leg_name(name, leg):
+    return name if leg is None else f"{name} ({', '.join(text_of(value) for value in leg.values())})"
+
+
+def cancelled(jobs):
+    """The names of jobs that GitHub would cancel if they all began at the same instant, in their order."""
+    running, waiting, ended = {}, {}, []
+    for name, job in jobs.items():
+        if job.group is None:
+            continue
+        group, kind = job.group[0].lower(), job.group[1]
+        if len(group) > 400:
+            raise Unknown(f"a concurrency group of {len(group)} characters")
+        if group not in running:
+            running[group] = name
+        elif kind == "cancel":
+            ended += [running[group], *waiting.pop(group, [])]
+            running[group] = name
+        elif kind == "max":
+            waiting.setdefault(group, []).append(name)
+        else:
+            ended += waiting.pop(group, [])
+            waiting[group] = [name]
+    return ended
+
+
 class Run:
-    def __init__(self, player, workflow_ref, event, payload, secrets):
+    def __init__(self, player, workflow_ref, event, payload, secrets, only_jobs):
         self.player, self.workflow_ref, self.event, self.payload = player, workflow_ref, event, payload
+        self.only_jobs = only_jobs
         # A job of a stranger has no secrets.
         self.secrets = {} if event.is_of_fork else secrets
 
     def jobs(self, workflow, contexts, secrets, granted, prefix):
-        if workflow["permissions"] != {}:
+        """The jobs of a workflow. A called one has what is `granted`, and what it names itself is less."""
+        if workflow.get("permissions", {}) != {} or (granted is None and "permissions" not in workflow):
             raise Unknown("permissions of a whole workflow")
-        done, left = {}, dict(workflow["jobs"])
+        done, inner, left = {}, {}, dict(workflow["jobs"])
         while left:
-            needs = {name: [job["needs"]] if "needs" in job else [] for name, job in left.items()}
+            needs = {name: as_list(job.get("needs", [])) for name, job in left.items()}
             name = next((name for name in left if all(need in done for need in needs[name])), None)
             if name is None:
                 raise Unknown(f"`needs` of {sorted(left)}")
             job = left.pop(name)
             known = {**contexts, "needs": Strict({need: done[need].context() for need in needs[name]})}
-            permissions = job["permissions"]
+            permissions = job.get("permissions", granted)
+            if permissions is None:
+                raise Unknown(f"`{prefix}{name}` does not say what it may do")
             for scope, level in permissions.items():
                 if granted is not None and granted.get(scope) not in (level, "write"):
                     raise Unknown(f"`{prefix}{name}` asks for `{scope}: {level}`, which the caller does not grant")
             is_well = all(done[need].result == "success" for need in needs[name])
+            of_legs = {}
             if not holds(job.get("if", "success()"), known, is_well):
-                outputs = job.get("outputs", {})
-                done[name] = Job("skipped", Strict({output: "" for output in outputs}))
-            elif "uses" in job:
-                done[name] = self.called(job, known, secrets, permissions, done, f"{prefix}{name}/")
+                of_legs[name] = Job("skipped", Strict({output: "" for output in job.get("outputs", {})}))
             else:
-                done[name] = self.job(name, job, {**known, "secrets": secrets}, permissions)
-        return {f"{prefix}{name}" if "/" not in name else name: job for name, job in done.items()}
+                for leg in legs(job.get("strategy")):
+                    called = leg_name(name, leg)
+                    if self.only_jobs is not None and not prefix and called not in self.only_jobs:
+                        continue
+                    here = {**known, "matrix": leg}
+                    if "uses" in job:
+                        of_legs[called] = self.called(job, here, secrets, permissions, inner, f"{prefix}{called}/")
+                    else:
+                        of_legs[called] = self.job(name, job, {**here, "secrets": secrets}, permissions)
+            results = {leg.result for leg in of_legs.values()} or {"skipped"}
+            outputs = Strict({key: value for leg in of_legs.values() for key, value in leg.outputs.items()})
+            result = next(result for result in ("failure", "cancelled", "success", "skipped") if result in results)
+            done[name] = Job(result, outputs)
+            inner.update({f"{prefix}{called}": leg for called, leg in of_legs.items()})
+        return inner
 
     def called(self, job, known, secrets, permissions, done, prefix):
         """A job that is a reusable workflow of this repository. Its own jobs come into `done`."""
-        only(job, "name", "uses", "with", "secrets", "permissions", "needs", "if")
+        only(job, "name", "uses", "with", "secrets", "permissions", "needs", "if", "strategy")
         match = re.fullmatch(rf"{OURS}/(\.github/workflows/[\w-]+\.yml)@v1", job["uses"])
         if not match:
             raise Unknown(job["uses"])
         workflow = yaml.safe_load((ROOT / match[1]).read_text())
         only(workflow, "name", True, "permissions", "jobs")
         call = only(workflow[True]["workflow_call"], "inputs", "secrets", "outputs")
-        given = {name: expand(value, known) for name, value in job.get("with", {}).items()}
+        given = {name: evaluated(value, known) for name, value in job.get("with", {}).items()}
         if set(given) - set(call["inputs"]):
             raise Unknown(f"inputs that `{job['uses']}` does not have: {given}")
         for name, spec in call["inputs"].items():
-            if spec["type"] != "string":
-                raise Unknown(f"the type of the input `{name}`")
             if spec.get("required") and name not in given:
                 raise Unknown(f"the input `{name}` is required")
+            if spec["type"] == "boolean" and not isinstance(given.get(name, False), bool):
+                raise Unknown(f"the input `{name}` is no boolean")
+            if spec["type"] == "string" and name in given:
+                given[name] = text_of(given[name])
         inputs = Strict({name: spec.get("default", "") for name, spec in call["inputs"].items()} | given)
         passed = {
             name: expand(value, {**known, "secrets": self.secrets}) for name, value in job.get("secrets", {}).items()
@@ -185,6 +267,7 @@ class Run:
         if set(passed) - set(declared):
             raise Unknown(f"secrets that `{job['uses']}` does not have: {sorted(passed)}")
         inner_secrets = Strict({name: "" for name in declared} | passed)
+        # The matrix is that of the caller's job, of which the called workflow knows nothing.
         inner = self.jobs(workflow, {"github": known["github"], "inputs": inputs}, inner_secrets, permissions, prefix)
         done.update(inner)
         jobs = Strict({name.removeprefix(prefix): job.context() for name, job in inner.items()})
@@ -194,10 +277,10 @@ class Run:
 
     def job(self, name, job, contexts, permissions):
         only(
-            job, "name", "runs-on", "permissions", "needs", "if", "outputs", "steps", "concurrency", "timeout-minutes"
+            job, "name", "runs-on", "permissions", "needs", "if", "outputs", "steps", "concurrency", "timeout-minutes",
+            "strategy",
         )  # fmt: skip
         expand(job.get("name", ""), contexts)
-        expand(job.get("concurrency", {}).get("group", ""), contexts)
         player, event = self.player, self.event
         player.runs += 1
         # A token of a fork can write nothing.
@@ -207,24 +290,38 @@ class Run:
         directory.mkdir()
         os.chmod(directory, 0o755)
         head_repository_id = REPOSITORY_ID + event.is_of_fork
-        runner = JobRunner(directory, player.owner, player.github, player.run_id, head_repository_id)
+        runner = JobRunner(directory, player.owner, player.github, player.run_id, head_repository_id, player.server)
+        runner.matrix = contexts["matrix"]
         runner.event.write_text(json.dumps(self.payload))
         runner.give(runner.event)
-        done = Job(workspace=runner.workspace)
+        done = Job(workspace=runner.workspace, group=group(job.get("concurrency"), contexts))
+        done.runs_on = evaluated(job["runs-on"], contexts)
         ids = {step.get("id", f"__{number}"): step for number, step in enumerate(job["steps"])}
         steps = Strict({step_id: Strict(outcome="", conclusion="", outputs={}) for step_id in ids})
         done.steps = steps
-        known = {**contexts, "steps": steps, "runner": Strict(temp=str(runner.temp))}
+
+        def hash_files(*patterns):
+            found = sorted({path for pattern in patterns for path in runner.workspace.glob(pattern)})
+            return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest() if found else ""
+
+        here = Strict(temp=str(runner.temp), os="Linux", arch="X64")
+        known = {**contexts, "steps": steps, "runner": here, "hashFiles": hash_files}
         for step_id, step in ids.items():
             only(step, "name", "id", "if", "uses", "with", "run", "env", "continue-on-error")
-            if not holds(step.get("if", "success()"), known, done.result == "success"):
+            if not holds(step.get("if", "success()"), known, done.result == "success", runner.is_cancelled):
                 steps[step_id]["outcome"] = steps[step_id]["conclusion"] = "skipped"
                 continue
+            if "uses" in step:
+                done.uses.append(step["uses"])
             outcome = self.step(name, step, known, runner, done, steps[step_id])
             forgiven = outcome == "failure" and step.get("continue-on-error")
             steps[step_id]["outcome"], steps[step_id]["conclusion"] = outcome, "success" if forgiven else outcome
             if steps[step_id]["conclusion"] == "failure":
                 done.result = "failure"
+        if runner.is_cancelled:
+            done.result = "cancelled"
+        for scope, key, path in done.saved:
+            player.caches[scope, key] = {path: (runner.workspace / path).read_bytes()}
         outputs = job.get("outputs", {})
         done.outputs = Strict({output: expand(value, known) for output, value in outputs.items()})
         return done
@@ -237,6 +334,11 @@ class Run:
         }
         arguments = {name: expand(value, known) for name, value in step.get("with", {}).items()}
         uses = step.get("uses", "")
+
+        def during(inner, process):
+            if inner == "run" and self.player.during:
+                self.player.during(job_name, process, None, runner)
+
         if "run" in step:
             script = {"run": step["run"], "shell": SHELL, "env": {}}
             result = runner.execute(ROOT, "script", script, {}, env, None)
@@ -247,15 +349,32 @@ class Run:
             return "success"
         if uses.startswith("actions/upload-artifact@"):
             return runner.perform(uses, arguments)
-        if uses == f"{OURS}@v1":
-            during = self.player.during and (lambda _, process: self.player.during(job_name, process, None))
-            result = runner.run(ROOT, arguments, env, during)
+        if uses.startswith("actions/cache@"):
+            self.cache(arguments, runner, done)
+            return "success"
+        actions = {f"{OURS}@v1": ROOT, f"{OURS}/setup@v1": ROOT / "setup"}
+        if uses in actions or uses.startswith("./"):
+            result = runner.run(actions.get(uses, runner.workspace / uses), arguments, env, during)
             done.log += result.log
             state["outputs"] = Strict({**result.outputs, "code": str(result.code)})
             return "success" if result.code == 0 else "failure"
         if uses == f"{OURS}/docker@v1":
             return self.container(job_name, arguments, env, runner, done, state)
         raise Unknown(uses)
+
+    def cache(self, arguments, runner, done):
+        """One file. What a job leaves is seen by later ones of the same ref, and what the default branch leaves by all."""
+        only(arguments, "path", "key", "restore-keys")
+        scopes = [self.event.ref, "refs/heads/main"]
+        for key in (arguments["key"], arguments["restore-keys"]):
+            for (scope, kept), files in self.player.caches.items():
+                if scope in scopes and kept.startswith(key):
+                    for path, data in files.items():
+                        (runner.workspace / path).write_bytes(data)
+                    done.restored.append(kept)
+                    if kept == arguments["key"]:
+                        return
+        done.saved.append((self.event.ref, arguments["key"], arguments["path"]))
 
     def environment(self, job_name):
         player, event = self.player, self.event
@@ -271,7 +390,9 @@ class Run:
             "GITHUB_REF": event.ref,
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_REPOSITORY_ID": str(REPOSITORY_ID),
+            "GITHUB_RUN_ATTEMPT": str(player.attempt),
             "GITHUB_RUN_ID": str(player.run_id),
+            "GITHUB_SERVER_URL": player.server,
             "GITHUB_SHA": event.sha,
             "GITHUB_WORKFLOW_REF": self.workflow_ref,
             # So that what goes wrong in a test does so at once.
@@ -279,7 +400,7 @@ class Run:
         }
 
     def checkout(self, arguments, runner):
-        only(arguments, "persist-credentials", "fetch-depth", "ref")
+        only(arguments, "persist-credentials", "fetch-depth", "ref", "filter")
         if arguments["persist-credentials"] != "false":
             raise Unknown("credentials in a checkout")
         commit = arguments.get("ref") or self.event.sha
@@ -291,7 +412,7 @@ class Run:
             ["remote", "add", "origin", f"file://{self.player.origin}"],
             ["fetch", "--quiet", "--no-tags", *depth, "origin", commit, *refs],
             ["checkout", "--quiet", "--detach", commit],
-            ["remote", "set-url", "origin", f"https://github.com/{REPOSITORY}"],
+            ["remote", "set-url", "origin", f"{self.player.server}/{REPOSITORY}"],
         ):
             trusted = f"safe.directory={runner.workspace}"
             subprocess.run(["git", "-c", trusted, *command], cwd=runner.workspace, check=True)
@@ -303,20 +424,35 @@ class Run:
         env = {name: value for name, value in env.items() if name not in ("PATH", "LL_LOOP_BINARY")}
         env["ACTIONS_RESULTS_URL"] = player.github.address + "/"
         env["ACTIONS_RUNTIME_TOKEN"] = job_token(f"run-{player.run_id}", job_name)
-        inputs = with_defaults(definition, arguments)
+        inputs = with_defaults(definition, arguments, {"github": {"token": TOKEN}, "matrix": runner.matrix})
         started = docker_run(player.engine, runner, inputs, definition["runs"]["args"], env, network="host")
         process = subprocess.Popen(
             [player.engine.client, *map(str, started.command)], env=started.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
         if player.during:
-            player.during(job_name, process, started)
+            player.during(job_name, process, started, runner)
         log, _ = process.communicate(timeout=180)
         done.log += log
         declared = {output: "" for output in definition["outputs"]}
         written = read_outputs(started.files["GITHUB_OUTPUT"])
         state["outputs"] = Strict({**declared, **written, "code": str(process.returncode)})
         return "success" if process.returncode == 0 else "failure"
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
+def group(concurrency, contexts):
+    if concurrency is None:
+        return None
+    only(concurrency, "group", "cancel-in-progress", "queue")
+    cancels = truth(evaluated(concurrency.get("cancel-in-progress", False), contexts))
+    queue = concurrency.get("queue", "single")
+    if cancels and queue == "max":
+        raise Unknown("`queue: max` with `cancel-in-progress`")
+    return expand(concurrency["group"], contexts), "cancel" if cancels else queue
 
 
 def contents(data):

@@ -1,11 +1,14 @@
-"""Expressions of workflows and actions, `${{ … }}`, as the runner evaluates them. What it does not know is an error."""
+"""GitHub's expressions, `${{ … }}`, as far as our actions and workflows use them. What is not known is an error."""
 
 import json
 import re
 
+TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(&&|\|\||==|!=|[!().,])|([A-Za-z_][\w-]*))")
+STATUS = ("always", "cancelled", "success", "failure")
+
 
 class Unknown(Exception):
-    """An expression, or what has one, says something that is not known here, or that GitHub would refuse."""
+    """The workflow says something that this player does not know, or that GitHub would refuse."""
 
 
 class Strict(dict):
@@ -15,15 +18,14 @@ class Strict(dict):
         raise Unknown(f"`{key}` is none of {sorted(self)}")
 
 
-TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(&&|\|\||==|!=|[!().,])|([A-Za-z_][\w-]*))")
-
-
 class Expression:
-    """`${{ … }}`, without its marks."""
+    """The text between the marks. Functions of the runner, such as `hashFiles`, are in `contexts`."""
 
     def __init__(self, text, contexts, status):
         self.text, self.contexts, self.status, self.tokens = text, contexts, status, []
         self.asked_for_status = False
+        # Inside of what does not decide: it is read, but nothing is called there.
+        self.is_idle = False
         position = 0
         while text[position:].strip():
             match = TOKEN.match(text, position)
@@ -45,18 +47,26 @@ class Expression:
         if not self.take(wanted):
             raise Unknown(f"`{wanted}` is missing in `{self.text}`")
 
+    def idle(self, is_idle, read):
+        before, self.is_idle = self.is_idle, self.is_idle or is_idle
+        found = read()
+        self.is_idle = before
+        return found
+
     def either(self):
         left = self.both()
         while self.take("||"):
-            right = self.both()
-            left = left if truth(left) else right
+            is_decided = truth(left)
+            right = self.idle(is_decided, self.both)
+            left = left if is_decided else right
         return left
 
     def both(self):
         left = self.compared()
         while self.take("&&"):
-            right = self.compared()
-            left = right if truth(left) else left
+            is_decided = not truth(left)
+            right = self.idle(is_decided, self.compared)
+            left = left if is_decided else right
         return left
 
     def compared(self):
@@ -66,9 +76,9 @@ class Expression:
             return left
         left, right = left if left is not None else "", self.single()
         right = right if right is not None else ""
-        if not isinstance(left, str) or not isinstance(right, str):
+        if not self.is_idle and not (isinstance(left, str) and isinstance(right, str)):
             raise Unknown(f"`{self.text}` compares what are not texts")
-        return (left.lower() == right.lower()) == (operator == "==")
+        return (str(left).lower() == str(right).lower()) == (operator == "==")
 
     def single(self):
         if self.take("!"):
@@ -81,10 +91,11 @@ class Expression:
         if token.startswith("'"):
             return token[1:-1].replace("''", "'")
         if self.take("("):
-            return self.call(token)
-        if token not in self.contexts:
+            found = self.call(token)
+        elif token in self.contexts and not callable(self.contexts[token]):
+            found = self.contexts[token]
+        else:
             raise Unknown(f"`{token}` in `{self.text}`")
-        found = self.contexts[token]
         while self.take("."):
             name = self.tokens.pop(0)
             found = None if found is None else found[name] if isinstance(found, Strict) else found.get(name)
@@ -95,18 +106,29 @@ class Expression:
         while not self.take(")"):
             arguments.append(self.either())
             self.take(",")
-        if name == "format":
-            return re.sub(r"\{(\d+)\}", lambda match: text_of(arguments[int(match[1]) + 1]), arguments[0])
-        if name == "toJSON" and len(arguments) == 1:
-            return json.dumps(arguments[0], indent=2)
-        if name not in self.status or arguments:
+        if name in STATUS and name in self.status and not arguments:
+            self.asked_for_status = True
+            return self.status[name]
+        known = {**FUNCTIONS, **{own: function for own, function in self.contexts.items() if callable(function)}}
+        if name not in known:
             raise Unknown(f"`{name}()` in `{self.text}`")
-        self.asked_for_status = True
-        return self.status[name]
+        return None if self.is_idle else known[name](*arguments)
+
+
+def formatted(text, *values):
+    return re.sub(r"\{(\d+)\}", lambda match: text_of(values[int(match[1])]), text)
+
+
+FUNCTIONS = {
+    "format": formatted,
+    "fromJSON": json.loads,
+    "startsWith": lambda text, start: text_of(text).lower().startswith(text_of(start).lower()),
+    "toJSON": lambda value: json.dumps(value, indent=2),
+}
 
 
 def truth(value):
-    return value not in (None, "", False)
+    return value not in (None, "", False, 0)
 
 
 def text_of(value):
@@ -119,14 +141,29 @@ def text_of(value):
     return str(value)
 
 
+def evaluated(text, contexts):
+    """What a text stands for: a text that is one expression can be of any type."""
+    if not isinstance(text, str):
+        return text
+    one = re.fullmatch(r"\s*\$\{\{(.*?)\}\}\s*", text, re.DOTALL)
+    return Expression(one[1], contexts, {}).value() if one else expand(text, contexts)
+
+
 def expand(text, contexts):
-    """A text with the values of its expressions."""
+    """A text with the values of its expressions, put in as they are: the runner quotes nothing."""
     text = text_of(text) if isinstance(text, bool) else str(text)
-    return re.sub(r"\$\{\{(.*?)\}\}", lambda match: text_of(Expression(match[1], contexts, {}).value()), text)
+    pattern = r"\$\{\{(.*?)\}\}"
+    return re.sub(pattern, lambda match: text_of(Expression(match[1], contexts, {}).value()), text, flags=re.DOTALL)
 
 
-def holds(text, contexts, is_well):
-    status = {"always": True, "cancelled": False, "success": is_well, "failure": not is_well}
-    expression = Expression(re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip(), flags=re.DOTALL), contexts, status)
+def holds(text, contexts, is_well, is_cancelled=False):
+    """Whether a condition holds. Without a status function it means `success()` too."""
+    status = {
+        "always": True,
+        "cancelled": is_cancelled,
+        "success": is_well and not is_cancelled,
+        "failure": not is_well and not is_cancelled,
+    }
+    expression = Expression(re.sub(r"^\$\{\{(.*)\}\}$", r"\1", text_of(text).strip(), flags=re.DOTALL), contexts, status)
     found = truth(expression.value())
-    return found and (expression.asked_for_status or is_well)
+    return found and (expression.asked_for_status or status["success"])

@@ -1,4 +1,14 @@
-"""A GitHub runner, as far as a composite action can tell.
+"""GitHub's runner, as far as a composite action can tell.
+
+tests/act runs the actions and workflows on act, which is a runner that others wrote. What is played here is what act does
+not do as GitHub does:
+
+- how a step ends: GitHub sends SIGINT, then SIGTERM, and `always()` steps follow; act kills one process;
+- the environment: on GitHub no `run` step gets the token of the artifact service, on act every one does;
+- artifacts: a name is taken once, and `actions/upload-artifact` works;
+- tokens that may do what `permissions` say, and read-only ones for forks;
+- several runs: each with its number and attempts, dispatches, nights, `workflow_run`, `concurrency`;
+- the user of the runner, `HOME`, tool cache and file commands, with the values they have there.
 
 It executes the steps that stand in an action.yml, so a test of the action cannot drift from the file. What it
 does follows the runner: a `run` text goes to a file of its own, the step's `shell` is the command line with `{0}`
@@ -6,7 +16,6 @@ for that file, inputs reach a composite only through expressions, each step has 
 conditions are asked step by step. A step with `uses` is not executed but recorded, unless `perform` is overridden.
 """
 
-import collections
 import os
 import re
 import shlex
@@ -18,6 +27,7 @@ import time
 from pathlib import Path
 
 import yaml
+
 from expression import Strict, expand, holds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +55,9 @@ FACTS = {
 # The runner gives the token to an action only where the action asks for it in an expression.
 TOKEN = "ghs_of_the_job"
 
+# The command lines of shells that are named.
+SHELLS = {"bash": "bash --noprofile --norc -e -o pipefail {0}", "sh": "sh -e {0}"}
+
 
 class Step:
     """What became of a step."""
@@ -54,15 +67,6 @@ class Step:
         self.log = log
         self.files = files
         self.outputs = read_outputs(files["GITHUB_OUTPUT"])
-
-
-class Uploaded:
-    """What became of a step that uploads files."""
-
-    code, log = 0, ""
-
-    def __init__(self, outputs):
-        self.outputs = outputs
 
 
 class Result:
@@ -92,6 +96,11 @@ class Runner:
         self.event = self.temp / "_github_workflow" / "event.json"
         self.owner = owner
         self.outcome_of_uses = "success"
+        self.matrix = None
+        # The job was cancelled.
+        self.is_cancelled = False
+        # What steps wrote to GITHUB_ENV and GITHUB_PATH, for those after them.
+        self.exported, self.paths = {}, []
         for path in (self.workspace, self.tools, self.commands, self.event.parent):
             path.mkdir(parents=True)
         self.event.write_text("{}")
@@ -107,29 +116,33 @@ class Runner:
         action = Path(action)
         definition = yaml.safe_load((action / "action.yml").read_text())
         assert definition["runs"]["using"] == "composite"
-        given = with_defaults(definition, inputs or {})
+        github = {"token": TOKEN}
+        given = with_defaults(definition, inputs or {}, {"github": github, "matrix": self.matrix})
+        ids = [step.get("id", f"__{number}") for number, step in enumerate(definition["runs"]["steps"])]
+        states = Strict({step_id: {"outcome": "", "conclusion": "", "outputs": {}} for step_id in ids})
+        known = {"inputs": Strict(given), "steps": states, "github": github, "matrix": self.matrix}
         result = Result()
-        for number, step in enumerate(definition["runs"]["steps"]):
-            step_id = step.get("id", f"__{number}")
-            known = contexts(given, result)
-            failed = result.code != 0
-            if not holds(step.get("if", "success()"), known, not failed):
-                result.outcomes[step_id] = "skipped"
+        for step_id, step in zip(ids, definition["runs"]["steps"]):
+            state, failed = states[step_id], result.code != 0
+            if not holds(step.get("if", "success()"), known, not failed, self.is_cancelled):
+                state["outcome"] = state["conclusion"] = result.outcomes[step_id] = "skipped"
                 continue
             if "uses" in step:
                 arguments = {k: expand(v, known) for k, v in step.get("with", {}).items()}
                 result.uses.append((step["uses"], arguments))
-                outcome = self.perform(step["uses"], arguments)
-                result.outcomes[step_id] = outcome
-                is_stored = outcome == "success" and "upload-artifact" in step["uses"]
-                result.steps[step_id] = Uploaded({"artifact-id": "1"} if is_stored else {})
-                continue
-            done = self.execute(action, step_id, step, known, env or {}, during)
-            result.steps[step_id] = done
-            result.outcomes[step_id] = "success" if done.code == 0 else "failure"
-            if done.code != 0 and not step.get("continue-on-error") and not failed:
-                result.code = done.code
-        known = contexts(given, result)
+                state["outcome"] = self.perform(step["uses"], arguments)
+                if state["outcome"] == "success" and "upload-artifact" in step["uses"]:
+                    state["outputs"] = {"artifact-id": "1"}
+            else:
+                done = self.execute(action, step_id, step, known, env or {}, during)
+                result.steps[step_id] = done
+                state["outputs"] = done.outputs
+                state["outcome"] = "success" if done.code == 0 else "failure"
+            is_forgiven = state["outcome"] == "success" or step.get("continue-on-error")
+            state["conclusion"] = "success" if is_forgiven else "failure"
+            result.outcomes[step_id] = state["outcome"]
+            if not is_forgiven and not failed:
+                result.code = result.steps[step_id].code if step_id in result.steps else 1
         result.outputs = {
             name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
         }
@@ -155,10 +168,12 @@ class Runner:
             "RUNNER_TEMP": str(self.temp),
             "RUNNER_TOOL_CACHE": str(self.tools),
             **{name: str(path) for name, path in files.items()},
+            **self.exported,
             **env,
             **{name: expand(value, known) for name, value in step.get("env", {}).items()},
         }
-        command = [word.replace("{0}", str(script)) for word in shlex.split(step["shell"])]
+        environment["PATH"] = ":".join([*reversed(self.paths), environment["PATH"]])
+        command = [word.replace("{0}", str(script)) for word in shlex.split(SHELLS.get(step["shell"], step["shell"]))]
         identity = {} if self.owner is None else {"user": self.owner, "group": self.owner, "extra_groups": []}
         process = subprocess.Popen(
             command,
@@ -178,6 +193,8 @@ class Runner:
             os.killpg(process.pid, signal.SIGKILL)
             raise
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        self.exported.update(read_outputs(files["GITHUB_ENV"]))
+        self.paths += files["GITHUB_PATH"].read_text().splitlines()
         return Step(code, log.decode(errors="replace"), files)
 
     def new_file(self, directory, suffix, text):
@@ -190,23 +207,13 @@ class Runner:
         return Path(name)
 
 
-def with_defaults(definition, inputs):
+def with_defaults(definition, inputs, contexts=None):
     declared = definition.get("inputs", {})
     unknown = set(inputs) - set(declared)
     assert not unknown, f"inputs that are not declared: {unknown}"
-    known = {"github": Strict(token=TOKEN), "matrix": None}
-    defaults = {name: expand(spec.get("default", ""), known) for name, spec in declared.items()}
+    contexts = contexts or {"github": {"token": TOKEN}, "matrix": None}
+    defaults = {name: expand(spec.get("default", ""), contexts) for name, spec in declared.items()}
     return {**defaults, **inputs}
-
-
-def contexts(given, result):
-    """What the expressions of a composite action know."""
-    empty = collections.defaultdict(str)
-    steps = collections.defaultdict(lambda: {"outputs": empty, "outcome": ""})
-    for name, outcome in result.outcomes.items():
-        outputs = result.steps[name].outputs if name in result.steps else {}
-        steps[name] = {"outputs": outputs, "outcome": outcome}
-    return {"inputs": Strict(given), "steps": steps, "github": Strict(token=TOKEN), "matrix": None}
 
 
 def read_outputs(path):

@@ -297,6 +297,7 @@ class InAContainer(RunStep):
             (self.program, "/usr/local/bin/ll-loop", ",readonly"),
             (self.runner.workspace, self.runner.workspace, ""),
             (None, None, ""),
+            (self.runner.temp / "ll-loop", None, ""),
             (files["GITHUB_OUTPUT"], files["GITHUB_OUTPUT"], ""),
             (files["GITHUB_STEP_SUMMARY"], files["GITHUB_STEP_SUMMARY"], ""),
             (self.runner.event, self.runner.event, ",readonly"),

@@ -282,6 +282,12 @@ class Rest(Part):
     def repository(self, request, name):
         return self.guarded(request, name) or Response(200, {"id": REPOSITORY_ID, "full_name": name})
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)")
+    def run(self, request, name, run_id):
+        refusal = self.guarded(request, name, "actions: read")
+        run = self.github.runs.get(int(run_id))
+        return refusal or (message(404, "Not Found") if run is None else Response(200, {"id": int(run_id), **run}))
+
     @route("GET", r"/repos/([^/]+/[^/]+)/actions/runs/(\d+)/artifacts")
     def of_run(self, request, name, run_id):
         chosen = [a for a in self.github.artifacts.values() if a.run_id == int(run_id)]
@@ -357,6 +363,29 @@ class Statuses(Part):
         self.github.statuses.append(status)
         return Response(201, status)
 
+    @route("GET", r"/repos/([^/]+/[^/]+)/commits/([0-9a-f]{40})/statuses")
+    def of_commit(self, request, name, sha):
+        refusal = self.guarded(request, name, "statuses: read")
+        if refusal:
+            return refusal
+        rows = [{"id": number, **status} for number, status in enumerate(self.github.statuses) if status["sha"] == sha]
+        rows.reverse()
+        size, number = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        return Response(200, rows[(number - 1) * size : number * size])
+
+
+class Pulls(Part):
+    """The pull requests of the repository, which is public."""
+
+    @route("GET", r"/repos/([^/]+/[^/]+)/pulls")
+    def list(self, request, name):
+        owner, _, branch = request.query.get("head", "").partition(":")
+        rows = [
+            pull for pull in self.github.pulls
+            if pull["head"]["ref"] == branch and pull["head"]["repo"]["full_name"].startswith(f"{owner}/")
+        ]  # fmt: skip
+        return self.guarded(request, name) or Response(200, rows)
+
 
 class GitData(Part):
     """Tags and refs of the repository, as far as jobs make them."""
@@ -416,7 +445,7 @@ class Dispatches(Part):
         return Response(200, {"workflow_run_id": run_id, "run_url": page, "html_url": page})
 
 
-PARTS = [ArtifactService, Storage, Rest, Statuses, GitData, Dispatches]
+PARTS = [ArtifactService, Storage, Rest, Statuses, Pulls, GitData, Dispatches]
 
 
 class GitHub:
@@ -430,6 +459,9 @@ class GitHub:
         # Of the token, such as `{"statuses": "write"}`; without any, it may do everything.
         self.permissions = None
         self.artifacts = {}
+        self.pulls = []
+        # What is said of runs of workflows, by their number.
+        self.runs = {}
         self.statuses = []
         self.tags = {}
         self.refs = {}

@@ -144,7 +144,10 @@ impl OtherRun {
         let permission = target.server().permission("statuses: write").to_owned();
         let shared = status::settle(&target, state, &text, target.url());
         let shared = shared.map_err(|error| error.needing(&permission))?;
-        if let (true, Some(digest), Some(number)) = (comments, digest, self.pull_request(api, repository)?) {
+        // The pull request is looked up for a comment alone: it needs another permission.
+        if let Some(digest) = digest.filter(|_| comments)
+            && let Some(number) = self.pull_request(api, repository)?
+        {
             let report = FinalReport { digest: *digest, annotations: Vec::new() };
             let written = Comment.end(&target.on_pull_request(number), &report);
             written.map_err(|error| error.needing("pull-requests: write"))?;

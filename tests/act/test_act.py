@@ -1,0 +1,464 @@
+"""The workflows of the documentation, and what jobs can ask of the action, on act: a runner that is not ours."""
+
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import yaml
+
+from act import REPOSITORY, ROOT, Act
+
+PROGRAM = os.environ["LL_LOOP_BIN"]
+# Where `npm ci` has put GitHub's client of artifacts.
+CLIENT = Path(os.environ["LL_ARTIFACT_CLIENT"])
+KEY = "sk-ant-of-the-repository"
+# More than one of any other process.
+LONG = f"86399.{os.getpid()}"
+
+
+def of_file(document, pattern):
+    """The files in a document, by the name that stands in their first line."""
+    text = (ROOT / document).read_text()
+    return {name: text for text, name in re.findall(rf"^```yaml\n({pattern}\n.*?)^```$", text, re.MULTILINE | re.DOTALL)}
+
+
+CALLERS = of_file("docs/workflows.md", r"# \.github/workflows/([\w-]+\.yml)")
+SETUP = of_file("docs/workflows.md", r"# (\.github/actions/ll-loop-setup/action\.yml)")
+README = of_file("README.md", r"name: (tidy)\non: [^\n]*")["tidy"]
+
+CHECK = """\
+name: tidy
+description: Finds out whether a file is there
+initial: check
+scope: [src]
+parameters:
+  node: {type: string, default: none}
+states:
+  check: {action: 'echo "with node ${context.node}"; test -e src/good', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+"""
+
+# Where it begins it leaves word, and it needs an agent to go on.
+FIX = """\
+name: tidy
+description: An agent makes what a check misses
+initial: prepare
+max_iterations: 3
+parameters:
+  leg: {type: string, default: none}
+states:
+  prepare: {action: 'echo prepared >src/prepared; echo "of leg ${context.leg}"', capture: first, next: check}
+  check: {action: test -e src/good, on_yes: done, on_no: write}
+  write: {action: Write src/good., action_type: prompt, next: check}
+  done: {action: 'echo "at the end: ${captured.first.output}"', terminal: true}
+"""
+
+NIGHT = """\
+name: tidy
+description: Keeps the tree tidy
+initial: lint
+maintain: true
+states:
+  lint: {action: 'test ! -e src/broken', on_yes: done, on_no: mend}
+  mend: {action: rm src/broken, next: lint}
+  done: {terminal: true}
+"""
+
+SLOW = f"""\
+name: tidy
+description: Is never over
+initial: work
+states:
+  work: {{action: sleep {LONG}, next: done}}
+  done: {{terminal: true}}
+"""
+
+CLAUDE = f"""\
+#!/bin/bash
+[ "$1" = --version ] && {{ echo "9.9 (fake)"; exit 0; }}
+[ "$ANTHROPIC_API_KEY" = {KEY} ] || exit 9
+[ -z "$LL_TOKEN$ACTIONS_RUNTIME_TOKEN$GITHUB_TOKEN" ] || exit 8
+touch src/good
+echo '{{"type": "result", "subtype": "success", "is_error": false, "result": "wrote it", "total_cost_usd": 0.25}}'
+"""
+
+CHECKOUT = """\
+      - uses: actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803 # v6.1.0
+        with: { persist-credentials: false }
+"""
+
+RELAY = f"""\
+name: relay
+on: [push]
+permissions: {{}}
+jobs:
+  begin:
+    strategy:
+      fail-fast: false
+      matrix:
+        leg: [a, b]
+    runs-on: ubuntu-24.04
+    permissions: {{ contents: read, statuses: write }}
+    steps:
+{CHECKOUT}
+      - uses: little-loops/ll-loop@v1
+        id: loop
+        continue-on-error: true
+        with:
+          loop: tidy
+          params: leg=${{{{ matrix.leg }}}}
+          key: ${{{{ matrix.leg }}}}
+  finish:
+    needs: begin
+    strategy:
+      fail-fast: false
+      matrix:
+        leg: [a, b]
+    runs-on: ubuntu-24.04
+    permissions: {{ actions: read, contents: read, statuses: write }}
+    steps:
+{CHECKOUT}
+      - uses: little-loops/ll-loop@v1
+        id: loop
+        with:
+          loop: tidy
+          key: ${{{{ matrix.leg }}}}
+          resume-from: run:${{{{ github.run_id }}}}
+          llm: "true"
+          args: --max-cost 2
+        env:
+          ANTHROPIC_API_KEY: ${{{{ secrets.ANTHROPIC_API_KEY }}}}
+"""
+
+TWICE = f"""\
+name: twice
+on: [push]
+permissions: {{}}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: {{ contents: read, statuses: write }}
+    outputs:
+      names: ${{{{ steps.first.outputs.artifact-name }}}} ${{{{ steps.second.outputs.artifact-name }}}}
+    steps:
+{CHECKOUT}
+      - {{ uses: little-loops/ll-loop@v1, id: first, with: {{ loop: tidy, params: node=20 }} }}
+      - {{ uses: little-loops/ll-loop@v1, id: second, with: {{ loop: tidy, params: node=22 }} }}
+  read:
+    needs: tidy
+    runs-on: ubuntu-24.04
+    permissions: {{ contents: read }}
+    steps:
+      - name: With GitHub's own client
+        env:
+          NAMES: ${{{{ needs.tidy.outputs.names }}}}
+        run: |
+          for name in $NAMES; do
+            node "$LL_ARTIFACT_CLIENT/client.mjs" download "$name" "$RUNNER_TEMP/$name"
+            echo "$name holds: $(cd "$RUNNER_TEMP/$name" && find . -type f | sort | xargs)"
+            grep --no-filename --only-matching "with node [0-9]*" -r "$RUNNER_TEMP/$name" | sort --unique
+          done
+"""
+
+ABSENT = f"""\
+name: absent
+on: [push]
+permissions: {{}}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: {{ contents: read, statuses: write }}
+    steps:
+{CHECKOUT}
+      - {{ uses: little-loops/ll-loop@v1, id: loop, with: {{ loop: tdiy }} }}
+"""
+
+TIMED_OUT = f"""\
+name: late
+on: [push]
+permissions: {{}}
+jobs:
+  tidy:
+    runs-on: ubuntu-24.04
+    permissions: {{ contents: read, statuses: write }}
+    steps:
+{CHECKOUT}
+      - uses: little-loops/ll-loop@v1
+        timeout-minutes: 1
+        id: loop
+        with: {{ loop: tidy }}
+"""
+
+
+def pull_request(sha, base):
+    repository = {"full_name": REPOSITORY, "id": 1}
+    return {
+        "pull_request": {
+            "number": 7,
+            "head": {"sha": sha, "ref": "topic", "repo": repository},
+            "base": {"sha": base, "ref": "main", "repo": repository},
+        }
+    }
+
+
+class OnAct(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.mkdtemp(prefix="ll-act-")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        self.act = Act(directory, PROGRAM)
+        self.addCleanup(self.act.close)
+        claude = self.act.tools / "claude"
+        claude.write_text(CLAUDE)
+        claude.chmod(0o755)
+
+    def repository(self, loop, **files):
+        return self.act.commit({".loops/tidy.yaml": loop, "src/tracked": "", **files})
+
+    def call(self, event, file, changes=(), **options):
+        """Runs a file of the documentation."""
+        text = CALLERS[file]
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        return self.act.run(event, text, file, **options)
+
+    def assert_results(self, played, **wanted):
+        """What became of the jobs, whose names are made into such of Python."""
+        found = {re.sub(r"\W", "_", name): result for name, result in played.results.items()}
+        self.assertEqual(found, wanted, played.told)
+
+    def assert_no_notice_of_permissions(self, played):
+        self.assertNotRegex(played.log, r"permission|statuses: write")
+
+    def statuses(self, sha):
+        """What was said last of the commit, by the context."""
+        return {
+            status["context"]: f"{status['state']}: {status['description']}"
+            for status in self.act.github.statuses if status["sha"] == sha
+        }  # fmt: skip
+
+
+class Readme(OnAct):
+    def test_the_first_example_says_nothing_of_permissions(self):
+        base = self.repository(CHECK)
+        head = self.act.commit({"src/good": ""})
+        self.act.github.permissions = yaml.safe_load(README)["jobs"]["tidy"]["permissions"]
+        played = self.act.run("pull_request", README, "tidy.yml", pull_request(head, base))
+        self.assert_results(played, tidy="success")
+        self.assertEqual(self.statuses(head), {"ll-loop/tidy": "success: success: `check` said yes"})
+        self.assert_no_notice_of_permissions(played)
+
+
+class Callers(OnAct):
+    def test_every_one_is_run(self):
+        """A new caller in the documentation needs a test here."""
+        tested = {name for name in dir(self) if name.startswith("test_")}
+        for file in CALLERS:
+            self.assertIn(f"test_{file.removesuffix('.yml')}", {name[: len(file) + 1] for name in tested}, file)
+
+    def test_tidy_is_green_and_red(self):
+        base = self.repository(CHECK)
+        for files, result, said in (
+            ({"src/other": "x"}, "failure", "failure: failure: `check` said no"),
+            ({"src/good": "x"}, "success", "success: success: `check` said yes"),
+        ):
+            head = self.act.commit(files)
+            played = self.call("pull_request", "tidy.yml", payload=pull_request(head, base))
+            self.assert_results(played, tidy_check_tidy=result)
+            self.assertEqual(self.statuses(head), {"ll-loop/tidy": said})
+            base = head
+
+    def test_tidy_of_another_machine_with_its_own_tools(self):
+        """What platform teams set: the directory, the runner, a set-up of their own, a cache."""
+        action = SETUP[".github/actions/ll-loop-setup/action.yml"]
+        loop = "name: tidy\ninitial: a\nstates:\n  a: {action: 'test $TIDY_LEVEL = strict && tool', on_yes: z, on_no: f}\n"
+        loop += "  z: {terminal: true}\n  f: {terminal: true, outcome: failure}\n"
+        tool = "#!/bin/sh\necho the tool of the team\n"
+        sha = self.repository(CHECK, **{
+            "sub/.loops/tidy.yaml": loop, "tools/tool": tool, "Cargo.lock": "x",
+            ".github/actions/ll-loop-setup/action.yml": action,
+        })  # fmt: skip
+        (self.act.origin / "tools/tool").chmod(0o755)
+        sha = self.act.commit({})
+        asked = "".join(
+            f"      {line}\n"
+            for line in (
+                "working-directory: sub", """runs-on: '["ubuntu-24.04", "x64"]'""", "setup: true", "cache-path: target",
+                "cache-hash: '**/Cargo.lock'", "status-context: quality/tidy", "strict: 'false'", "retention-days: '3'",
+            )
+        )  # fmt: skip
+        played = self.call("push", "tidy.yml", [("      loop: tidy\n", f"      loop: tidy\n{asked}")])
+        self.assert_results(played, tidy_check_tidy="success")
+        self.assertIn("the tool of the team", played.log)
+        self.assertRegex(played.log, r"the cache is ll-loop-Linux-X64-[0-9a-f]{64}")
+        self.assertEqual(list(self.statuses(sha)), ["quality/tidy"])
+
+    def test_matrix_has_a_status_and_an_artifact_for_each_leg(self):
+        sha = self.repository(CHECK, **{"src/good": ""})
+        played = self.call("push", "matrix.yml")
+        self.assertEqual(set(played.results.values()), {"success"}, played.told)
+        self.assertEqual(len(played.results), 4)
+        contexts = self.statuses(sha)
+        self.assertEqual(len(contexts), 4, contexts)
+        names = {outputs["artifact-name"] for outputs in played.outputs("loop").values()}
+        self.assertEqual(len(names - {""}), 4, names)
+        for node in ("20", "22"):
+            self.assertIn(f"with node {node}", played.log)
+
+    def test_fix_has_an_agent_in_its_second_job_alone(self):
+        base = self.repository(FIX)
+        head = self.act.commit({"src/other": "x"})
+        changes = [('      host: "@anthropic-ai/claude-code@2.1.330"\n', "")]
+        payload, secrets = pull_request(head, base), {"ANTHROPIC_API_KEY": KEY}
+        played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
+        find, fix = (next((job for job in played.results if part in job), "") for part in ("without an", "with an"))
+        self.assertEqual(played.results.get(find), "success", played.told)
+        self.assertIn("at the end: of leg none", played.of(fix))
+        self.assertNotIn("at the end", played.of(find))
+        self.assertNotIn(KEY, played.log)
+        (said,) = self.statuses(head).values()
+        self.assertEqual(said, "success: success: `check` said yes")
+
+    def test_fix_in_a_matrix_has_one_status_for_the_two_jobs_of_a_leg(self):
+        base = self.repository(FIX)
+        head = self.act.commit({"src/other": "x"})
+        matrix = "    strategy:\n      fail-fast: false\n      matrix: { leg: [a, b], node: [20] }\n"
+        changes = [
+            ('      host: "@anthropic-ai/claude-code@2.1.330"\n', "      params: leg=${{ matrix.leg }}\n"),
+            ("      loop: tidy\n", "      loop: tidy\n      key: ${{ toJSON(matrix) }}\n"),
+            ("  tidy:\n", f"  tidy:\n{matrix}"),
+        ]
+        payload, secrets = pull_request(head, base), {"ANTHROPIC_API_KEY": KEY}
+        played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
+        self.assertEqual(sorted(played.results.values()), ["success"] * 4, played.told)
+        states = {context: said.split(":")[0] for context, said in self.statuses(head).items()}
+        self.assertEqual(states, {f"ll-loop/tidy (find.{leg}_20)": "success" for leg in ("a", "b")})
+        for leg in ("a", "b"):
+            self.assertIn(f"at the end: of leg {leg}", played.log)
+
+    def test_nightly_needs_no_night_before(self):
+        self.repository(NIGHT, **{"src/broken": ""})
+        played = self.call("schedule", "nightly.yml")
+        self.assert_results(played, tidy_nightly_tidy="success")
+        self.assertIn("this is the first night", played.log)
+        self.assertEqual(self.act.github.statuses, [])
+
+    def test_chain_starts_the_next_run(self):
+        sha = self.repository(SLOW)
+        played = self.call("push", "chain.yml", [("      loop: tidy\n", "      loop: tidy\n      deadline: 2s\n")])
+        self.assert_results(played, tidy_chain_tidy="success")
+        (dispatch,) = self.act.github.dispatches
+        self.assertEqual(dispatch["inputs"], {"resume-from": "run:1", "chain-depth": "1", "sha": sha})
+        (said,) = self.statuses(sha).values()
+        self.assertTrue(said.startswith("pending: handed off: goes on in run"), said)
+
+    def test_publish_asks_who_made_the_run(self):
+        sha = self.repository(CHECK)
+        page = f"https://github.com/{REPOSITORY}/actions/runs/4711"
+        run = {"id": 4711, "event": "pull_request", "status": "completed", "conclusion": "success", "run_attempt": 1}
+        run |= {"head_sha": sha, "head_branch": "topic", "html_url": page}
+        for owner, jobs in ((REPOSITORY, []), ("mallory/r", ["tidy/publish/publish"])):
+            run["head_repository"] = {"id": 1 if owner == REPOSITORY else 2, "full_name": owner}
+            payload = {"action": "completed", "workflow_run": run, "repository": {"full_name": REPOSITORY, "id": 1}}
+            played = self.call("workflow_run", "publish.yml", payload=payload)
+            self.assertEqual(list(played.results), jobs, played.told)
+            self.assertEqual([step for step in played.steps if "checkout" in step], [])
+        # The run left nothing.
+        self.assertRegex(self.statuses(sha)["ll-loop/tidy"], "^error: .*no report")
+
+
+class Servers(OnAct):
+    PAGE = ROOT / "docs/servers.md"
+
+    def test_the_workflow_for_servers_of_the_family_of_act(self):
+        pattern = r"^```yaml\n# \.gitea/workflows/tidy\.yml.*?\n(.*?)^```$"
+        (text,) = re.findall(pattern, self.PAGE.read_text(), re.MULTILINE | re.DOTALL)
+        sha = self.repository(CHECK, **{"src/good": ""})
+        played = self.act.run("push", text, "tidy.yml")
+        self.assert_results(played, tidy="success")
+        self.assertEqual(self.statuses(sha), {"ll-loop/tidy": "success: success: `check` said yes"})
+
+
+class Jobs(OnAct):
+    def test_each_leg_of_a_matrix_goes_on_with_its_own_run(self):
+        self.repository(FIX)
+        played = self.act.run("push", RELAY, secrets={"ANTHROPIC_API_KEY": KEY})
+        codes = {job: outputs.get("exit-code") for job, outputs in played.outputs("loop").items()}
+        self.assertEqual(
+            codes, {"relay/begin-1": "75", "relay/begin-2": "75", "relay/finish-1": "0", "relay/finish-2": "0"},
+            played.told,
+        )  # fmt: skip
+        for number, leg in (1, "a"), (2, "b"):
+            self.assertIn(f"at the end: of leg {leg}", played.of(f"relay/finish-{number}"))
+
+    def test_two_steps_of_one_job_keep_what_each_has_done(self):
+        self.repository(CHECK, **{"src/good": ""})
+        shutil.copy(ROOT / "tests/artifacts/client.mjs", CLIENT)
+        played = self.act.run("push", TWICE, env={"LL_ARTIFACT_CLIENT": CLIENT})
+        self.assert_results(played, tidy="success", read="success")
+        names = [played.outputs(step)["twice/tidy"]["artifact-name"] for step in ("first", "second")]
+        self.assertEqual(len(set(names) - {""}), 2, names)
+        # Read back by GitHub's own client.
+        read = played.of("twice/read")
+        for name in names:
+            self.assertRegex(read, rf"{re.escape(name)} holds: .*\./summary\.md")
+            self.assertRegex(read, rf"{re.escape(name)} holds: .*\.llz")
+        self.assertEqual(re.findall(r"^with node \d+$", read, re.MULTILINE), ["with node 20", "with node 22"])
+
+    def test_a_loop_that_does_not_exist(self):
+        sha = self.repository(CHECK)
+        played = self.act.run("push", ABSENT)
+        self.assert_results(played, tidy="failure")
+        outputs = played.outputs("loop")["absent/tidy"]
+        self.assertEqual((outputs["outcome"], outputs["exit-code"]), ("invalid", "2"))
+        self.assertRegex(played.log, r"tdiy")
+        (said,) = self.statuses(sha).values()
+        self.assertTrue(said.startswith("error: "), said)
+
+
+class TimedOut(OnAct):
+    def test_nothing_that_a_step_has_started_outlives_its_end(self):
+        """act knows whole minutes, so this takes one."""
+        sha = self.repository(SLOW)
+        with concurrent.futures.ThreadPoolExecutor() as background:
+            played = background.submit(self.act.run, "push", TIMED_OUT)
+            self.assertTrue(within(30, lambda: processes(LONG)), "the loop did not begin")
+            played = played.result()
+        self.assert_results(played, tidy="failure")
+        self.assertTrue(within(15, lambda: not processes(LONG)), processes(LONG))
+        self.assertTrue(within(10, lambda: list(self.statuses(sha).values())[-1].startswith("error: ")))
+        (said,) = self.statuses(sha).values()
+        self.assertRegex(said, r"^error: .*killed.*`work`")
+
+
+def within(seconds, is_so):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := is_so():
+            return found
+        time.sleep(0.05)
+    return is_so()
+
+
+def processes(word):
+    """The command lines of processes that hold a word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if word in arguments:
+            found.append(arguments)
+    return found
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+"""GitLab's pair of jobs, on gitlab-ci-local: the first hands off, the second goes on."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from act import ROOT
+from test_act import CLAUDE, FIX, KEY, PROGRAM
+
+PAIR = Path(__file__).parent / "gitlab/pair.gitlab-ci.yml"
+SERVERS = ROOT / "docs/servers.md"
+# Where `npm ci` has put gitlab-ci-local.
+RUNNER = Path(os.environ["LL_GITLAB_RUNNER"]) / "node_modules/.bin/gitlab-ci-local"
+
+
+# Takes longer than the first job may, but not a second time.
+SLOW = """\
+name: tidy
+initial: work
+states:
+  work: {action: 'if test ! -e src/half; then touch src/half; sleep 60; fi', on_yes: done}
+  done: {action: 'echo at the end', terminal: true}
+"""
+
+
+class Pair(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="ll-gitlab-")
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.tools = self.directory / "tools"
+        self.tools.mkdir()
+        (self.tools / "claude").write_text(CLAUDE)
+        (self.tools / "claude").chmod(0o755)
+        (self.tools / "ll-loop").symlink_to(PROGRAM)
+
+    def play(self, **files):
+        """Runs the pipeline for a commit with these files, and returns what was printed and the code."""
+        repository = self.directory / "project"
+        for name, text in {".loops/tidy.yaml": FIX, "src/tracked": "", ".gitlab-ci.yml": PAIR.read_text(), **files}.items():
+            path = repository / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for command in (
+            ["init", "--quiet", "--initial-branch=main"],
+            ["remote", "add", "origin", "git@gitlab.com:o/r.git"],
+            ["add", "--force", "."],
+            ["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--message", "Work"],
+        ):
+            subprocess.run(["git", *command], cwd=repository, check=True)
+        environment = {"PATH": f"{self.tools}:{os.environ['PATH']}", "HOME": str(self.directory)}
+        # Without isolation the two jobs would share one directory.
+        command = [RUNNER, "--force-shell-executor", "--shell-isolation", "--variable", f"ANTHROPIC_API_KEY={KEY}"]
+        done = subprocess.run(
+            command, cwd=repository, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+        )
+        self.addCleanup(shutil.rmtree, repository)
+        return done.stdout + done.stderr, done.returncode, repository / ".gitlab-ci-local/artifacts"
+
+    def test_the_second_job_goes_on_where_the_first_one_handed_off(self):
+        log, code, artifacts = self.play()
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("LL_LOOP_OUTCOME=handoff", (artifacts / "find/find-report/gitlab.env").read_text())
+        self.assertIn("LL_LOOP_OUTCOME=success", (artifacts / "fix/fix-report/gitlab.env").read_text())
+        self.assertIn("at the end: of leg none", log)
+        # Sections are GitLab's, and the key is nowhere.
+        self.assertRegex(log, r"section_start:\d+:")
+        texts = [path.read_text(errors="replace") for path in artifacts.rglob("*") if path.is_file()]
+        self.assertNotIn(KEY, "".join([log, *texts]))
+
+    def test_the_pair_of_the_documentation(self):
+        (text,) = re.findall(r"^```yaml\n(tidy:\n.*?)^```$", SERVERS.read_text(), re.MULTILINE | re.DOTALL)
+        self.assertIn("--deadline 50m", text)
+        text = text.replace("--deadline 50m", "--deadline 3s")
+        log, code, _ = self.play(**{".gitlab-ci.yml": text, ".loops/tidy.yaml": SLOW})
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("at the end", log)
+        self.assertRegex(log, r"handoff|handed off")
+
+    def test_where_no_agent_is_needed_the_second_job_does_nothing(self):
+        log, code, artifacts = self.play(**{"src/good": ""})
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("LL_LOOP_OUTCOME=success", (artifacts / "find/find-report/gitlab.env").read_text())
+        self.assertIn("nothing to go on with", log)
+
+
+if __name__ == "__main__":
+    unittest.main()
