@@ -196,9 +196,7 @@ impl Session<'_> {
             });
         }
         let took = guard::end(&left.groups, GRACE);
-        if is_telling
-            && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok())
-        {
+        if is_telling && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok()) {
             finish::status_is_set(&files);
         }
         let _absent = std::fs::remove_file(lock);

@@ -130,7 +130,8 @@ class Act:
         }
         actions = {f"actions/{name}@{pinned(name)}": ROOT / "tests/act/actions" / name
                    for name in ("cache", "checkout", "upload-artifact")}  # fmt: skip
-        actions[f"{OURS}@v1"] = self.ours
+        # Callers name a release, and the workflows of a branch the branch.
+        actions[f"{OURS}@v1"] = actions[f"{OURS}@main"] = self.ours
         sha = self.git("rev-parse", "HEAD")
         # Every run of act is the first one.
         self.github.runs[1] = {"event": event, "head_sha": sha, "path": f".github/workflows/{file}", "run_attempt": 1}

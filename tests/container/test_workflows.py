@@ -496,7 +496,7 @@ class Publish(Played):
         self.assertTrue(said.startswith(f"{result}: {result}"), said)
         self.assertEqual(self.github.count("/pulls"), 0, "it was not granted")
         # Nothing of the fork is there.
-        self.assertEqual(job.uses, ["little-loops/ll-loop/setup@v1"])
+        self.assertEqual(job.uses, ["little-loops/ll-loop/setup@main"])
         self.assertFalse(list(job.workspace.glob("**/tidy.yaml")))
 
     def test_the_success_of_a_fork_is_said_by_the_run_after_it(self):

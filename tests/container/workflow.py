@@ -352,7 +352,8 @@ class Run:
         if uses.startswith("actions/cache@"):
             self.cache(arguments, runner, done)
             return "success"
-        actions = {f"{OURS}@v1": ROOT, f"{OURS}/setup@v1": ROOT / "setup"}
+        # Callers name a release, and the workflows of a branch the branch.
+        actions = {f"{OURS}@v1": ROOT, f"{OURS}@main": ROOT, f"{OURS}/setup@main": ROOT / "setup"}
         if uses in actions or uses.startswith("./"):
             result = runner.run(actions.get(uses, runner.workspace / uses), arguments, env, during)
             done.log += result.log
