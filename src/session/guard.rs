@@ -80,7 +80,7 @@ impl Watchman {
             sha,
             token: session.env.token().map(str::to_owned),
         };
-        match start(program, &charge, session) {
+        match start(program, &charge, files, session) {
             Ok((child, pipe)) => Some(Self { child: Some(child), pipe, lock: lock(files) }),
             Err(error) => {
                 session.talk.warning(&format!("if this process is killed, nobody ends its actions: {error}"));
@@ -114,10 +114,19 @@ impl Drop for Watchman {
     }
 }
 
-fn start(program: &[String], charge: &Charge, session: &Session<'_>) -> io::Result<(Child, Guard)> {
+fn start(
+    program: &[String],
+    charge: &Charge,
+    files: &RunFiles,
+    session: &Session<'_>,
+) -> io::Result<(Child, Guard)> {
     let (name, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut line = serde_json::to_vec(charge)?;
     line.push(b'\n');
+    // Locked before there is a guard, and held by it through its output as long as it lives: whoever finds the run killed
+    // waits for a guard that has not even come to its first line.
+    let held = File::create(lock(files))?;
+    held.lock()?;
     let mut child = Command::new(name)
         .arg0("ll-loop")
         .args(arguments)
@@ -125,7 +134,7 @@ fn start(program: &[String], charge: &Charge, session: &Session<'_>) -> io::Resu
         .envs(session.env.for_actions(false))
         .stdin(Stdio::piped())
         // A step ends when nobody holds its output any more.
-        .stdout(Stdio::null())
+        .stdout(held)
         .stderr(Stdio::null())
         .spawn()?;
     let mut pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -178,9 +187,6 @@ impl Session<'_> {
         let charge: Charge = serde_json::from_str(&line)?;
         let files =
             RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
-        let lock = lock(&files);
-        // Without it, the next command does not wait.
-        let held = File::create(&lock).and_then(|file| file.lock().map(|()| file));
         // Now, as long as the files of the job are there.
         let last_word = charge.last_word(self);
         let Some(left) = guard::listen(run) else { return Ok(()) };
@@ -199,8 +205,7 @@ impl Session<'_> {
         if is_telling && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok()) {
             finish::status_is_set(&files);
         }
-        let _absent = std::fs::remove_file(lock);
-        drop(held);
+        let _absent = std::fs::remove_file(lock(&files));
         Ok(())
     }
 }
