@@ -34,7 +34,7 @@ states:
 const WHO: &str = "who=it is me; $(really)";
 
 /// Runs a command as somebody does who pastes it into a shell.
-fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
+pub(crate) fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
     let program = Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap();
     let output = Command::new("bash")
         .args(["-c", command])
@@ -59,7 +59,7 @@ fn commands(text: &str) -> Vec<String> {
 
 /// Returns the command that goes on.
 #[track_caller]
-fn advised(text: &str) -> String {
+pub(crate) fn advised(text: &str) -> String {
     let found = text.lines().find(|line| line.contains("continue with `"));
     commands(found.unwrap_or_else(|| panic!("no advice in\n{text}"))).remove(0)
 }

@@ -3,6 +3,7 @@
 
 mod forge;
 
+use crate::advice::{advised, pasted};
 use crate::ci_mode::outputs;
 use crate::common::{Project, Ran, signal, wait_for};
 use forge::Forge;
@@ -369,5 +370,158 @@ fn whatever_a_key_is_it_breaks_nothing() {
         let inner =
             marker.strip_prefix("<!-- ll-loop/main").and_then(|rest| rest.strip_suffix(" -->")).unwrap();
         assert!(!inner.contains("--") && !inner.contains(['<', '>']), "{shown:?}: {marker}");
+    }
+}
+
+/// The job in which a leg goes on.
+fn later(forge: &Forge, key: &str, from: &str) -> Project {
+    forge.leg(key).env("GITHUB_JOB", "later").env("INPUT_RESUME_FROM", from)
+}
+
+#[test]
+fn of_the_legs_of_a_later_job_only_the_one_that_was_handed_off_goes_on() {
+    for from in ["run:77", "run:latest"] {
+        let forge = repository();
+        three_legs(&forge);
+        for (os, state) in [("linux", "success"), ("mac", "failure")] {
+            let ran = later(&forge, &matrix(os), from).run(&["action"]).code(2);
+            let _ran = ran.says(&format!("has ended ({state}), and nothing is left to do"));
+        }
+        let job = later(&forge, &matrix("win"), from).env("LEG", "win");
+        let _ran = job.run(&["action"]).code(0).says("from the artifact ll-loop-main-check.20_win-r77-a1");
+        assert_eq!(job.read("leg.txt"), "win\n");
+        // It is the run that was handed off, which is not pending any more, and its files have a name of their own.
+        let of = |os: &str, state: &str| (format!("ll-loop/main (check.20_{os})"), state.to_owned());
+        assert_eq!(shown(&forge), [of("linux", "success"), of("mac", "failure"), of("win", "success")]);
+        assert_eq!(forge.store(&job), "ll-loop-main-later.20_win-r77-a1");
+    }
+}
+
+#[test]
+fn a_leg_whose_artifact_is_gone_takes_no_other() {
+    for from in ["run:77", "run:latest"] {
+        let forge = repository();
+        three_legs(&forge);
+        forge.delete("ll-loop-main-check.20_win-r77-a1");
+        for job in ["check", "later"] {
+            let job = later(&forge, &matrix("win"), from).env("GITHUB_JOB", job).env("LEG", "win");
+            let ran = job.run(&["action"]).code(1);
+            assert!(!job.exists("leg.txt") && !ran.all().contains("took over"), "{}", ran.all());
+        }
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_with_the_same_key_keeps_its_status_and_gets_a_name() {
+    let forge = repository();
+    let first = forge.leg("web").env("DO", "hand-off");
+    assert_eq!(step(&forge, &first, 75), "ll-loop-main-web-r77-a1");
+    let job = later(&forge, "web", "run:77");
+    assert_eq!(step(&forge, &job, 0), "ll-loop-main-web+2-r77-a1");
+    assert_eq!(shown(&forge), [("ll-loop/main (web)".to_owned(), "success".to_owned())]);
+}
+
+/// Pastes a command into a shell at home.
+fn at_home(forge: &Forge, command: &str) -> (Project, Ran) {
+    let home = forge.clone();
+    let ran = pasted(&home, ".", &format!("export GITHUB_API_URL={}; {command}", forge.address()));
+    (home, ran)
+}
+
+#[test]
+fn at_home_a_leg_is_named_or_the_only_one() {
+    let forge = repository();
+    three_legs(&forge);
+    for from in ["run:77", "run:latest"] {
+        let command = format!("ll-loop resume main --from {from} --repo octo/project");
+        let (home, ran) = at_home(&forge, &command);
+        assert_ne!(ran.code, Some(0));
+        let ran = ran.says("there are runs with several keys").says("`ll-loop-main-check.20_win-r77-a1`");
+        assert!(!home.exists("leg.txt"), "{}", ran.all());
+        let (_, ran) = at_home(&forge, &format!("{command} --key check.20_bsd"));
+        assert_ne!(ran.code, Some(0));
+        let _ran = ran.says("check.20_bsd");
+    }
+    let (home, ran) = at_home(
+        &forge,
+        "LEG=home ll-loop resume main --from run:latest --repo octo/project --key check.20_win",
+    );
+    let _ran = ran.code(0).says("completed: done");
+    assert_eq!(home.read("leg.txt"), "home\n");
+
+    let forge = repository();
+    three_legs(&forge);
+    ["linux", "mac"].map(|os| forge.delete(&format!("ll-loop-main-check.20_{os}-r77-a1")));
+    let (_, ran) = at_home(&forge, "ll-loop resume main --from run:77 --repo octo/project");
+    let _ran = ran.code(0).says("completed: done");
+}
+
+#[test]
+fn what_the_log_of_a_leg_says_can_be_pasted_at_home() {
+    let forge = repository();
+    let mut logs = Vec::new();
+    for key in
+        [matrix("win"), matrix("mac"), "null".to_owned(), "web".to_owned(), "a b; $(touch oops)".to_owned()]
+    {
+        let job = forge.leg(&key).env("DO", "hand-off").env("LEG", &*key);
+        let ran = job.run(&["action"]).code(75);
+        let _name = forge.store(&job);
+        logs.push((outputs(&job.read("out"))["run-id"].clone(), ran.stdout));
+    }
+    // The second run of a job.
+    let job = forge.leg(&matrix("bsd")).env("DO", "hand-off");
+    let _first = step(&forge, &job, 75);
+    job.write("out", "");
+    let ran = job.run(&["action"]).code(75);
+    let _name = forge.store(&job);
+    logs.push((outputs(&job.read("out"))["run-id"].clone(), ran.stdout));
+    for (instance, log) in logs {
+        let command = advised(&log);
+        let (home, ran) = at_home(&forge, &command);
+        println!("{command} {:?} {}", ran.code, ran.all());
+        if instance.is_empty() {
+            continue;
+        }
+        let _ran = ran.code(0).says(&format!("took over {instance}")).says("completed: done");
+        assert!(!home.exists("oops"));
+    }
+}
+
+const ASKS: &str =
+    "name: main\ninitial: a\nstates:\n  a: {action: /do-it, next: done}\n  done: {terminal: true}\n";
+
+#[test]
+fn off_is_off_whatever_a_provider_has_set() {
+    let providers = [
+        ("GITHUB_ACTIONS", "true"),
+        ("GITLAB_CI", "true"),
+        ("TF_BUILD", "True"),
+        ("TEAMCITY_VERSION", "2026.1"),
+        ("BUILDKITE", "true"),
+        ("CIRCLECI", "true"),
+        ("TRAVIS", "true"),
+        ("DRONE_BUILD_NUMBER", "7"),
+        ("APPVEYOR_BUILD_ID", "7"),
+    ];
+    let text =
+        "name: main\ninitial: a\nstates:\n  a: {action: 'true', next: done}\n  done: {terminal: true}\n";
+    // A success that nothing verified is a failure in CI alone.
+    for (name, value) in providers {
+        let job = Project::with_loop(text).env(name, value);
+        let ran = job.run(&["run", "main"]).code(1);
+        assert!(ran.all().contains("verified"), "{name}: {}", ran.all());
+        for (arguments, ci) in [
+            (&["run", "main"][..], "false"),
+            (&["run", "main"], "0"),
+            (&["run", "main", "--no-ci"], "true"),
+            (&["run", "main", "--no-ci"], ""),
+        ] {
+            let job = Project::with_loop(text).env(name, value).env("CI", ci);
+            let ran = job.run(arguments);
+            assert_eq!(ran.code, Some(0), "{name} {ci} {arguments:?}: {}", ran.all());
+        }
+        let job = Project::with_loop(ASKS).env(name, value);
+        let ran = job.run(&["run", "main"]).code(75);
+        println!("{name}: {:?} {}", ran.code, ran.all());
     }
 }
