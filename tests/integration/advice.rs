@@ -151,7 +151,7 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let command = advised(&ran.stdout);
     let api = github.address();
     let expected = format!(
-        "cd 'tools/my lint' && GITHUB_API_URL={api} ll-loop resume --from run:7 --repo o/r main --strict \
+        "cd 'tools/my lint' && GITHUB_API_URL={api} ll-loop resume --from run:7 --key fix --repo o/r main --strict \
          --context 'token=<secret>'"
     );
     assert_eq!(command, expected);

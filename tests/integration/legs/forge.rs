@@ -32,7 +32,6 @@ struct Kept {
     refs: Vec<(String, String)>,
     /// Requests with this method and this in their path are answered with this status.
     refusals: Vec<(&'static str, &'static str, u16)>,
-    requests: Vec<String>,
 }
 
 #[derive(Default)]
@@ -165,11 +164,6 @@ impl Forge {
         self.kept().artifacts.retain(|artifact| artifact.name != name);
     }
 
-    /// Returns how many requests had this in method and path.
-    pub(super) fn count(&self, what: &str) -> usize {
-        self.kept().requests.iter().filter(|request| request.contains(what)).count()
-    }
-
     /// Stores the reports of a job, as the step of the action after the run does. Returns the name.
     pub(super) fn store(&self, job: &Project) -> String {
         let outputs = crate::ci_mode::outputs(&job.read("out"));
@@ -190,7 +184,6 @@ impl Respond for Keeper {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let mut kept = self.0.lock().unwrap();
         let (method, path) = (request.method.as_str(), request.url.path().to_owned());
-        kept.requests.push(format!("{method} {path}"));
         let refused = kept.refusals.iter().find(|(with, on, _)| *with == method && path.contains(on));
         if let Some((.., status)) = refused {
             let body = json!({"message": "not today"});
@@ -389,7 +382,7 @@ impl Kept {
 
 impl Artifact {
     fn digest(&self) -> String {
-        let digits = Sha256::digest(&self.data).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        format!("sha256:{digits}")
+        let digits = Sha256::digest(&self.data);
+        digits.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
     }
 }
