@@ -4,7 +4,7 @@
 # What the container gets is listed here and is all it gets: ll-loop itself, the workspace, a home and
 # a temporary directory of its own, the event, and two files of the runner (outputs and step summary).
 # No docker socket, no token but the one with which ll-loop reports the run and which it keeps from the
-# actions, none of the files by which a step changes the environment or the PATH of the steps after it.
+# actions (what the run leaves is stored from outside), none of the files by which a step changes the environment or the PATH of the steps after it.
 #
 # Paths are the same inside and outside, so that what the loop prints and puts out is true in both.
 #
@@ -30,7 +30,7 @@ readonly FACTS=(
   INPUT_LOOP INPUT_INPUT INPUT_PARAMS INPUT_CONTEXT INPUT_ARGS INPUT_WORKING_DIRECTORY INPUT_STRICT INPUT_ON_CHANGE
   INPUT_DEADLINE INPUT_REPORT_DIR INPUT_CHANGED_SINCE INPUT_STATUS INPUT_KEY INPUT_STATUS_CONTEXT INPUT_CHECK
   INPUT_COMMENT INPUT_SHA INPUT_ALLOW_UNTRUSTED INPUT_ON_HANDOFF INPUT_CHAIN_DEPTH INPUT_MAX_CHAIN
-  INPUT_RESUME_FROM INPUT_LLM INPUT_CHECKPOINT_EVERY
+  INPUT_RESUME_FROM INPUT_LLM INPUT_CHECKPOINT_EVERY INPUT_UPLOAD INPUT_RETENTION_DAYS
 )
 
 main() {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
-use ll_loop::internals::engine::event::{Event, Llm, LoopStart, Overrides, SCHEMA, Source, Stamped};
+use ll_loop::internals::engine::changes::Changes;
+use ll_loop::internals::engine::event::{Event, Llm, LoopStart, SCHEMA, Source, Stamped};
 use ll_loop::internals::engine::outcome::Signal;
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
@@ -15,7 +16,7 @@ use ll_loop::internals::evaluate::observation::{Observation, Text};
 use ll_loop::internals::evaluate::query::Queried;
 use ll_loop::internals::evaluate::survey::Survey;
 use ll_loop::internals::machine::compile::compile;
-use ll_loop::internals::machine::{Budget, Machine};
+use ll_loop::internals::machine::{Budget, Machine, OnChange};
 use serde_json::{Map, json};
 
 /// When runs begin here.
@@ -44,7 +45,9 @@ pub fn start(name: &LoopName) -> LoopStart {
         source: Source { file: format!(".loops/{name}.yaml"), ..Source::default() },
         commit: None,
         context: Map::new(),
-        overrides: Overrides::default(),
+        tree: None,
+        on_change: OnChange::Report,
+        overrides: Box::default(),
         schema: SCHEMA,
     }
 }
@@ -127,6 +130,7 @@ pub fn walk(
                 },
                 stop: None,
             }),
+            Next::Measure(_) => Input::Measured(Changes::Unknown { unknown: "no repository".to_owned() }),
             Next::Wait(_) => Input::WaitDone,
             Next::Yield => Input::Yielded,
         };

@@ -56,6 +56,11 @@ pub struct PackedArtifact {
 /// Packs files and directories. Their names begin below the directory that all of them are in, as those of the official
 /// upload action do: of one directory its content, of one file the file.
 pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<PackedArtifact, ArchiveError> {
+    pack_with(paths, "", into)
+}
+
+/// The same with a comment, which only [`comment`] shows.
+pub fn pack_with(paths: &[PathBuf], comment: &str, into: &mut File) -> Result<PackedArtifact, ArchiveError> {
     let mut packed = PackedArtifact::default();
     let mut files = Vec::new();
     let mut roots = Vec::new();
@@ -80,6 +85,7 @@ pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<PackedArtifact, Archiv
         return Err(ArchiveError::Empty(shown.join(", ")));
     }
     let mut zip = ZipWriter::new(into);
+    zip.set_comment(comment)?;
     for (name, path) in &named {
         let mut file = fs_err::File::open(path)?;
         let metadata = file.metadata()?;
@@ -94,6 +100,12 @@ pub fn pack(paths: &[PathBuf], into: &mut File) -> Result<PackedArtifact, Archiv
     zip.finish()?;
     packed.names = named.into_keys().collect();
     Ok(packed)
+}
+
+/// Returns the comment of a zip file; an empty one where it has none, or is none.
+pub fn comment(zip: &mut File) -> String {
+    let archive = zip::ZipArchive::new(zip).ok();
+    archive.map_or_else(String::new, |archive| String::from_utf8_lossy(archive.comment()).into_owned())
 }
 
 /// Returns where a file is. A link that was named is followed, and keeps its name.

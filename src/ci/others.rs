@@ -1,4 +1,4 @@
-//! CI systems whose logs have no commands: Drone, Woodpecker, Bitbucket Pipelines and AppVeyor. They are known so that
+//! CI systems whose logs have no commands: Drone, Woodpecker, Bitbucket Pipelines and `AppVeyor`. They are known so that
 //! a run behaves as in CI, and so that their credentials stay where they are.
 
 use super::job::{Job, Lookup, Variables};
@@ -15,7 +15,7 @@ pub(super) const PROVIDER: ProviderRow = ProviderRow {
     tokens: &[],
 };
 
-/// Credentials for the repository and for the system itself, and the address at which an AppVeyor build is changed.
+/// Credentials for the repository and for the system itself, and the address at which an `AppVeyor` build is changed.
 const WITHHELD: &[&str] = &[
     "DRONE_NETRC_",
     "DRONE_RPC_SECRET",

@@ -13,6 +13,7 @@ use super::commands::history::HistoryArgs;
 use super::commands::hook::HookArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
+use super::commands::publish::PublishArgs;
 use super::commands::report::ReportArgs;
 use super::commands::resume::ResumeArgs;
 use super::commands::run::RunArgs;
@@ -75,6 +76,8 @@ pub(super) enum Command {
     /// Upload files to a run of GitHub Actions, or download what a run uploaded
     #[command(subcommand)]
     Artifact(ArtifactArgs),
+    /// Set the status of a pull request whose own job may not, from what its run left
+    Publish(PublishArgs),
     /// Keep the criteria of a piece of work in `.loop/state.json`
     Criteria(CriteriaArgs),
     /// Answer the hooks of an agent's session, and set them up

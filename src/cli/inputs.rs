@@ -5,11 +5,12 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 
 use crate::base::time::parse_duration;
+use crate::ci::github::results::is_offered;
 use crate::machine::OnChange;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
-use super::flags::{self, ChainFlags, CommitFlags, GoOn, RunFlags};
+use super::flags::{self, ChainFlags, CommitFlags, GoOn, RunFlags, UploadFlags};
 
 /// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     if let Some(directory) = input(env, "report-dir") {
         run.report_dir = Some(directory.into());
     }
-    run.report.uploading.stored_later = part == Part::Loop;
+    storing(part, env, &mut run.report.uploading)?;
     commit(env, &mut run.report.commit)?;
     run.report.key.key = input(env, "key").or_else(|| run.report.key.key.take());
     run.report.check = wanted("check")?.unwrap_or(run.report.check);
@@ -66,16 +67,23 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);
     // Only a later step may use these, but a mistake in them is reported before the run and not after it.
     let (chain, go_on) = (chain(env)?, on_handoff(env)?);
-    let uploading = &mut run.report.uploading;
     match part {
         Part::Loop => {}
         Part::All => {
-            uploading.no_upload = !wanted("upload")?.unwrap_or(!uploading.no_upload);
-            uploading.retention_days = days(env)?.or(uploading.retention_days);
             run.report.chain = chain;
             run.report.go_on = go_on;
         }
     }
+    Ok(())
+}
+
+/// Applies the inputs about the artifact. Where the runner gives this step no access to artifacts, a later one uploads.
+fn storing(part: Part, env: &Environment, uploading: &mut UploadFlags) -> Result<(), Error> {
+    uploading.retention_days = days(env)?.or(uploading.retention_days);
+    if let Some(upload) = input(env, "upload") {
+        uploading.no_upload = !boolean("upload", &upload)?;
+    }
+    uploading.stored_later = part == Part::Loop && !uploading.no_upload && !is_offered(&env.lookup());
     Ok(())
 }
 

@@ -381,7 +381,8 @@ impl Git {
             ("http.lowSpeedTime", "60"),
         ];
         let mut env = self.env.clone();
-        env.retain(|name, _| !name.starts_with("GIT_CONFIG"));
+        // The last would print the header.
+        env.retain(|name, _| !name.starts_with("GIT_CONFIG") && name != "GIT_CURL_VERBOSE");
         for (number, (key, value)) in settings.into_iter().enumerate() {
             env.insert(format!("GIT_CONFIG_KEY_{number}"), key.to_owned());
             env.insert(format!("GIT_CONFIG_VALUE_{number}"), value.to_owned());
@@ -603,6 +604,7 @@ mod tests {
         let mut given = env();
         given.insert("HOME".to_owned(), "/nonexistent".to_owned());
         given.insert("GIT_CONFIG_PARAMETERS".to_owned(), "'http.proxy=evil'".to_owned());
+        given.insert("GIT_CURL_VERBOSE".to_owned(), "evil".to_owned());
         let git = Git::new(place.path(), given);
         git.line(&Call::new("init").with(&["--quiet", "--bare"])).unwrap();
         let connected = git.connected("Authorization: geheim");

@@ -91,12 +91,12 @@ pub fn listen(run: impl BufRead) -> Option<LeftBehind> {
     Some(left)
 }
 
-/// Ends process groups: SIGTERM, this grace, SIGKILL.
+/// Ends process groups: SIGTERM, this grace, SIGKILL. Returns how long that took.
 #[expect(
     clippy::disallowed_methods,
     reason = "this process has nothing else to do, and no run whose clock it could use"
 )]
-pub fn end(groups: &BTreeSet<i32>, grace: Duration) {
+pub fn end(groups: &BTreeSet<i32>, grace: Duration) -> Duration {
     let mut groups: Vec<Pid> = groups.iter().filter_map(|group| Pid::from_raw(*group)).collect();
     let signal = |groups: &[Pid], signal| {
         for group in groups {
@@ -108,11 +108,12 @@ pub fn end(groups: &BTreeSet<i32>, grace: Duration) {
     while asked.elapsed() < grace {
         groups.retain(|group| test_kill_process_group(*group).is_ok());
         if groups.is_empty() {
-            return;
+            return asked.elapsed();
         }
         sleep(LOOK);
     }
     signal(&groups, Signal::KILL);
+    asked.elapsed()
 }
 
 #[cfg(test)]

@@ -23,6 +23,15 @@ impl Digest {
         }
     }
 
+    /// Returns the commit at which the run began, as its journal says it.
+    pub fn commit(&self) -> Option<&str> {
+        let start = self.start()?;
+        match &start.tree {
+            Some(StartTree::Known(tree)) => Some(tree.ids.commit.as_str()),
+            Some(StartTree::Unknown { .. }) | None => start.commit.as_deref(),
+        }
+    }
+
     /// Says what keeps the success of this run from being one of the commit that its checkout was at.
     pub fn caveat(&self) -> Option<Caveat> {
         let end = self.end().filter(|end| end.outcome == Outcome::Success)?;

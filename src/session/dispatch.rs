@@ -1,5 +1,6 @@
 //! Starts another run of the workflow after a hand-off, which resumes the run.
 
+use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
 use crate::ci::key::RunKey;
@@ -14,6 +15,27 @@ pub(crate) fn subject(loop_name: &str, instance: &str, key: Option<&RunKey>) -> 
         loop_name: loop_name.to_owned(),
         instance: instance.to_owned(),
         key: key.and_then(RunKey::shown),
+    }
+}
+
+/// The exit code of a run that was handed off and not stored: nobody can go on with it.
+pub(crate) const UNSTORED: u8 = 4;
+
+impl Session<'_> {
+    /// Says that the step of the action that uploads the reports failed, and tells the action how it ends where another
+    /// job was to go on with the run.
+    pub fn say_unstored(&self, artifact: &str, is_handed_off: bool) {
+        let provider = Provider::detect(&self.env.lookup());
+        let message = format!(
+            "the reports of the run are not stored: the upload of `{}` failed, and the log of that step says why; where there is a conflict, another job or step of this run has stored its own under this name, and they share this name: pass `key`",
+            one_line(artifact, 255)
+        );
+        let level = if is_handed_off { Level::Error } else { Level::Warning };
+        let said = Annotation { level, title: "ll-loop".to_owned(), message, location: None };
+        self.talk.ci_line(&provider.dialect().annotation(&said));
+        if is_handed_off && let Err(error) = provider.announce(&[("exit-code", UNSTORED.to_string())]) {
+            self.talk.warning(&format!("cannot give {} all results: {error}", provider.name()));
+        }
     }
 }
 

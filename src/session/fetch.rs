@@ -182,7 +182,7 @@ impl ArtifactRequest<'_> {
             Origin::Foreign | Origin::Unknown if is_of_this_run || self.allow_untrusted => {}
             Origin::Unknown => {
                 let message = format!("{} does not say whose code made `{}`", api.server(), found.name);
-                let help = "a pull request from a fork stores its artifacts here too; look at the run first; `ll-loop resume` takes it with `--allow-untrusted`";
+                let help = "a pull request from a fork stores its artifacts here too; look at the run first; a resume takes it with `--allow-untrusted`";
                 return Err(Error::refused(message).with_hint(help));
             }
             Origin::Foreign => {

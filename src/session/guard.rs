@@ -1,4 +1,4 @@
-//! The guard of a run in CI: a process of this program that does what is left when the process of the run is killed and
+//! The guard of a run in CI, or of one that asks an agent: a process of this program that does what is left when the process of the run is killed and
 //! no step follows. It ends the actions and sets the status of the commit. The token reaches it through the pipe.
 
 use std::fs::File;
@@ -28,16 +28,17 @@ use super::key;
 use super::options::RunOptions;
 use super::publish::wanted;
 
-/// How long the guard tries to set the status.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the guard tries to set the status, counted from the kill. Then it is gone.
+const PATIENCE: Duration = Duration::from_secs(9);
 
 /// How long the next command waits for a guard that is at work.
-const TURN: Duration = Duration::from_secs(40);
+const TURN: Duration = Duration::from_secs(15);
 
 /// What the guard has to know from the beginning.
 #[derive(Serialize, Deserialize)]
 struct Charge {
-    provider: String,
+    /// The CI system, if the run is in one.
+    provider: Option<String>,
     loops: PathBuf,
     subject: ReportedRun,
     status: Option<bool>,
@@ -54,20 +55,24 @@ pub(crate) struct Watchman {
 }
 
 impl Watchman {
-    /// Starts the guard of a run in CI.
+    /// Starts the guard of a run, if it needs one. At a terminal a person sees what goes on, but an agent that lives on would
+    /// go on spending.
     pub(crate) fn start(
-        options: &RunOptions,
+        (options, asks_agents): (&RunOptions, bool),
         loop_name: &str,
         files: &RunFiles,
         session: &Session<'_>,
     ) -> Option<Self> {
-        let (Audience::Ci(provider), Some(program)) = (&options.audience, &session.guard) else {
-            return None;
+        let provider = match &options.audience {
+            Audience::Ci(provider) => Some(provider.name().to_owned()),
+            Audience::Person if asks_agents => None,
+            Audience::Person => return None,
         };
+        let program = session.guard.as_ref()?;
         let ReportOptions { status, context, sha, .. } = wanted(&options.commit, session);
         let key = key::of_run(options, files.stem(), session);
         let charge = Charge {
-            provider: provider.name().to_owned(),
+            provider,
             loops: files.loops().to_owned(),
             subject: subject(loop_name, files.instance(), key.as_ref()),
             status,
@@ -190,8 +195,8 @@ impl Session<'_> {
                 let _late = sender.send(say(&text));
             });
         }
-        guard::end(&left.groups, GRACE);
-        if is_telling && told.recv_timeout(PATIENCE).is_ok_and(|told| told.is_ok()) {
+        let took = guard::end(&left.groups, GRACE);
+        if is_telling && told.recv_timeout(PATIENCE.saturating_sub(took)).is_ok_and(|told| told.is_ok()) {
             finish::status_is_set(&files);
         }
         let _absent = std::fs::remove_file(lock);
@@ -211,7 +216,7 @@ impl Charge {
         };
         let env = &session.env.lookup();
         let token = self.token.as_deref();
-        Provider::by_name(&self.provider, env)?.last_word(ReportRequest {
+        Provider::by_name(self.provider.as_deref()?, env)?.last_word(ReportRequest {
             env,
             token,
             options: &options,

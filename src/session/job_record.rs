@@ -26,8 +26,8 @@ pub(super) struct JobRecord {
     mark: Option<String>,
     /// The key of the run.
     key: Option<RunKey>,
-    /// Whether a later step of the job stores the files of the run.
-    is_stored_later: bool,
+    /// Who stores the files of the run.
+    storing: Storing,
     /// Whether a status is set, if somebody said so.
     status: Option<bool>,
     /// The name of the status, if somebody gave one.
@@ -63,7 +63,7 @@ impl JobRecord {
             job: provider.job().id?.to_string(),
             mark: key::mark_of_job(session),
             key: key::of_run(options, files.stem(), session),
-            is_stored_later: matches!(options.storing, Storing::LaterStep),
+            storing: options.storing,
             status,
             context,
             sha: sha.or_else(|| WorkflowEvent::read(&session.env.lookup()).sha),
@@ -81,7 +81,7 @@ impl JobRecord {
         is_here.then(|| RunOptions {
             audience: Audience::Ci(provider),
             key: self.key.clone().map_or_else(KeyOption::default, KeyOption::Known),
-            storing: if self.is_stored_later { Storing::LaterStep } else { Storing::Nobody },
+            storing: self.storing,
             commit: ReportOptions {
                 status: self.status,
                 context: self.context.clone(),

@@ -44,6 +44,7 @@ pub mod options;
 pub mod prepared;
 pub mod publish;
 pub mod ready;
+pub mod relay;
 pub mod report;
 pub mod resume;
 pub mod runs;

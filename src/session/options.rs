@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
@@ -59,7 +61,8 @@ impl Default for KeyOption {
 }
 
 /// Who stores the files of a run where other jobs find them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Storing {
     /// This process, as an artifact of the workflow's run.
     Ours(Upload),
@@ -71,7 +74,7 @@ pub enum Storing {
 }
 
 /// How the files of a run are uploaded as artifacts of the workflow's run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
     /// The days that they are kept. The default is the setting of the repository.
     pub retention_days: Option<u32>,

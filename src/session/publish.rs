@@ -16,6 +16,7 @@ use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest};
 use crate::engine::Start;
 use crate::engine::event::{Event, LoopComplete, Stamped};
+use crate::engine::outcome::Outcome;
 use crate::files::read;
 use crate::files::replace::{replace, replace_with};
 use crate::journal::files::RunFiles;
@@ -25,13 +26,13 @@ use crate::report::annotations::{self, Annotation, Checkout, Level};
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
-use crate::report::reader::Reader;
+use crate::report::reader::{Reader, Remote};
 use crate::report::unbegun::{Hindrance, Unbegun};
 
 use super::audience::Audience;
-use super::bundler::{Bundler, Saver};
+use super::bundler::{Bundler, Saver, file_name};
 use super::context::Session;
-use super::dispatch::subject;
+use super::dispatch::{UNSTORED, subject};
 use super::environment::PARENT;
 use super::key;
 use super::nights;
@@ -87,6 +88,8 @@ pub(crate) struct Published {
     pub(crate) is_whole: bool,
     /// The last lines about the run: where its reports are, and how to see more of it.
     pub(crate) more: Vec<String>,
+    /// Where the run is read about, now that it is known what there is.
+    pub(crate) reader: Reader,
 }
 
 impl Publication {
@@ -105,7 +108,8 @@ impl Publication {
         let reports = directory.clone().unwrap_or_else(|| files.report());
         let key = key::of_run(options, files.stem(), session);
         let artifact_name = artifact_name((&job, key.as_ref()), &name.file_stem(), files);
-        let uploader = Uploader::find(options.storing, &artifact_name, session).map(Rc::new);
+        let of_run = (artifact_name.as_str(), files.instance());
+        let uploader = Uploader::find(options.storing, of_run, session).map(Rc::new);
         let saver = bundler.map(|bundler| Saver::new(bundler, files.clone(), reports, uploader.clone()));
         Self {
             provider,
@@ -158,8 +162,13 @@ impl Publication {
         let places = self.places(&directory);
         let places = if self.uploader.is_some() { places.unstored() } else { places };
         let ReportPaths { run_id, key, report_dir, artifact_name, .. } = places;
-        let early =
-            [("run-id", run_id), ("key", key), ("report-dir", report_dir), ("artifact-name", artifact_name)];
+        let mut early = vec![
+            ("run-id", run_id),
+            ("key", key),
+            ("report-dir", report_dir),
+            ("artifact-name", artifact_name.clone()),
+        ];
+        early.extend(self.left_to_a_later_step(artifact_name));
         if let Err(error) = self.provider.announce(&early) {
             session
                 .talk
@@ -257,14 +266,18 @@ impl Publication {
             // If this process is killed while it uploads, nobody looks for what is not there.
             digest.places = stored.unstored();
         }
-        let failed = self.provider.publish(&digest, &tree, &mut log);
+        let mut failed = self.provider.publish(&digest, &tree, &mut log);
+        let name = digest.places.artifact_name.clone();
+        if let Some(left) = self.left_to_a_later_step(name) {
+            failed.extend(self.provider.announce(&[left]).err());
+        }
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line));
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }
-        let uploaded = self.store(&directory, &mut warnings, session);
-        match uploaded {
-            Some(true) => {
+        let stored_by_us = self.store(&directory, &mut warnings, session);
+        match &stored_by_us {
+            Some(Ok(())) => {
                 digest.places = stored;
                 let told = outputs(&digest).into_iter().filter(|(name, _)| OF_STORE.contains(name));
                 if let Err(error) = self.provider.announce(&told.collect::<Vec<_>>()) {
@@ -272,32 +285,64 @@ impl Publication {
                 }
             }
             // What is in the files is for those who find them there.
-            Some(false) => {
+            Some(Err(why)) => {
                 warnings.extend(write_all(&directory, &digest, files).err().map(|e| e.to_string()));
+                warnings.extend(self.say_unstored(&digest, why, session));
             }
             None => warnings.extend(self.nothing_stored(&digest)),
+        }
+        if matches!(digest.reader.remote, Some(Remote::Bundle(_)))
+            && !directory.join(file_name(files)).exists()
+        {
+            // Without a bundle, nobody elsewhere has the run.
+            digest.reader.remote = None;
         }
         let more = advice::more(
             &digest.reader,
             &digest.places,
             digest.end().is_some_and(LoopComplete::is_verified_success),
         );
+        let reader = digest.reader.clone();
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
         }
-        Published { warnings, uploaded, is_whole, more }
+        let uploaded = stored_by_us.map(|stored| stored.is_ok());
+        Published { warnings, uploaded, is_whole, more, reader }
     }
 
-    /// Uploads the files of the run, if that was asked for and the runner allows it, and tells whether it worked.
-    fn store(&self, directory: &Path, warnings: &mut Vec<String>, session: &Session<'_>) -> Option<bool> {
+    /// Returns the output by which a later step of the action knows that it has to upload the reports, and as what.
+    fn left_to_a_later_step(&self, artifact_name: String) -> Option<(&'static str, String)> {
+        let is_left = matches!(self.storing, Storing::LaterStep) && !artifact_name.is_empty();
+        is_left.then_some(("upload-name", artifact_name))
+    }
+
+    /// Says that the reports were not stored: as an error where another job was to go on with the run.
+    fn say_unstored(&self, digest: &Digest, why: &str, session: &Session<'_>) -> Option<String> {
+        let is_handed_off = digest.end().is_some_and(|end| end.outcome == Outcome::Handoff);
+        let level = if is_handed_off { Level::Error } else { Level::Warning };
+        let message = format!("the reports of the run are not stored: {why}");
+        let said = Annotation { level, title: digest.loop_name().to_owned(), message, location: None };
+        session.talk.ci_line(&self.provider.dialect().annotation(&said));
+        let code = is_handed_off.then(|| ("exit-code", UNSTORED.to_string()))?;
+        let told = self.provider.announce(&[code]).err()?;
+        Some(format!("cannot give {} all results: {told}", self.provider.name()))
+    }
+
+    /// Uploads the files of the run, if that was asked for and the runner allows it, or says why it did not work.
+    fn store(
+        &self,
+        directory: &Path,
+        warnings: &mut Vec<String>,
+        session: &Session<'_>,
+    ) -> Option<Result<(), String>> {
         let stored = self.uploader.as_ref()?.store(directory.to_owned());
         let dialect = self.provider.dialect();
         for line in stored.secrets.iter().filter_map(|secret| dialect.mask(secret)) {
             session.talk.ci_line(&line);
         }
         warnings.extend(stored.warnings);
-        Some(stored.done)
+        Some(stored.failed.map_or(Ok(()), Err))
     }
 
     /// Warns that a run that could go on cannot be reached by another job.

@@ -33,7 +33,7 @@ use super::audience::Audience;
 use super::bundler::Bundler;
 use super::claim::{passed_on, surroundings};
 use super::context::Session;
-use super::dispatch::{dispatch, subject};
+use super::dispatch::{UNSTORED, dispatch, subject};
 use super::error::Error;
 use super::finish;
 use super::guard::Watchman;
@@ -98,12 +98,15 @@ pub struct Ended {
     pub instance: String,
     /// Its last event, from which all reports are made.
     pub complete: LoopComplete,
+    /// Whether its files were to be stored for other jobs, and are not.
+    pub is_unstored: bool,
 }
 
 impl Ended {
-    /// Returns the exit code for its outcome.
+    /// Returns the exit code for its outcome. A hand-off that nobody can take is an error.
     pub fn exit_code(&self) -> u8 {
-        self.complete.exit_code
+        let is_lost = self.complete.outcome == Outcome::Handoff && self.is_unstored;
+        if is_lost { UNSTORED } else { self.complete.exit_code }
     }
 }
 
@@ -139,7 +142,7 @@ impl Launch<'_> {
         } else if options.is_report_asked() {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
-        let watchman = Watchman::start(&options, name.as_str(), &files, session);
+        let watchman = Watchman::start((&options, agents.host.is_some()), name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
         let (mut engine, before, left) = position.engine(&machine);
@@ -242,17 +245,23 @@ impl End<'_> {
             let places = ReportPaths { run_id: files.instance().to_owned(), ..ReportPaths::default() };
             advice::more(&reader, &places, complete.is_verified_success())
         };
-        let more = published.map_or_else(beside, |published| published.more);
+        let (more, reader) = match published {
+            Some(published) => (published.more, published.reader),
+            None => (beside(), reader),
+        };
         if let Some(worktree) = &worktree {
             worktree.close(!complete.is_resumable(), session);
         }
         // Only now: as long as files are being written, no other process may continue the run.
         drop(claim);
+        let is_unstored = uploaded == Some(false);
         if complete.outcome == Outcome::Handoff {
-            if let (Audience::Ci(provider), Some(link)) = (&options.audience, options.chain) {
+            if let Audience::Ci(provider) = &options.audience
+                && (options.chain.is_some() || is_unstored)
+            {
                 let wanted = publish::wanted(&options.commit, session);
-                // If the upload failed, the next run could not fetch the files.
-                let link = uploaded.unwrap_or(true).then_some(link);
+                // If the upload failed, nobody could fetch the files.
+                let link = options.chain.filter(|_| !is_unstored);
                 let key = key::of_run(&options, files.stem(), session);
                 let subject = subject(name.as_str(), files.instance(), key.as_ref());
                 dispatch(provider, &wanted, &subject, link, session);
@@ -263,7 +272,7 @@ impl End<'_> {
             session.talk.closing(&line, &options.audience);
         }
         match lost {
-            None => Ok(Ended { instance: files.instance().to_owned(), complete }),
+            None => Ok(Ended { instance: files.instance().to_owned(), complete, is_unstored }),
             Some(lost) => Err(journal_lost(&lost, &files, &shown, &reader)),
         }
     }

@@ -1,27 +1,62 @@
-//! Uploads the files of a run as artifacts of the workflow's run. The runner allows that only in actions that
-//! are containers or JavaScript: it keeps the token for artifacts from the scripts of `run:` steps.
+//! Uploads the files of a run as artifacts of the workflow's run, where the runner gives the token for it: GitHub's gives
+//! it to actions that are containers or JavaScript, and keeps it from `run:` steps; act, Gitea and Forgejo give it to all.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use tempfile::NamedTempFile;
 
 use crate::base::time::Timestamp;
-use crate::ci::archive::pack;
+use crate::ci::Provider;
+use crate::ci::archive::{comment, pack_with};
 use crate::ci::github::fault::ArtifactError;
 use crate::ci::github::results::{Results, Uploaded, expiry};
 use crate::run::clock::Clock;
 
 use super::context::Session;
+use super::error::{Error, Kind};
 use super::options::{Storing, Upload};
+
+/// The most bytes of an artifact that is fetched to see whose it is.
+const MAX_LOOK: u64 = 1 << 30;
 
 /// Uploads the files of one run: its bundle at checkpoints, and all of them at the end.
 pub(crate) struct Uploader {
     results: Results,
     name: String,
+    mark: Mark,
     expires: Option<Timestamp>,
     checkpoints: RefCell<Checkpoints>,
+}
+
+/// What an artifact says of who stored it, in the comment of its zip file.
+struct Mark {
+    /// The run of the loop.
+    instance: String,
+    /// The job, where its attempts are not counted: then it stores under the same name when it runs again.
+    job: Option<String>,
+}
+
+impl Mark {
+    fn of(instance: &str, results: &Results, session: &Session<'_>) -> Self {
+        let counts = session.env.get("GITHUB_RUN_ATTEMPT").is_some();
+        let job = (!counts).then(|| results.job().to_owned()).filter(|job| !job.is_empty());
+        Self { instance: instance.to_owned(), job }
+    }
+
+    fn text(&self) -> String {
+        let job = self.job.as_deref().map(|job| format!(" job {job}")).unwrap_or_default();
+        format!("ll-loop run {}{job}", self.instance)
+    }
+
+    /// Tells whether this run, or this job before it ran again, left this mark.
+    fn is_ours(&self, left: &str) -> bool {
+        let Some(left) = left.strip_prefix("ll-loop run ") else { return false };
+        let (instance, job) = left.split_once(" job ").map_or((left, None), |(run, job)| (run, Some(job)));
+        instance == self.instance || (job.is_some() && job == self.job.as_deref())
+    }
 }
 
 #[derive(Default)]
@@ -36,8 +71,8 @@ struct Checkpoints {
 /// The result of an upload.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// Whether all files were uploaded.
-    pub(crate) done: bool,
+    /// Why the files were not uploaded.
+    pub(crate) failed: Option<String>,
     /// Secrets that the log has to mask.
     pub(crate) secrets: Vec<String>,
     /// Warnings for the user.
@@ -46,10 +81,15 @@ pub(crate) struct Stored {
 
 impl Uploader {
     /// Finds the artifact service, unless the user turned uploads off or the runner offers none.
-    pub(crate) fn find(storing: Storing, name: &str, session: &Session<'_>) -> Option<Self> {
+    pub(crate) fn find(
+        storing: Storing,
+        (name, instance): (&str, &str),
+        session: &Session<'_>,
+    ) -> Option<Self> {
         let Storing::Ours(Upload { retention_days }) = storing else { return None };
         match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
+                mark: Mark::of(instance, &results, session),
                 results,
                 name: name.to_owned(),
                 expires: retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now())),
@@ -93,21 +133,64 @@ impl Uploader {
         }
         let failed = checkpoints.failed.map(|why| format!("a checkpoint was not uploaded: {why}"));
         let mut stored =
-            Stored { done: false, secrets: checkpoints.secrets, warnings: failed.into_iter().collect() };
+            Stored { failed: None, secrets: checkpoints.secrets, warnings: failed.into_iter().collect() };
         match self.store_all(directory) {
-            Ok(uploaded) => {
-                stored.done = true;
-                stored.secrets.extend(uploaded.secrets);
-            }
-            Err(why) => stored.warnings.push(format!("the files of the run were not uploaded: {why}")),
+            Ok(uploaded) => stored.secrets.extend(uploaded.secrets),
+            Err(why) => stored.failed = Some(why),
         }
         stored
     }
 
     fn store_all(&self, directory: PathBuf) -> Result<Uploaded, String> {
         let mut zip = NamedTempFile::new().map_err(|error| error.to_string())?;
-        pack(&[directory], zip.as_file_mut()).map_err(|error| error.to_string())?;
-        self.results.upload(&self.name, zip.path(), self.expires).map_err(|error| told(&error))
+        let mark = self.mark.text();
+        pack_with(&[directory], &mark, zip.as_file_mut()).map_err(|error| error.to_string())?;
+        let stored = match self.results.upload(&self.name, zip.path(), self.expires) {
+            Err(ArtifactError::Conflict { .. }) if self.is_there_as_ours() => {
+                self.results.replace(&self.name, zip.path(), self.expires)
+            }
+            stored => stored,
+        };
+        stored.map_err(|error| told(&error))
+    }
+
+    /// Tells whether what has our name was stored by this run, or by this job before it ran again.
+    fn is_there_as_ours(&self) -> bool {
+        let look = |mut into: File| {
+            self.results.download(&self.name, &mut into, MAX_LOOK).ok()?;
+            Some(self.mark.is_ours(&comment(&mut into)))
+        };
+        tempfile::tempfile().ok().and_then(look).unwrap_or(false)
+    }
+}
+
+impl Session<'_> {
+    /// Uploads the report directory of a run that could not do it itself, and tells whether this step may: as a run in a
+    /// container, which the runner gives no access.
+    ///
+    /// # Errors
+    /// The files were not uploaded.
+    pub fn store_reports(
+        &self,
+        upload: Upload,
+        (name, instance): (&str, &str),
+        directory: &Path,
+    ) -> Result<bool, Error> {
+        let Some(uploader) = Uploader::find(Storing::Ours(upload), (name, instance), self) else {
+            return Ok(false);
+        };
+        let stored = uploader.store(directory.to_owned());
+        let provider = Provider::detect(&self.env.lookup());
+        for line in stored.secrets.iter().filter_map(|secret| provider.dialect().mask(secret)) {
+            self.talk.ci_line(&line);
+        }
+        if let Some(why) = stored.failed {
+            return Err(
+                Error::refused(format!("the reports of the run are not stored: {why}")).of_kind(Kind::Failed)
+            );
+        }
+        let told = provider.announce(&[("stored", "true".to_owned())]);
+        told.map(|()| true).map_err(|error| Error::failed("cannot tell that the reports are stored", &error))
     }
 }
 
@@ -142,6 +225,24 @@ fn checkpoint_name(name: &str, count: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_run_stored_it_may_replace_and_what_its_job_stored_before_it_ran_again() {
+        let mark = |instance: &str, job: Option<&str>| Mark {
+            instance: instance.to_owned(),
+            job: job.map(str::to_owned),
+        };
+        let ours = mark("main-1", Some("57"));
+        assert!(ours.is_ours(&mark("main-1", Some("57")).text()));
+        assert!(ours.is_ours(&mark("main-0", Some("57")).text()));
+        assert!(!ours.is_ours(&mark("main-0", Some("58")).text()));
+        assert!(!ours.is_ours(&mark("main-0", None).text()));
+        assert!(!ours.is_ours("") && !ours.is_ours("main-1"));
+        let counted = mark("main-1", None);
+        assert!(counted.is_ours(&counted.text()));
+        assert!(!counted.is_ours(&mark("main-0", None).text()));
+        assert!(!counted.is_ours(&mark("main-0", Some("57")).text()));
+    }
 
     #[test]
     fn a_checkpoint_has_a_name_of_its_own() {

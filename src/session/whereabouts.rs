@@ -7,6 +7,7 @@ use super::bundler;
 use super::context::Session;
 use super::key;
 use super::options::{RunOptions, Storing};
+use crate::ci::github::results::is_offered;
 use crate::ci::{Provider, is_ci};
 use crate::definition::load;
 use crate::journal::files::RunFiles;
@@ -77,7 +78,7 @@ fn remote(
 /// does.
 fn is_stored(storing: Storing, session: &Session<'_>) -> bool {
     match storing {
-        Storing::Ours(_) => session.env.get("ACTIONS_RUNTIME_TOKEN").is_some(),
+        Storing::Ours(_) => is_offered(&session.env.lookup()),
         Storing::LaterStep => true,
         Storing::Nobody => false,
     }

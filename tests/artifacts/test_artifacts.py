@@ -146,12 +146,14 @@ class Act(Job):
         self.assertEqual(self.tree("here"), {"large.bin": large, "small": b"x"})
         self.assertEqual(self.github.refusals, [])
 
-    def test_the_newest_of_one_name_counts(self):
-        for text in ("old", "new"):
-            self.file("report/x", text)
-            self.ll_loop("upload", "ours", "report")
+    def test_what_is_there_is_not_replaced(self):
+        self.file("report/x", "old")
+        self.ll_loop("upload", "ours", "report")
+        self.file("report/x", "new")
+        said = self.ll_loop("upload", "ours", "report", code=4)
+        self.assertIn("they share this name", said)
         self.ll_loop("download", "ours", "--to", "here")
-        self.assertEqual(self.tree("here"), {"x": b"new"})
+        self.assertEqual(self.tree("here"), {"x": b"old"})
 
 
 class Requests(Job):

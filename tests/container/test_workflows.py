@@ -13,10 +13,11 @@ from pathlib import Path
 
 from docker_action import build_image
 from engine import ROOT, Engine, NoEngine
-from workflow import Event, Expression, Player, Strict, Unknown, contents, expand, holds
+from workflow import Event, Player, Strict, Unknown, contents, expand, holds
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
 import runner  # noqa: E402
+from expression import Expression  # noqa: E402
 from github import GitHub, job_token, message, zipped  # noqa: E402
 
 OWNER = 1001 if os.getuid() == 0 else None

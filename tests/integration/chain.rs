@@ -170,7 +170,8 @@ fn the_action_goes_on_in_a_step_of_its_own() {
 #[track_caller]
 fn check(name: &str, value: &str) {
     let variable = format!("INPUT_{}", name.to_uppercase().replace('-', "_"));
-    let project = project(&github()).env("INPUT_LOOP", "main").env(&variable, value);
+    let github = github();
+    let project = project(&github).env("INPUT_LOOP", "main").env(&variable, value);
     let _ran = project.run(&["action"]).code(2).says(&format!("the input `{name}` is `{value}`"));
     assert!(!project.exists(".loops/.running"));
 }

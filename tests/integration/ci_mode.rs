@@ -233,17 +233,19 @@ fn what_is_stored_nowhere_has_no_name_and_a_run_that_could_go_on_is_missed() {
         ("ACTIONS_RESULTS_URL", "http://127.0.0.1:1/"),
         ("LL_RETRY_WAIT", "1ms"),
     ];
-    for (env, why) in [
-        (&[][..], "are not stored, because this step has no access to artifacts"),
-        (&down, "were not uploaded"),
-    ] {
+    let failed =
+        "::error title=main::the reports of the run are not stored: creating the artifact failed".to_owned();
+    for (env, code, why) in
+        [(&[][..], 75, "are not stored, because this step has no access to artifacts"), (&down, 4, &failed)]
+    {
         let mut project = on_github(HANDS_OFF);
         for (name, value) in env {
             project = project.env(name, *value);
         }
-        let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(75).says(why);
+        let ran = project.run(&["run", "main", "--report-dir", "reports"]).code(code).says(why);
         let told = outputs(&project.read("out"));
         assert_eq!((&*told["artifact-name"], &*told["resume-from"]), ("", ""), "{}", ran.all());
+        assert_eq!(told["exit-code"], code.to_string());
         let result: serde_json::Value = serde_json::from_str(&project.read("reports/result.json")).unwrap();
         assert_eq!(
             (&result["outputs"]["artifact-name"], &result["outputs"]["resume-from"]),

@@ -259,7 +259,7 @@ fn a_real_disk_that_is_full_leaves_one_outcome_whatever_its_size() {
     let out = undisturbed();
     let mut ends = [0, 0, 0];
     for size in (64..400).step_by(if thorough() { 4 } else { 20 }) {
-        let project = project().in_github_job().env("CI", "");
+        let project = project().in_github_job().env("CI", "false");
         let Some(disk) = Disk::mount(project.at("disk"), &format!("{size}k")) else {
             // Only root can make a small disk; the container of CI is root.
             eprintln!("SKIPPED: cannot mount a small file system here");

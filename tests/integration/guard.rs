@@ -176,6 +176,19 @@ fn nobody_guards_a_run_of_a_person() {
     child.wait_with_output().unwrap();
 }
 
+#[test]
+fn no_agent_goes_on_after_its_run_was_killed() {
+    let text = "name: main\ninitial: ask\nstates:\n  ask: {action_type: prompt, action: fix it, next: done}\n  done: {terminal: true}\n";
+    let answer = "sleep 600 & echo $! > grandchild; echo $$ > agent; mv agent begun; wait";
+    let project = crate::fake_host::project(&["claude"], text, &[answer.to_owned()]);
+    let mut child = project.start_until(&["run", "main", "--no-ci", "--yes"], "begun");
+    let pids = ["begun", "grandchild"].map(|file| project.read(file).trim().to_owned());
+    assert!(pids.iter().all(|pid| is_alive(pid)));
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_for(|| !pids.iter().any(|pid| is_alive(pid)));
+}
+
 /// Reads every file below a directory.
 fn all(directory: &Path, seen: &mut Vec<Vec<u8>>) {
     for entry in fs::read_dir(directory).unwrap() {

@@ -53,12 +53,15 @@ mod paths;
 mod processes;
 mod providers;
 mod redaction;
+mod relay;
 mod reported;
 mod reports;
 mod resume;
 mod run;
 mod secrets;
 mod seeds;
+#[cfg(feature = "github")]
+mod servers;
 mod show_and_schema;
 mod stall;
 mod streams;

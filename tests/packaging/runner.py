@@ -6,6 +6,7 @@ for that file, inputs reach a composite only through expressions, each step has 
 conditions are asked step by step. A step with `uses` is not executed but recorded, unless `perform` is overridden.
 """
 
+import collections
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 import yaml
+from expression import Strict, expand, holds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,9 +111,9 @@ class Runner:
         result = Result()
         for number, step in enumerate(definition["runs"]["steps"]):
             step_id = step.get("id", f"__{number}")
-            known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
+            known = contexts(given, result)
             failed = result.code != 0
-            if not condition(step.get("if", "success()"), known, failed):
+            if not holds(step.get("if", "success()"), known, not failed):
                 result.outcomes[step_id] = "skipped"
                 continue
             if "uses" in step:
@@ -127,7 +129,7 @@ class Runner:
             result.outcomes[step_id] = "success" if done.code == 0 else "failure"
             if done.code != 0 and not step.get("continue-on-error") and not failed:
                 result.code = done.code
-        known = {"inputs": given, "steps": result.steps, "outcomes": result.outcomes}
+        known = contexts(given, result)
         result.outputs = {
             name: expand(output["value"], known) for name, output in definition.get("outputs", {}).items()
         }
@@ -192,48 +194,19 @@ def with_defaults(definition, inputs):
     declared = definition.get("inputs", {})
     unknown = set(inputs) - set(declared)
     assert not unknown, f"inputs that are not declared: {unknown}"
-    defaults = {name: expand(spec.get("default", ""), {}) for name, spec in declared.items()}
+    known = {"github": Strict(token=TOKEN), "matrix": None}
+    defaults = {name: expand(spec.get("default", ""), known) for name, spec in declared.items()}
     return {**defaults, **inputs}
 
 
-def expand(text, known):
-    """`${{ … }}` in a text, with the value put in as it is: the runner quotes nothing."""
-    return re.sub(r"\$\{\{(.*?)\}\}", lambda match: value(match.group(1).strip(), known), str(text), flags=re.DOTALL)
-
-
-def value(expression, known):
-    # `a && b || c` of values that are no booleans, with parentheses around the middle.
-    choice = re.fullmatch(r"(.+?) != '' && (.+) \|\| ''", expression)
-    if choice:
-        asked, then = choice.groups()
-        return value(then.removeprefix("(").removesuffix(")"), known) if value(asked, known) else ""
-    if " || " in expression:
-        return next(filter(None, (value(part, known) for part in expression.split(" || "))), "")
-    parts = expression.split(".")
-    if expression == "github.token":
-        return TOKEN
-    if parts[0] == "steps" and len(parts) == 3 and parts[2] == "outcome":
-        return known["outcomes"].get(parts[1], "")
-    if parts[0] == "inputs" and len(parts) == 2:
-        return known["inputs"][parts[1]]
-    if parts[0] == "steps" and len(parts) == 4 and parts[2] == "outputs":
-        step = known["steps"].get(parts[1])
-        return step.outputs.get(parts[3], "") if step else ""
-    raise NotImplementedError(f"expression `{expression}`")
-
-
-def condition(text, known, failed):
-    """Conditions of the form `a && b`, of status functions and (in)equalities with a literal."""
-    text = re.sub(r"^\$\{\{(.*)\}\}$", r"\1", str(text).strip()).strip()
-    terms = [term.strip() for term in text.split("&&")]
-    status = [term for term in terms if term.endswith("()")]
-    met = all({"always()": True, "!cancelled()": True, "success()": not failed, "failure()": failed}[term] for term in status)
-    # Without a status function a condition means success() too.
-    met = met and (bool(status) or not failed)
-    for term in set(terms) - set(status):
-        left, operator, right = re.fullmatch(r"(\S+)\s*(==|!=)\s*'([^']*)'", term).groups()
-        met = met and ((value(left, known) == right) == (operator == "=="))
-    return met
+def contexts(given, result):
+    """What the expressions of a composite action know."""
+    empty = collections.defaultdict(str)
+    steps = collections.defaultdict(lambda: {"outputs": empty, "outcome": ""})
+    for name, outcome in result.outcomes.items():
+        outputs = result.steps[name].outputs if name in result.steps else {}
+        steps[name] = {"outputs": outputs, "outcome": outcome}
+    return {"inputs": Strict(given), "steps": steps, "github": Strict(token=TOKEN), "matrix": None}
 
 
 def read_outputs(path):

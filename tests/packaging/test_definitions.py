@@ -64,11 +64,16 @@ class Definitions(unittest.TestCase):
         for outputs in (composite, load("docker/action.yml")["outputs"]):
             self.assertEqual(set(outputs), OUTPUTS)
         # What is stored is known after the upload.
-        stored = "${{ steps.upload.outputs.artifact-id != '' && %s || '' }}"
-        of_run = "steps.run.outputs.artifact-name"
-        self.assertEqual(composite.pop("artifact-name")["value"], stored % of_run)
-        of_either = "(steps.save.outputs.resume-from || steps.run.outputs.resume-from)"
-        self.assertEqual(composite.pop("resume-from")["value"], stored % of_either)
+        stored = (
+            "${{ (steps.run.outputs.upload-name == '' || steps.save.outputs.stored == 'true' ||"
+            " steps.upload.outputs.artifact-id != '') && (steps.save.outputs.%s || steps.run.outputs.%s) || '' }}"
+        )
+        for name in ("artifact-name", "resume-from"):
+            self.assertEqual(composite.pop(name)["value"], stored % (name, name))
+        code = composite.pop("exit-code")["value"]
+        self.assertEqual(
+            code, "${{ steps.unstored.outputs.exit-code || steps.save.outputs.exit-code || steps.run.outputs.exit-code }}"
+        )
         for name, output in composite.items():
             self.assertEqual(output["value"], f"${{{{ steps.save.outputs.{name} || steps.run.outputs.{name} }}}}")
 

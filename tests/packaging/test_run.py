@@ -20,7 +20,7 @@ from runner import ROOT, TOKEN, Runner, wait_for
 # Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
 STAND_IN = """#!PYTHON
 import json, os, signal, sys, time
-record = RECORD + {"rm": "-rm", "save": "-save", "continue": "-continue"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
+record = RECORD + {"rm": "-rm", "save": "-save", "continue": "-continue", "unstored": "-unstored"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
 seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
 def save():
     with open(record + ".new", "w") as file:
@@ -35,9 +35,20 @@ signal.signal(signal.SIGTERM, stop)
 if os.environ.get("GITHUB_OUTPUT") and sys.argv[1:] == ["action"]:
     with open(os.environ["GITHUB_OUTPUT"], "a") as file:
         file.write("run-id=x-1\\nhandoff=" + os.environ.get("STAND_IN_HANDOFF", "false") + "\\n")
-        file.write("report-dir=.loops/.running/x.report\\nartifact-name=ll-loop-x\\n")
+        stored = "ACTIONS_RUNTIME_TOKEN" in os.environ
+        is_known = stored or os.environ["INPUT_UPLOAD"] == "true"
+        file.write("report-dir=.loops/.running/x.report\\nartifact-name=" + "ll-loop-x" * is_known + "\\n")
+        file.write("resume-from=" + "artifact:ll-loop-x" * is_known + "\\n")
+        if is_known and not stored:
+            file.write("upload-name=ll-loop-x\\n")
         if "STAND_IN_KILLED" not in os.environ:
             file.write("outcome=failure\\n")
+if sys.argv[1:] == ["action", "save"] and "ACTIONS_RUNTIME_TOKEN" in os.environ:
+    with open(os.environ["GITHUB_OUTPUT"], "a") as file:
+        file.write("stored=true\\n")
+if sys.argv[1:] == ["action", "unstored"] and os.environ["INPUT_HANDOFF"] == "true":
+    with open(os.environ["GITHUB_OUTPUT"], "a") as file:
+        file.write("exit-code=4\\n")
 save()
 if sys.argv[1] != "rm":
     time.sleep(float(os.environ.get("STAND_IN_SLEEP", "0")))
@@ -103,7 +114,7 @@ class OnTheRunner(RunStep):
         names = [
             "loop", "input", "params", "context", "args", "working-directory", "strict", "on-change", "deadline", "report-dir",
             "changed-since", "status", "status-context", "check", "comment", "sha", "allow-untrusted", "on-handoff",
-            "chain-depth", "max-chain",
+            "chain-depth", "max-chain", "upload", "retention-days",
         ]  # fmt: skip
         for value in HOSTILE:
             with self.subTest(value=value):
@@ -143,7 +154,7 @@ class OnTheRunner(RunStep):
             self.assertEqual(arguments["name"], "ll-loop-x")
             self.assertEqual(arguments["path"], ".loops/.running/x.report")
             self.assertEqual(arguments["retention-days"], "3")
-            self.assertEqual(arguments["include-hidden-files"], "True", "`.loops` is hidden")
+            self.assertEqual(arguments["include-hidden-files"], "true", "`.loops` is hidden")
 
     def test_the_reports_are_uploaded_after_a_cancellation(self):
         result = self.run_action(during=self.interrupt("ll-loop", signal.SIGINT), STAND_IN_SLEEP="20")
@@ -159,6 +170,41 @@ class OnTheRunner(RunStep):
         self.assertEqual(seen["env"]["INPUT_RUN"], "x-1")
         self.assertEqual(seen["env"]["INPUT_REPORT_DIR"], ".loops/.running/x.report")
         self.assertEqual(seen["env"]["INPUT_WORKING_DIRECTORY"], "sub dir")
+        self.assertEqual((seen["env"]["INPUT_OUTCOME"], seen["env"]["INPUT_UPLOAD_NAME"]), ("", "ll-loop-x"))
+
+    def stored(self, result):
+        return result.outputs["artifact-name"], result.outputs["resume-from"]
+
+    def test_what_the_program_stored_is_not_uploaded_again(self):
+        result = self.run_action(ACTIONS_RUNTIME_TOKEN="jwt", STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+        self.assertEqual((result.uses, result.outcomes["unstored"]), ([], "skipped"))
+        self.assertEqual(self.stored(result), ("ll-loop-x", "artifact:ll-loop-x"))
+
+    def test_what_was_stored_by_the_program_is_gone_on_with(self):
+        inputs = {"on-handoff": "dispatch"}
+        self.run_action(inputs, ACTIONS_RUNTIME_TOKEN="jwt", STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+        self.assertEqual(self.seen("ll-loop-continue")["env"]["INPUT_UPLOAD_OUTCOME"], "success")
+
+    def test_the_outputs_name_what_was_uploaded(self):
+        self.assertEqual(self.stored(self.run_action()), ("ll-loop-x", "artifact:ll-loop-x"))
+        self.runner.outcome_of_uses = "failure"
+        self.assertEqual(self.stored(self.run_action()), ("", ""))
+        self.assertEqual(self.stored(self.run_action({"upload": "false"})), ("", ""))
+
+    def test_an_upload_that_failed_is_said(self):
+        self.assertEqual(self.run_action(STAND_IN_EXIT="1").outcomes["unstored"], "skipped")
+        self.runner.outcome_of_uses = "failure"
+        result = self.run_action({"status": "false", "sha": "$(touch pwned)"})
+        self.assertEqual(result.outcomes["unstored"], "success")
+        seen = self.seen("ll-loop-unstored")
+        self.assertEqual(seen["argv"], ["action", "unstored"])
+        wanted = {"RUN": "x-1", "UPLOAD_NAME": "ll-loop-x", "HANDOFF": "false", "ON_HANDOFF": "none", "STATUS": "false",
+                  "SHA": "$(touch pwned)"}  # fmt: skip
+        self.assertEqual({name: seen["env"]["INPUT_" + name] for name in wanted}, wanted)
+        self.assertEqual(result.outputs["exit-code"], "")
+        result = self.run_action(STAND_IN_EXIT="75", STAND_IN_HANDOFF="true")
+        self.assertEqual((result.code, result.outputs["exit-code"]), (75, "4"))
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
 
     def test_nothing_is_uploaded_where_it_is_not_wanted_or_there_is_nothing(self):
         self.assertEqual(self.run_action({"upload": "false"}).uses, [])
@@ -352,6 +398,11 @@ class InAContainer(RunStep):
                 self.assertEqual(self.seen("docker")["signal"], number)
                 self.assertEqual(self.seen("docker")["pid"], self.process.pid, "no shell in between")
                 self.assertEqual(result.code, 128 + number)
+
+    def test_what_a_container_left_is_stored_from_outside_where_the_runner_allows_it(self):
+        call = self.call({"network": "none"}, ACTIONS_RUNTIME_TOKEN="jwt", ACTIONS_RESULTS_URL="http://x")
+        for name in ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_RESULTS_URL"):
+            self.assertNotIn(name, call["argv"])
 
     def test_a_container_left_behind_is_removed_by_its_name(self):
         argv = self.call()["argv"]

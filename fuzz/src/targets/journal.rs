@@ -166,7 +166,7 @@ fn show(events: &[Stamped]) {
             assert!(!text.contains(odd), "a control character in XML");
         }
     }
-    let tree = Checkout { root: "/repo", exists: &|path| !path.contains("..") };
+    let tree = Checkout { roots: &["/repo"], home: "", exists: &|path| !path.contains("..") };
     drop(annotations(&digest, &tree));
     drop(closing::advice(&digest));
     if let Some(history) = nights::of(&digest) {

@@ -15,6 +15,7 @@ use super::blob::{Blobs, Signed, is_sha256};
 use super::fault::ArtifactError;
 use super::repository::Repository;
 use super::results::{Downloaded, ListedArtifact};
+pub use super::run::HeadRepository;
 use super::run::{self, WorkflowRun};
 use crate::ci::key::RunKey;
 
@@ -49,18 +50,6 @@ pub struct FoundArtifact {
     pub head_branch: Option<String>,
     /// The commit of the code that ran.
     pub head_sha: Option<String>,
-}
-
-/// The repository of the code that ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeadRepository {
-    /// The one with this id; it may be a fork.
-    Is(u64),
-    /// A fork that was deleted.
-    Gone,
-    /// The server does not say.
-    #[default]
-    Untold,
 }
 
 /// Reads the id of a repository, where `null` means that it is gone.
@@ -183,8 +172,10 @@ impl<'a> Origins<'a> {
     fn of_run(&self, run: u64) -> Result<Origin, ApiError> {
         let run = run::get(self.api, self.repository, run)?;
         let is_own = |of: Option<u64>| if of == Some(self.own) { Origin::Own } else { Origin::Foreign };
-        if let Some(head) = run.head_repository {
-            return Ok(is_own(head.map(|head| head.id)));
+        match run.head_repository {
+            HeadRepository::Is(head) => return Ok(is_own(Some(head))),
+            HeadRepository::Gone => return Ok(Origin::Foreign),
+            HeadRepository::Untold => {}
         }
         match (run.event.as_deref(), run.pull_request()) {
             // Only people who may write to the repository set these off, and what they run is in it.
@@ -343,7 +334,8 @@ impl RunsMeant {
 
     /// Returns the error for a search that found nothing.
     pub fn nothing(&self) -> ArtifactError {
-        let of_key = self.key.as_ref().map(|key| format!(" with the key `{key}`")).unwrap_or_default();
+        let key = self.key.as_ref().filter(|key| key.is_special());
+        let of_key = key.map(|key| format!(" with the key `{key}`")).unwrap_or_default();
         ArtifactError::Absent(format!("that begins with `{}`{of_key} and has not expired", self.prefix))
     }
 }
@@ -354,7 +346,7 @@ pub fn key_of<'n>(name: &'n str, stem: &str) -> Option<&'n str> {
 }
 
 /// Returns a name without what names the job at its end: `ll-loop-tidy-check` of `ll-loop-tidy-check-r42-c1-a2`.
-fn without_job(name: &str) -> &str {
+pub fn without_job(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some((rest, _)) = name.rsplit_once("-a") else { return name };
     let rest = rest.rsplit_once("-c").filter(|(_, count)| digits(count)).map_or(rest, |(rest, _)| rest);
@@ -362,8 +354,15 @@ fn without_job(name: &str) -> &str {
 }
 
 /// Reads the attempt at the end of a name: `…-r42-a2` is of the second.
-fn attempt(name: &str) -> u32 {
+pub fn attempt(name: &str) -> u32 {
     name.rsplit_once("-a").and_then(|(_, digits)| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Tells whether an artifact holds a run as it was on the way, by its name.
+pub fn is_checkpoint(name: &str) -> bool {
+    let Some((rest, _)) = name.rsplit_once("-a") else { return false };
+    let count = rest.rsplit_once("-c").map_or("", |(_, count)| count);
+    !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the id of a repository.
@@ -596,7 +595,7 @@ mod tests {
 
     /// Whose code made an artifact of which the server says no more than its run, as Gitea does.
     #[track_caller]
-    fn check_asked(run: (u16, Value), pull: Value, expect: Result<Origin, ()>) {
+    fn check_asked(run: &(u16, Value), pull: Value, expect: Result<Origin, ()>) {
         let server = Server::start();
         let of_run = Mock::given(path("/repos/o/r/actions/runs/42"));
         server.mount(of_run.respond_with(ResponseTemplate::new(run.0).set_body_json(&run.1)));
@@ -621,28 +620,28 @@ mod tests {
         let main = "refs/heads/main";
         let nothing = || json!({});
         for event in ["push", "schedule", "workflow_dispatch"] {
-            check_asked(run(event, main), nothing(), Ok(Origin::Own));
+            check_asked(&run(event, main), nothing(), Ok(Origin::Own));
         }
         for event in ["issue_comment", "pull_request_target", "release", "repository_dispatch", ""] {
-            check_asked(run(event, main), nothing(), Ok(Origin::Unknown));
+            check_asked(&run(event, main), nothing(), Ok(Origin::Unknown));
         }
         let pull = |repo: Value| json!({"head": {"ref": "fix", "repo": repo}});
         let of_pull = || run("pull_request", "refs/pull/2/head");
-        check_asked(of_pull(), pull(json!({"id": 1})), Ok(Origin::Own));
-        check_asked(of_pull(), pull(json!({"id": 7})), Ok(Origin::Foreign));
-        check_asked(of_pull(), pull(Value::Null), Ok(Origin::Foreign));
+        check_asked(&of_pull(), pull(json!({"id": 1})), Ok(Origin::Own));
+        check_asked(&of_pull(), pull(json!({"id": 7})), Ok(Origin::Foreign));
+        check_asked(&of_pull(), pull(Value::Null), Ok(Origin::Foreign));
         // Pushed to `refs/for/main` by somebody who may only read.
         let for_review = json!({"head": {"ref": "refs/pull/2/head", "label": "", "repo": {"id": 1}}});
-        check_asked(of_pull(), for_review, Ok(Origin::Foreign));
+        check_asked(&of_pull(), for_review, Ok(Origin::Foreign));
         // A branch can have a name like that, and the ref of a pull request cannot be another one.
-        check_asked(run("pull_request", main), pull(json!({"id": 1})), Ok(Origin::Unknown));
-        check_asked(run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(Origin::Own));
-        check_asked((404, nothing()), nothing(), Ok(Origin::Unknown));
-        check_asked((403, nothing()), nothing(), Err(()));
+        check_asked(&run("pull_request", main), pull(json!({"id": 1})), Ok(Origin::Unknown));
+        check_asked(&run("push", "refs/heads/a@refs/pull/2/head"), nothing(), Ok(Origin::Own));
+        check_asked(&(404, nothing()), nothing(), Ok(Origin::Unknown));
+        check_asked(&(403, nothing()), nothing(), Err(()));
         let forked = json!({"id": 42, "event": "push", "head_repository": {"id": 9}});
-        check_asked((200, forked), nothing(), Ok(Origin::Foreign));
+        check_asked(&(200, forked), nothing(), Ok(Origin::Foreign));
         let gone = json!({"id": 42, "event": "pull_request", "head_repository": null});
-        check_asked((200, gone), nothing(), Ok(Origin::Foreign));
+        check_asked(&(200, gone), nothing(), Ok(Origin::Foreign));
     }
 
     fn stored(names: &[&str]) -> Vec<FoundArtifact> {

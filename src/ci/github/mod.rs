@@ -17,6 +17,7 @@ pub mod fault;
 pub mod files;
 pub mod http;
 pub mod lease;
+pub mod relay;
 pub mod reporter;
 pub mod repository;
 pub mod results;
@@ -208,14 +209,13 @@ impl Service for Github {
     }
 
     fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {
+        let unstored = || NextRun::NotStarted("its files were not uploaded".to_owned());
         let target = match ReportTarget::new(self.flavour, request) {
             Ok(target) => target,
+            Err(_) if link.is_none() => return (unstored(), None),
             Err(error) => return (NextRun::NotStarted(error.to_string()), None),
         };
-        let next = match link {
-            Some(link) => dispatch::go_on(&target, link),
-            None => NextRun::NotStarted("its files were not uploaded".to_owned()),
-        };
+        let next = link.map_or_else(unstored, |link| dispatch::go_on(&target, link));
         let told = if has_status(request) { dispatch::tell(&target, &next) } else { Ok(()) };
         (next, told.err().map(|error| format!("the commit status is not up to date: {error}")))
     }

@@ -37,6 +37,9 @@ const BLOCK: usize = 8 << 20;
 
 const PATIENCE: Patience = Patience { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 
+/// For what may go unanswered.
+const GLANCE: Patience = Patience { tries: 2, first: Duration::from_secs(1), growth: 1.0 };
+
 /// A longer wait than this that the server asks for is shortened; the tries are few.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
@@ -170,8 +173,30 @@ impl Results {
         Ok(Self { origin, token: Token::new(token), ids, client, blobs, transport })
     }
 
-    /// Stores a zip file as the artifact with this name.
+    /// Returns what tells the job from the others of the run; later attempts of a job may have it, too.
+    pub fn job(&self) -> &str {
+        &self.ids.job
+    }
+
+    /// Stores a zip file as the artifact with this name, which has to be new. GitHub says when it is not; act and Gitea
+    /// would replace what is there without a word, so they are asked before.
     pub fn upload(
+        &self,
+        name: &str,
+        zip: &Path,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Uploaded, ArtifactError> {
+        check_name(name)?;
+        // As long as act has stored nothing, it hangs up in place of an empty list. Any other trouble shows when the
+        // artifact is created.
+        if self.listed(Some(name), GLANCE).is_ok_and(|found| !found.is_empty()) {
+            return Err(ArtifactError::Conflict { name: name.to_owned() });
+        }
+        self.replace(name, zip, expires_at)
+    }
+
+    /// The same in the place of an artifact that is there, where the service lets it be replaced.
+    pub fn replace(
         &self,
         name: &str,
         zip: &Path,
@@ -188,6 +213,7 @@ impl Results {
         let to = Signed::new(created.signed_upload_url);
         let (size, digest) = self.store(&mut file, &to)?;
         let id = self.finalize(name, size, &digest)?;
+        self.check_stored(name, size, &digest)?;
         Ok(Uploaded { id, size, digest, secrets: to.secrets() })
     }
 
@@ -216,6 +242,24 @@ impl Results {
         Ok((size, format!("sha256:{}", hex(&hash.finalize()))))
     }
 
+    /// Looks whether what is there now is what was stored, where the service does not compare digests: there, two jobs
+    /// that store under one name in the same moment are both let in.
+    fn check_stored(&self, name: &str, size: u64, digest: &str) -> Result<(), ArtifactError> {
+        let found = self.listed(Some(name), GLANCE).ok().and_then(|mut found| found.pop());
+        if found.is_none_or(|listed| listed.digest.is_some()) {
+            return Ok(());
+        }
+        let mut there = tempfile::tempfile()?;
+        match self.download(name, &mut there, size) {
+            Ok(there) if there.digest == digest => Ok(()),
+            Ok(_) | Err(ArtifactError::TooLarge { .. }) => {
+                Err(ArtifactError::Conflict { name: name.to_owned() })
+            }
+            // It was stored, as far as anybody knows.
+            Err(_) => Ok(()),
+        }
+    }
+
     fn finalize(&self, name: &str, size: u64, digest: &str) -> Result<u64, ArtifactError> {
         const WHAT: &str = "finalizing the artifact";
         let fields = json!({"name": name, "size": size.to_string(), "hash": digest});
@@ -236,10 +280,14 @@ impl Results {
 
     /// Returns the artifacts of this run, or those with this name. Of several with one name the newest counts.
     pub fn list(&self, name: Option<&str>) -> Result<Vec<ListedArtifact>, ArtifactError> {
+        self.listed(name, PATIENCE)
+    }
+
+    fn listed(&self, name: Option<&str>, patience: Patience) -> Result<Vec<ListedArtifact>, ArtifactError> {
         let fields = name.map_or_else(|| json!({}), |name| json!({"name_filter": name}));
-        let found: List = self.call(
-            "ListArtifacts",
-            "listing the artifacts",
+        let found: List = self.call_with(
+            patience,
+            ("ListArtifacts", "listing the artifacts"),
             name.unwrap_or_default(),
             &request(&self.ids, fields),
         )?;
@@ -283,11 +331,21 @@ impl Results {
         name: &str,
         request: &Value,
     ) -> Result<T, ArtifactError> {
+        self.call_with(PATIENCE, (method, what), name, request)
+    }
+
+    fn call_with<T: DeserializeOwned>(
+        &self,
+        patience: Patience,
+        (method, what): (&str, &'static str),
+        name: &str,
+        request: &Value,
+    ) -> Result<T, ArtifactError> {
         let address = format!("{}/{SERVICE}/{method}", self.origin);
         let authorization = self.token.bearer();
         let headers = [("Content-Type", "application/json"), ("Authorization", authorization.as_str())];
         let body = request.to_string();
-        tries(PATIENCE, &self.transport, |_| {
+        tries(patience, &self.transport, |_| {
             let failed = |lost| failed(what, lost);
             let mut answer =
                 send(&self.client, "POST", &address, &headers, Some(body.as_bytes())).map_err(failed)?;
@@ -308,6 +366,13 @@ fn request(ids: &Ids, mut fields: Value) -> Value {
     fields["workflow_run_backend_id"] = json!(ids.run);
     fields["workflow_job_run_backend_id"] = json!(ids.job);
     fields
+}
+
+/// Tells whether the runner names a service, and gives a token for it.
+pub fn is_offered(env: Lookup<'_>) -> bool {
+    ["ACTIONS_RESULTS_URL", "ACTIONS_RUNTIME_TOKEN"]
+        .iter()
+        .all(|name| env(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Says what to do where [`Results::from_env`] finds no service.

@@ -20,9 +20,9 @@ pub(super) struct WorkflowRun {
     pub(super) run_attempt: u32,
     /// The repository of the run.
     pub(super) repository: Option<Id>,
-    /// The repository of the code: nothing where the server does not say, and a `null` where it is gone.
-    #[serde(default, deserialize_with = "told")]
-    pub(super) head_repository: Option<Option<Id>>,
+    /// The repository of the code.
+    #[serde(default, deserialize_with = "head")]
+    pub(super) head_repository: HeadRepository,
 }
 
 /// The id of something.
@@ -31,8 +31,20 @@ pub(super) struct Id {
     pub(super) id: u64,
 }
 
-fn told<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Id>>, D::Error> {
-    Option::deserialize(from).map(Some)
+/// The repository of the code that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadRepository {
+    /// The one with this id; it may be a fork.
+    Is(u64),
+    /// A fork that was deleted.
+    Gone,
+    /// The server does not say.
+    #[default]
+    Untold,
+}
+
+fn head<'de, D: Deserializer<'de>>(from: D) -> Result<HeadRepository, D::Error> {
+    Ok(Option::<Id>::deserialize(from)?.map_or(HeadRepository::Gone, |head| HeadRepository::Is(head.id)))
 }
 
 /// Returns a run.

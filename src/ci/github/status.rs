@@ -219,7 +219,7 @@ pub(super) fn state(digest: &Digest, sha: &str) -> &'static str {
 }
 
 /// Says how the run ended, and whether anything was verified.
-fn description(digest: &Digest, sha: &str) -> String {
+pub(super) fn description(digest: &Digest, sha: &str) -> String {
     if let Some(caveat) = digest.caveat_at(sha) {
         return format!("success {}", caveat.words());
     }

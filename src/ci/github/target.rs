@@ -29,6 +29,19 @@ pub struct ReportTarget {
     context: String,
 }
 
+/// Another run of a workflow, as far as its reports need it.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    /// Its number.
+    pub(super) run: u64,
+    /// Its attempt.
+    pub(super) attempt: u32,
+    /// Its page.
+    pub(super) url: String,
+    /// The commit.
+    pub(super) sha: String,
+}
+
 /// Why nothing can be reported from here.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTarget {
@@ -77,6 +90,31 @@ impl ReportTarget {
             },
             subject: subject.clone(),
         })
+    }
+
+    /// Makes the place where a run of another workflow run is reported: its commit, under the name of its loop.
+    pub(super) fn of_other(api: Api, repository: Repository, run: Elsewhere, subject: ReportedRun) -> Self {
+        let Elsewhere { run, attempt, url, sha } = run;
+        Self {
+            flavour: api.server().flavour(),
+            run: run.to_string(),
+            attempt: attempt.to_string(),
+            url,
+            workflow: None,
+            dispatch_ref: None,
+            sha,
+            names_its_commit: false,
+            pull_request: None,
+            context: subject_name(&subject),
+            subject,
+            api,
+            repository,
+        }
+    }
+
+    /// Returns the same on a pull request.
+    pub(super) fn on_pull_request(self, number: u64) -> Self {
+        Self { pull_request: Some(number), ..self }
     }
 
     pub(super) fn api(&self) -> &Api {

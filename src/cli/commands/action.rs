@@ -6,13 +6,17 @@ use std::path::Path;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bundle::EXTENSION;
-use crate::cli::flags::{self, Global};
-use crate::cli::inputs::{Part, chain, commit, input, inputs, on_change, pairs, told, words};
+use crate::cli::exit;
+use crate::cli::flags::{self, Global, GoOn};
+use crate::cli::inputs::{
+    Part, chain, commit, days, input, inputs, on_change, on_handoff, pairs, told, words,
+};
 use crate::cli::output::Output;
 use crate::cli::unbegun;
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::{Error, Kind};
+use crate::session::options::Upload;
 
 use super::bundle::BundleArgs;
 use super::go_on::ContinueArgs;
@@ -34,10 +38,12 @@ pub(in crate::cli) enum ActionStep {
     Run,
     /// Run the loop, upload its files, and continue it
     All,
-    /// Bundle a run that was killed, for a later step to upload
+    /// Do what the step of the run could not: report and bundle a run that was killed, upload what a container left
     Save,
     /// Start another run of the workflow, which resumes the run
     Continue,
+    /// Say that the step that uploads the reports failed
+    Unstored,
 }
 
 pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
@@ -46,6 +52,7 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
         ActionStep::All => run(Part::All, session, output),
         ActionStep::Save => save(session, output),
         ActionStep::Continue => go_on(session),
+        ActionStep::Unstored => unstored(session),
     }
 }
 
@@ -100,34 +107,66 @@ fn command(part: Part, env: &Environment) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Reports and bundles the run of an earlier step that was killed.
+/// Reports and bundles the run of an earlier step that was killed, and stores what that step could not.
 fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
-    let needed =
-        |name: &str| input(env, name).ok_or_else(|| Error::refused(format!("the input `{name}` is missing")));
-    let (name, reports) = (needed("run")?, needed("report-dir")?);
+    let (name, reports) = (needed(env, "run")?, needed(env, "report-dir")?);
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
     let session = &there(session)?;
-    session.make_up(&name, Some(&reports))?;
+    let is_killed = input(env, "outcome").is_none();
+    if is_killed {
+        make_up(&name, &reports, session, output)?;
+    }
+    if let Some(artifact) = input(env, "upload-name") {
+        let upload = Upload { retention_days: days(env)? };
+        session.store_reports(upload, (&artifact, &name), &reports)?;
+    }
+    Ok(0)
+}
+
+fn needed(env: &Environment, name: &str) -> Result<String, Error> {
+    input(env, name).ok_or_else(|| Error::refused(format!("the input `{name}` is missing")))
+}
+
+fn make_up(name: &str, reports: &Path, session: &Session<'_>, output: &Output) -> Result<(), Error> {
+    session.make_up(name, Some(reports))?;
     let target = reports.join(format!("{name}.{EXTENSION}"));
     if target.exists() {
         output.data(&format!("{}\n", target.display()));
+        return Ok(());
+    }
+    let args = BundleArgs { name: name.to_owned(), output: Some(target) };
+    super::bundle::bundle(&args, session, output).map(drop)
+}
+
+/// Says that the reports were not stored. Where another job was to go on with the run, that is an error, and the status
+/// of the commit says it, too.
+fn unstored(session: &Session<'_>) -> Result<u8, Error> {
+    let env = session.env;
+    let artifact = needed(env, "upload-name")?;
+    let is_handed_off = input(env, "handoff").is_some_and(|handoff| handoff == "true");
+    session.say_unstored(&artifact, is_handed_off);
+    if !is_handed_off {
         return Ok(0);
     }
-    super::bundle::bundle(&BundleArgs { name, output: Some(target) }, session, output)
+    // Who starts the next run says it.
+    if on_handoff(env)? == GoOn::None {
+        go_on_or_say(needed(env, "run")?, String::new(), session)?;
+    }
+    Ok(exit::ERROR)
 }
 
 /// Continues the run that an earlier step of the action handed off.
 fn go_on(session: &Session<'_>) -> Result<u8, Error> {
     let env = session.env;
-    let name = input(env, "run").ok_or_else(|| Error::refused("the input `run` is missing"))?;
+    go_on_or_say(needed(env, "run")?, input(env, "upload-outcome").unwrap_or_default(), session)
+}
+
+/// Continues a run, or says that nothing does where its files were not uploaded.
+fn go_on_or_say(name: String, upload: String, session: &Session<'_>) -> Result<u8, Error> {
+    let env = session.env;
     let session = &there(session)?;
-    let mut args = ContinueArgs {
-        name,
-        chain: chain(env)?,
-        upload: input(env, "upload-outcome").unwrap_or_default(),
-        ..ContinueArgs::default()
-    };
+    let mut args = ContinueArgs { name, chain: chain(env)?, upload, ..ContinueArgs::default() };
     commit(env, &mut args.commit)?;
     args.key.key = input(env, "key");
     super::go_on::go_on(&args, session)

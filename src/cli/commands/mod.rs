@@ -13,6 +13,7 @@ pub(super) mod hook;
 pub(super) mod init;
 pub(super) mod list;
 pub(super) mod logs;
+pub(super) mod publish;
 pub(super) mod query;
 pub(super) mod report;
 pub(super) mod resume;

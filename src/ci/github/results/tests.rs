@@ -115,7 +115,11 @@ const STATUS: Option<&str> = Some(super::super::api::UNAVAILABLE);
 #[test]
 fn trouble_that_passes_is_overcome() {
     let busy = Fault::Answer(503, r#"{"code":"unavailable","msg":"try later"}"#);
-    for on in [CREATE, BLOCK, LIST, FINALIZE, FIND, LOCATE] {
+    // Whether the name is new is asked twice at most, and so is what was stored.
+    check(FIND, 1, &Fault::Drop, Ok(&[1]));
+    check(FIND, 2, &busy, Ok(&[1]));
+    check(FIND, 5, &busy, Ok(&[1, 1, 3]));
+    for on in [CREATE, BLOCK, LIST, FINALIZE, LOCATE] {
         check(on, 2, &busy, Ok(&[3, 4]));
         check(on, 1, &Fault::Drop, Ok(&[3]));
         check(on, 1, &Fault::Answer(500, ""), Ok(&[3]));
@@ -125,7 +129,7 @@ fn trouble_that_passes_is_overcome() {
     check(FETCH, 1, &Fault::Drop, Ok(&[5]));
     check(FETCH, 1, &Fault::Cut, Ok(&[5]));
     check(FETCH, 1, &Fault::Stall, Ok(&[5]));
-    for on in [CREATE, FINALIZE, FIND, LOCATE] {
+    for on in [CREATE, FINALIZE, LOCATE] {
         check(on, 1, &Fault::Cut, Ok(&[3]));
         check(on, 1, &Fault::Answer(200, "<html>"), Ok(&[3]));
         check(on, 1, &Fault::With(429, "Retry-After: 7"), Ok(&[7]));
@@ -231,7 +235,8 @@ fn a_refusal_is_final_and_says_what_to_do() {
         &Fault::Answer(404, r#"{"code":"not_found","msg":"artifact not found"}"#),
         Err(("there is no artifact `state` in this run", None)),
     );
-    check(FIND, 1, &Fault::Answer(200, "{}"), Err(("there is no artifact `state` in this run", None)));
+    // Before, it is asked whether the name is new, and whether it is there.
+    check(FIND, 3, &Fault::Answer(200, "{}"), Err(("there is no artifact `state` in this run", None)));
 }
 
 #[test]

@@ -1,0 +1,257 @@
+//! Reports what another run of a workflow left, for pull requests whose own jobs may not report: fetches the bundles of
+//! that run, believes nothing of them, and sets the status of its commit.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::NamedTempFile;
+
+use crate::base::name::LoopName;
+use crate::base::text::one_line;
+use crate::bundle::manifest::{self, Manifest};
+use crate::bundle::names;
+use crate::bundle::open::{self, Bundle, LIMITS};
+use crate::ci::github::api::Api;
+use crate::ci::github::artifacts::{
+    self, FoundArtifact, PREFIX, RunsMeant, attempt, is_checkpoint, of_run, without_job,
+};
+use crate::ci::github::relay::{Claim, OtherRun};
+use crate::ci::github::repository::Repository;
+use crate::ci::reported::ReportedRun;
+use crate::journal::reader;
+use crate::report::digest::Digest;
+
+use super::context::Session;
+use super::error::{Error, Kind};
+use super::fetch::{fault, mask};
+
+/// The most bytes of an artifact that is fetched.
+const MAX_ZIP: u64 = 1 << 30;
+
+/// The most bytes of the report that says the key of a run.
+const MAX_RESULT: u64 = 64 << 20;
+
+/// The most artifacts that are looked at: a matrix has 256 legs.
+const MOST: usize = 300;
+
+/// What is reported of another run.
+#[derive(Clone, Debug, Default)]
+pub struct RelayOptions {
+    /// The loops whose status may be set.
+    pub loops: Vec<String>,
+    /// The number of the run; by default the one that set off this job.
+    pub run: Option<u64>,
+    /// Whether the pull request gets the comment, too.
+    pub comment: bool,
+}
+
+impl Session<'_> {
+    /// Sets the statuses of a commit from what another run of a workflow left. Returns a line for each.
+    ///
+    /// # Errors
+    /// No such run set off this job, it is not over, or the server refuses something.
+    pub fn relay(&self, options: &RelayOptions) -> Result<Vec<String>, Error> {
+        let env = &self.env.lookup();
+        let names = options.loops.iter().map(|name| {
+            LoopName::parse(name).map_err(|error| Error::refused(format!("invalid loop `{name}`: {error}")))
+        });
+        let loops: Vec<LoopName> = names.collect::<Result<_, _>>()?;
+        let here = self.env.get("GITHUB_REPOSITORY").and_then(Repository::parse).ok_or_else(|| {
+            Error::refused("`GITHUB_REPOSITORY` does not name a repository")
+                .with_hint("this is for a job of GitHub Actions")
+        })?;
+        let token = self.env.token().ok_or_else(|| {
+            Error::refused("there is no token").with_hint("give it in `LL_TOKEN` or `GITHUB_TOKEN`")
+        })?;
+        let failed = |error| fault("cannot report the other run".to_owned(), &error);
+        let api = Api::from_env(env, Some(token.to_owned())).map_err(|error| failed(error.into()))?;
+        let run = match options.run {
+            Some(id) => OtherRun::get(&api, &here, id).map_err(|error| failed(error.into()))?,
+            None => OtherRun::of_event(env).ok_or_else(|| {
+                Error::refused("no run of another workflow set off this job")
+                    .with_hint("run it in a workflow with `on: workflow_run`, or name a run with `--run`")
+            })?,
+        };
+        if run.conclusion.is_none() {
+            return Err(Error::refused(format!("the run {} is not over", run.id))
+                .with_hint("let the workflow begin with `types: [completed]`"));
+        }
+        let found = of_run(&api, &here, run.id).map_err(failed)?;
+        let relay = Relay { session: self, api, here, run };
+        let mut lines = Vec::new();
+        for name in &loops {
+            lines.extend(relay.of_loop(name, &loops, &found, options.comment)?);
+        }
+        Ok(lines)
+    }
+}
+
+/// The report of one run of a workflow.
+struct Relay<'r> {
+    session: &'r Session<'r>,
+    api: Api,
+    here: Repository,
+    run: OtherRun,
+}
+
+/// What a bundle holds of interest.
+struct Opened {
+    manifest: Manifest,
+    digest: Digest,
+    key: Option<String>,
+}
+
+impl Relay<'_> {
+    fn of_loop(
+        &self,
+        name: &LoopName,
+        all: &[LoopName],
+        found: &[FoundArtifact],
+        comments: bool,
+    ) -> Result<Vec<String>, Error> {
+        let prefix = |name: &LoopName| RunsMeant::of_loop(Some(&name.file_stem()), None).prefix;
+        let ours = prefix(name);
+        // The name of another loop may go on where this one ends.
+        let is_longer = |other: &str| other.len() > ours.len() && other.starts_with(&ours);
+        let longer: Vec<String> = all.iter().map(prefix).filter(|other| is_longer(other)).collect();
+        let is_ours = |found: &&FoundArtifact| {
+            found.name.starts_with(&ours)
+                && !longer.iter().any(|other| found.name.starts_with(other.as_str()))
+                && attempt(&found.name) == self.run.attempt()
+                && !is_checkpoint(&found.name)
+        };
+        let meant: Vec<&FoundArtifact> = found.iter().filter(is_ours).take(MOST).collect();
+        if meant.is_empty() {
+            let why = "the run of the workflow left no report of this loop";
+            return Ok(vec![self.tell(
+                name,
+                None,
+                &self.run.id.to_string(),
+                Claim::Refused(why.to_owned()),
+                false,
+            )?]);
+        }
+        let told = meant.into_iter().map(|artifact| {
+            let opened =
+                self.fetch(artifact)?.and_then(|opened| self.believed((name, &artifact.name), opened));
+            let opened = match opened {
+                Ok(opened) => self.at_its_commit(opened)?,
+                refused => refused,
+            };
+            match opened {
+                Ok(Opened { digest, key, manifest }) => {
+                    let claim = Claim::Report(Box::new(digest));
+                    self.tell(name, key, &manifest.instance.to_string(), claim, comments)
+                }
+                Err(why) => {
+                    let why = format!("the report `{}` is refused: {why}", artifact.name);
+                    self.tell(name, None, &artifact.id.to_string(), Claim::Refused(why), false)
+                }
+            }
+        });
+        told.collect()
+    }
+
+    /// Fetches what an artifact holds, or says why it is refused.
+    fn fetch(&self, artifact: &FoundArtifact) -> Result<Result<Opened, String>, Error> {
+        if artifact.expired {
+            return Ok(Err("it has expired".to_owned()));
+        }
+        let mut zip =
+            NamedTempFile::new().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
+        let fetched = artifacts::download(&self.api, &self.here, artifact, zip.as_file_mut(), MAX_ZIP);
+        match fetched {
+            Ok(fetched) => {
+                mask(&fetched.secrets, self.session);
+                Ok(opened(zip.path()))
+            }
+            Err(error) if error.is_unavailable() => {
+                Err(fault(format!("cannot fetch `{}`", artifact.name), &error).of_kind(Kind::Unavailable))
+            }
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// Refuses what contradicts the server about where it comes from.
+    fn believed(&self, (name, artifact): (&LoopName, &str), opened: Opened) -> Result<Opened, String> {
+        let Opened { manifest, digest, key } = &opened;
+        if manifest.r#loop != *name || digest.loop_name() != name.as_str() {
+            return Err(format!("it is about the loop `{}`", one_line(digest.loop_name(), 60)));
+        }
+        if key
+            .as_ref()
+            .is_some_and(|key| without_job(artifact) != format!("{PREFIX}{}-{key}", name.file_stem()))
+        {
+            return Err("it is of another key than its name".to_owned());
+        }
+        let server = self.run.html_url.split("/actions/").next().unwrap_or_default();
+        let host = server.strip_suffix(&self.here.to_string()).unwrap_or_default();
+        let head = self.run.head_repository().map(|head| format!("{host}{head}"));
+        let known = [Some(server.to_owned()), head];
+        let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
+        let of = manifest.repository.as_ref().map(ToString::to_string);
+        if of.as_ref().is_some_and(|of| known.all(|known| known != *of)) {
+            return Err(format!("it is of the repository {}", one_line(&of.unwrap_or_default(), 100)));
+        }
+        let job = manifest.job.as_ref().map(ToString::to_string).unwrap_or_default();
+        let is_of_run =
+            job.strip_prefix(&self.run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if !is_of_run {
+            return Err("it is of another run of a workflow".to_owned());
+        }
+        Ok(opened)
+    }
+
+    /// Refuses a run of another commit than that of the pull request.
+    fn at_its_commit(&self, opened: Opened) -> Result<Result<Opened, String>, Error> {
+        let Some(commit) = opened.digest.commit() else {
+            return Ok(Err("it does not say at which commit it began".to_owned()));
+        };
+        let is_it = self.run.is_of_commit(commit, &self.api, &self.here);
+        let is_it = is_it.map_err(|error| fault("cannot look up a commit".to_owned(), &error.into()))?;
+        let refused = (!is_it).then(|| format!("it is of the commit {}", one_line(commit, 12)));
+        Ok(refused.map_or(Ok(opened), Err))
+    }
+
+    fn tell(
+        &self,
+        name: &LoopName,
+        key: Option<String>,
+        instance: &str,
+        claim: Claim,
+        comments: bool,
+    ) -> Result<String, Error> {
+        let instance = instance.to_owned();
+        let subject = ReportedRun { loop_name: name.to_string(), instance, key };
+        let shown = match &subject.key {
+            Some(key) => format!("{name} ({key})"),
+            None => name.to_string(),
+        };
+        let told = self.run.report((&self.api, &self.here), subject, claim, comments);
+        let told = told.map_err(|error| fault(format!("cannot report `{shown}`"), &error.into()))?;
+        Ok(format!("{shown}: {told}"))
+    }
+}
+
+/// Opens what was fetched, or says why it is refused.
+fn opened(path: &Path) -> Result<Opened, String> {
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let unpacked = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = open::locate(path, scratch.path(), LIMITS).map_err(|error| error.to_string())?;
+    let bundle = |path: &Path| Bundle::open(path, LIMITS).map_err(|error| error.to_string());
+    let result = bundle(&path)?.read(&format!("{}result.json", names::REPORTS), MAX_RESULT);
+    let key = result.map_err(|error| error.to_string())?.and_then(|result| key(&result));
+    let manifest = bundle(&path)?.extract(unpacked.path()).map_err(|error| error.to_string())?;
+    let mut digest = Digest::default();
+    let read = reader::read(&unpacked.path().join(names::JOURNAL), |event| digest.event(&event));
+    read.map_err(|error| error.to_string())?;
+    Ok(Opened { manifest, digest, key })
+}
+
+/// Reads the key that a report names, if it could be one.
+fn key(result: &[u8]) -> Option<String> {
+    let result: Value = serde_json::from_slice(result).ok()?;
+    let key = result.pointer("/outputs/key")?.as_str()?;
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    (!key.is_empty() && key.len() <= 80 && key.chars().all(is_safe)).then(|| key.to_owned())
+}
