@@ -21,6 +21,12 @@ pub struct RunKey {
     base: String,
     number: u32,
     is_chosen: bool,
+    /// The key of the run that this one continues, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continued: Option<String>,
+    /// The matrix, by which the same leg is known in other jobs.
+    #[serde(skip)]
+    matrix: Option<String>,
 }
 
 impl RunKey {
@@ -43,7 +49,7 @@ impl RunKey {
     }
 
     fn plain(base: &str, is_chosen: bool) -> Self {
-        Self { base: base.to_owned(), number: 1, is_chosen }
+        Self { base: base.to_owned(), number: 1, is_chosen, continued: None, matrix: None }
     }
 
     fn of_matrix(matrix: serde_json::Map<String, Value>, job: &str) -> Self {
@@ -53,8 +59,33 @@ impl RunKey {
         let is_ambiguous =
             values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = format!("{job}.{}", values.join("_"));
-        let whole = format!("{job}\0{}", serde_json::to_string(&sorted).unwrap_or_default());
-        Self::plain(&safe(&readable, &whole, is_ambiguous), true)
+        let matrix = serde_json::to_string(&sorted).unwrap_or_default();
+        let key = Self::plain(&safe(&readable, &format!("{job}\0{matrix}"), is_ambiguous), true);
+        Self { matrix: Some(matrix), ..key }
+    }
+
+    /// Tells whether this is the key of the same leg of a matrix in another job.
+    pub fn is_of_same_leg(&self, other: &str) -> bool {
+        let Some((matrix, (job, _))) = self.matrix.as_deref().zip(other.split_once('.')) else {
+            return false;
+        };
+        let base = numbered(other).map_or(other, |(base, _)| base);
+        Self::new(Some(matrix), job).base == base
+    }
+
+    /// Returns the key of a run that continues the one with the key `other`, and is reported in its place.
+    #[must_use]
+    pub fn continuing(self, other: &str) -> Self {
+        // No job has a dot in its name: somebody chose such a key, or it is that of a leg.
+        let is_another = other != self.to_string() && other.contains('.');
+        Self { continued: is_another.then(|| other.to_owned()), ..self }
+    }
+
+    /// Returns the key of a run that continues one with the same key in the same CI run, where no two things have one
+    /// name.
+    #[must_use]
+    pub fn after_itself(self) -> Self {
+        Self { continued: self.shown(), number: self.number + 1, ..self }
     }
 
     /// Returns the key of the run of the loop with this number, counted from 1, in the job.
@@ -71,7 +102,7 @@ impl RunKey {
     /// Returns the key as people see it beside the loop; nothing for a job that has neither a matrix nor a key of its
     /// own.
     pub fn shown(&self) -> Option<String> {
-        self.is_chosen.then(|| self.to_string())
+        self.continued.clone().or_else(|| self.is_chosen.then(|| self.to_string()))
     }
 
     /// Tells whether somebody has to name the key to mean this run.
@@ -160,6 +191,26 @@ mod tests {
         // Not a number of ours.
         assert_eq!(RunKey::new(Some("c+1"), "x").number(), 1);
         assert_ne!(RunKey::new(Some("c++2"), "x").to_string(), "c++2");
+    }
+
+    #[test]
+    fn a_leg_is_known_in_another_job() {
+        let leg = |os: &str, job: &str| RunKey::new(Some(&format!(r#"{{"os":"{os}","node":20}}"#)), job);
+        for os in ["win", "node:20", "a_b", &"x".repeat(90)] {
+            let other = leg(os, "check").to_string();
+            assert!(leg(os, "later").is_of_same_leg(&other), "{other}");
+            assert!(!leg("mac", "later").is_of_same_leg(&other), "{other}");
+            assert!(leg(os, "later").is_of_same_leg(&leg(os, "check").nth(2).to_string()));
+        }
+        assert!(!RunKey::new(None, "later").is_of_same_leg("check.20_win"));
+        let going_on = leg("win", "later").continuing("check.20_win");
+        assert_eq!(
+            (going_on.to_string().as_str(), going_on.shown().as_deref()),
+            ("later.20_win", Some("check.20_win"))
+        );
+        let again = RunKey::new(Some("web"), "later").after_itself();
+        assert_eq!((again.to_string().as_str(), again.shown().as_deref()), ("web+2", Some("web")));
+        assert_eq!(RunKey::new(None, "later").continuing("check").shown(), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Remote {
         repository: String,
         /// The number of the run of the workflow.
         run: String,
-        /// The key of the run, where somebody has to name it.
+        /// The key of the run.
         key: Option<String>,
         /// The address of the API, for another server than github.com.
         api: Option<String>,

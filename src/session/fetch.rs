@@ -42,6 +42,8 @@ pub(crate) struct Local {
     pub(crate) path: PathBuf,
     /// Its name in messages.
     pub(crate) shown: String,
+    /// The name of the artifact that it was.
+    pub(crate) artifact: Option<String>,
     /// Keeps a fetched file until this value is dropped.
     _zip: Option<NamedTempFile>,
 }
@@ -49,7 +51,7 @@ pub(crate) struct Local {
 impl Local {
     /// Takes a path as it is.
     pub(crate) fn path(text: &str, session: &Session<'_>) -> Self {
-        Self { path: session.path(Path::new(text)), shown: text.to_owned(), _zip: None }
+        Self { path: session.path(Path::new(text)), shown: text.to_owned(), artifact: None, _zip: None }
     }
 }
 
@@ -106,7 +108,7 @@ impl ArtifactRequest<'_> {
             NamedTempFile::new().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
         let (name, _) = self.fetch(zip.as_file_mut())?;
         let path = zip.path().to_owned();
-        Ok(Local { path, shown: format!("the artifact {name}"), _zip: Some(zip) })
+        Ok(Local { path, shown: format!("the artifact {name}"), artifact: Some(name), _zip: Some(zip) })
     }
 
     /// Returns the repository that is asked, and a client for it.

@@ -50,6 +50,8 @@ pub(crate) struct Incoming {
     pub(crate) files: RunFiles,
     /// How it began.
     pub(crate) began: LoopStart,
+    /// The name of the artifact that it was.
+    pub(crate) artifact: Option<String>,
     /// The repository on GitHub that it comes from, from which other jobs could take it as well.
     remote: Option<(Api, Repository)>,
 }
@@ -74,7 +76,7 @@ impl Incoming {
         let incoming = Self::open(&local.path, &local.shown, session)?;
         // The lease that keeps other jobs away is a ref on GitHub, which needs a token.
         let remote = session.env.token().map(|_| asked.remote()).transpose()?;
-        Ok(Self { remote, ..incoming })
+        Ok(Self { artifact: local.artifact.clone(), remote, ..incoming })
     }
 
     /// Checks a bundle and unpacks it. Does not change the checkout yet.
@@ -114,7 +116,8 @@ impl Incoming {
         let began = began.filter(|_| last == Some(manifest.last_seq));
         let began =
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
-        Ok(Self { manifest, unpacked, there, shown: shown.to_owned(), root, files, began, remote: None })
+        let shown = shown.to_owned();
+        Ok(Self { manifest, unpacked, there, shown, root, files, began, artifact: None, remote: None })
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::base::sum::Sum;
 use crate::ci::Provider;
+use crate::ci::github::artifacts::{PREFIX, key_of};
 use crate::ci::job::JobId;
 use crate::ci::key::RunKey;
 
@@ -53,6 +54,25 @@ pub(crate) fn wanted(options: &RunOptions, stem: Option<&str>, session: &Session
             of_job(given.as_deref(), job.as_ref())
         }
     }
+}
+
+/// Returns the key of a run that goes on from an artifact. It is reported in place of the run that it continues, and what it
+/// leaves has a name of its own.
+pub(crate) fn continuing(
+    options: &RunOptions,
+    (stem, artifact): (&str, &str),
+    session: &Session<'_>,
+) -> KeyOption {
+    let Audience::Ci(provider) = &options.audience else { return options.key.clone() };
+    let (Some(key), Some(job)) = (of_run(options, stem, session), provider.job().id) else {
+        return options.key.clone();
+    };
+    let is_of_same_name = artifact == format!("{PREFIX}{stem}-{}", job.name_for(&key));
+    KeyOption::Known(match key_of(artifact, stem) {
+        _ if is_of_same_name => key.after_itself(),
+        Some(other) => key.continuing(other),
+        None => key,
+    })
 }
 
 /// Returns the key that a job has for its runs of whatever loop, before they are counted.

@@ -33,6 +33,7 @@ use super::finish;
 use super::fold::{Folded, fold};
 use super::incoming::Incoming;
 use super::interrupts::Interrupts;
+use super::key;
 use super::killed::{self, Telling};
 use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
@@ -91,7 +92,10 @@ impl<'s> Session<'s> {
         } else {
             None
         };
-        let options = ResumeOptions { run: options.run.settled(), ..options };
+        let mut options = ResumeOptions { run: options.run.settled(), ..options };
+        if let Some(artifact) = found.incoming.as_ref().and_then(|incoming| incoming.artifact.as_deref()) {
+            options.run.key = key::continuing(&options.run, (found.files.stem(), artifact), self);
+        }
         let interrupts = Interrupts::listen(&self.stop_by)?;
         let going = UnclaimedRun { session: self, options, prepared, worktree };
         let launch = interrupts.block_on(going.launch(found, interrupts.cancel()))?;

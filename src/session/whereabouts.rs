@@ -8,7 +8,6 @@ use super::context::Session;
 use super::key;
 use super::options::{RunOptions, Storing};
 use crate::ci::github::results::is_offered;
-use crate::ci::key::RunKey;
 use crate::ci::{Provider, is_ci};
 use crate::definition::load;
 use crate::journal::files::RunFiles;
@@ -64,8 +63,8 @@ fn remote(
     if let Some((run, repository)) = workflow().filter(|_| is_workflow && is_stored(options.storing, session))
     {
         let api = env.get("GITHUB_API_URL").filter(|api| *api != GITHUB).map(str::to_owned);
-        let key = key::of_run(options, files.stem(), session).filter(RunKey::is_special);
-        let key = key.map(|key| key.to_string());
+        // Also where it is the job alone: other jobs may run the loop as well, before the command is read.
+        let key = key::of_run(options, files.stem(), session).map(|key| key.to_string());
         return Some(Remote::Workflow { repository: repository.to_owned(), run: run.to_owned(), key, api });
     }
     let is_job = provider.job().id.is_some() || is_ci(&env.lookup());

@@ -34,7 +34,7 @@ states:
 const WHO: &str = "who=it is me; $(really)";
 
 /// Runs a command as somebody does who pastes it into a shell.
-fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
+pub(crate) fn pasted(project: &Project, directory: &str, command: &str) -> Ran {
     let program = Path::new(env!("CARGO_BIN_EXE_ll-loop")).parent().unwrap();
     let output = Command::new("bash")
         .args(["-c", command])
@@ -59,7 +59,7 @@ fn commands(text: &str) -> Vec<String> {
 
 /// Returns the command that goes on.
 #[track_caller]
-fn advised(text: &str) -> String {
+pub(crate) fn advised(text: &str) -> String {
     let found = text.lines().find(|line| line.contains("continue with `"));
     commands(found.unwrap_or_else(|| panic!("no advice in\n{text}"))).remove(0)
 }
@@ -151,7 +151,7 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let command = advised(&ran.stdout);
     let api = github.address();
     let expected = format!(
-        "cd 'tools/my lint' && GITHUB_API_URL={api} ll-loop resume --from run:7 --repo o/r main --strict \
+        "cd 'tools/my lint' && GITHUB_API_URL={api} ll-loop resume --from run:7 --key fix --repo o/r main --strict \
          --context 'token=<secret>'"
     );
     assert_eq!(command, expected);

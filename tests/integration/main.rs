@@ -40,6 +40,8 @@ mod hosts;
 #[cfg(feature = "github")]
 mod killed;
 mod known_runs;
+#[cfg(feature = "github")]
+mod legs;
 mod limits;
 mod locks;
 #[cfg(feature = "mcp")]

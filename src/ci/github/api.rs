@@ -311,6 +311,15 @@ impl Api {
         self.change("PATCH", path, body, Repeat::Harmless)
     }
 
+    /// Deletes something. What is gone already is deleted.
+    pub fn delete(&self, path: &str) -> Result<(), ApiError> {
+        let call = Call { method: "DELETE", repeat: Repeat::Harmless, ..Call::get(path, &[]) };
+        match self.exchange(call) {
+            Ok(_) | Err(ApiError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns where a redirect leads. What is there is for a client without the token.
     pub fn location(&self, path: &str) -> Result<String, ApiError> {
         let call = Call { wanted: Some(302), ..Call::get(path, &[]) };

@@ -284,10 +284,16 @@ impl RunsMeant {
         }
     }
 
+    /// Returns the key in the name of an artifact, if it is that of the same leg of a matrix in another job.
+    fn of_same_leg<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let other = name.strip_prefix(&self.prefix).map(without_job).filter(|_| self.prefix != PREFIX)?;
+        self.key.as_ref().is_some_and(|key| key.is_of_same_leg(other)).then_some(other)
+    }
+
     /// Returns the artifact to go on from: of those of these runs that can still be fetched, the one of the last attempt,
     /// and of several the newest. In the job that made them, a run goes on with what an earlier one of the job left. A job
-    /// that has nothing but its name takes the run of another job, if no third one could be meant: later jobs of one
-    /// workflow never have the same name.
+    /// that has nothing but its name takes the run of another job, and a leg of a matrix that of the same leg of another
+    /// job, if no third one could be meant: later jobs of one workflow never have the same name.
     ///
     /// # Errors
     /// There is none, or nothing says which key is meant.
@@ -310,6 +316,11 @@ impl RunsMeant {
                 return Ok(found);
             }
         }
+        let same_leg: BTreeSet<&str> =
+            stored.iter().filter_map(|found| self.of_same_leg(&found.name)).collect();
+        if same_leg.len() == 1 {
+            return latest(&|name| self.of_same_leg(name).is_some()).ok_or_else(|| self.nothing());
+        }
         let keys: BTreeSet<&str> = stored.iter().map(|found| without_job(&found.name)).collect();
         match (&self.key, keys.len()) {
             (_, 0) => Err(self.nothing()),
@@ -327,6 +338,11 @@ impl RunsMeant {
         let of_key = key.map(|key| format!(" with the key `{key}`")).unwrap_or_default();
         ArtifactError::Absent(format!("that begins with `{}`{of_key} and has not expired", self.prefix))
     }
+}
+
+/// Returns the key in the name of an artifact of a loop, which stands so in file names.
+pub fn key_of<'n>(name: &'n str, stem: &str) -> Option<&'n str> {
+    name.strip_prefix(PREFIX)?.strip_prefix(stem)?.strip_prefix('-').map(without_job)
 }
 
 /// Returns a name without what names the job at its end: `ll-loop-tidy-check` of `ll-loop-tidy-check-r42-c1-a2`.
@@ -383,7 +399,9 @@ pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArt
         if runs.include(&found.name) && is_of_series(&found, runs, origins)? {
             return Ok(Some(found));
         }
-        if runs.series.is_none() && runs.key.as_ref().is_some_and(|key| !key.is_special()) {
+        let may_be_of_another =
+            runs.key.as_ref().is_some_and(|key| !key.is_special()) || runs.of_same_leg(&found.name).is_some();
+        if runs.series.is_none() && may_be_of_another {
             of_another_key.get_or_insert(found);
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::api::ApiError;
+use super::api::{ApiError, Page};
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
 use super::shared::{Mark, Rank, described, if_known, marked, sentence, unseen};
@@ -27,6 +27,9 @@ const MAX_MESSAGE: usize = 64_000;
 
 /// The most annotations of a request; those of further requests come in addition.
 const BATCH: usize = 50;
+
+/// The most check runs of one name that are read. GitHub keeps 1,000 of a commit's newest.
+const MAX_READ: usize = 1000;
 
 const WHAT: &str = "check run";
 
@@ -122,11 +125,11 @@ impl Beside {
 
     fn read(target: &ReportTarget, own: &str) -> Result<Self, ApiError> {
         let path = target.path(&format!("/commits/{}/check-runs", target.sha()));
-        let query = [("check_name", target.context()), ("filter", "all"), ("per_page", "100")];
-        let listed: Listed = if_known(target.api().get(&path, &query))?;
+        let query = [("check_name", target.context()), ("filter", "all")];
         let mut beside = Self::nobody(own);
         let mut over = Vec::new();
-        for check in listed.check_runs {
+        for listed in target.api().list::<Listed>(&path, &query).take(MAX_READ) {
+            let Some(check) = if_known(listed.map(Some))? else { break };
             let link = check.details_url.unwrap_or_default();
             let Some(mark) = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target)) else {
                 continue;
@@ -174,10 +177,17 @@ impl Beside {
 }
 
 /// The check runs of a commit with one name.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Listed {
     #[serde(default)]
     check_runs: Vec<ListedCheck>,
+}
+
+impl Page for Listed {
+    type Item = ListedCheck;
+    fn items(self) -> Vec<ListedCheck> {
+        self.check_runs
+    }
 }
 
 #[derive(Deserialize)]

@@ -58,7 +58,8 @@ impl Channel for Comment {
         let own = state(&report.digest, target.sha());
         let ours = body(&marker, &summary::render(&report.digest), &marked(target.url(), target, own));
         let mut shared = None;
-        let mut there = find(target, number, &marker)?;
+        let us = author(target)?;
+        let mut there = find(target, number, (&marker, &us))?;
         for _ in 0..MOST {
             let text = match there.as_ref().and_then(|(_, there)| worse(there, own, target)) {
                 Some(theirs) => {
@@ -81,7 +82,15 @@ impl Channel for Comment {
                     let path = target.path(&format!("/issues/{number}/comments"));
                     let made = target.api().post::<Value>(&path, &json!({ "body": text }))?;
                     let Some(id) = made.get("id").and_then(Value::as_u64) else { break };
-                    id
+                    // Another run may have made one since the list was read: the first stays.
+                    match find(target, number, (&marker, &us))? {
+                        Some(first) if first.0 < id => {
+                            target.api().delete(&target.path(&format!("/issues/comments/{id}")))?;
+                            there = Some(first);
+                            continue;
+                        }
+                        Some(_) | None => id,
+                    }
                 }
             };
             // Another run may have written it since it was read.
@@ -151,8 +160,11 @@ fn body(marker: &str, summary: &str, url: &str) -> String {
 }
 
 /// Finds the comment that an earlier run wrote. Somebody else may have copied its marker, so its author counts, too.
-fn find(target: &ReportTarget, number: u64, marker: &str) -> Result<Option<(u64, String)>, ApiError> {
-    let us = author(target)?;
+fn find(
+    target: &ReportTarget,
+    number: u64,
+    (marker, us): (&str, &str),
+) -> Result<Option<(u64, String)>, ApiError> {
     let path = target.path(&format!("/issues/{number}/comments"));
     for comment in target.api().list::<Vec<Written>>(&path, &[]) {
         let Written { id, body, user } = comment?;

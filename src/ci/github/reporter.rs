@@ -192,12 +192,13 @@ mod tests {
                 "GET /commits/SHA/statuses?per_page=100&page=1",
                 "POST /statuses/SHA",
                 "GET /commits/SHA/statuses?per_page=100&page=1",
-                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100",
+                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100&page=1",
                 "PATCH /check-runs/5",
-                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100",
+                "GET /commits/SHA/check-runs?check_name=ll-loop%2Ffix-types&filter=all&per_page=100&page=1",
                 "GET /user",
                 "GET /issues/7/comments?per_page=100&page=1",
                 "POST /issues/7/comments",
+                "GET /issues/7/comments?per_page=100&page=1",
                 "GET /issues/comments/5",
             ]
         );

@@ -18,8 +18,8 @@ const MAX_DESCRIPTION: usize = 140;
 /// The most statuses of a commit that are read. GitHub keeps 1,000 of a name.
 const MAX_READ: usize = 2000;
 
-/// The same for a run with a key.
-const MAX_READ_WITH_KEY: usize = 100;
+/// The same where no other run should have the name.
+const MAX_READ_OF_OWN: usize = 100;
 
 const WHAT: &str = "status";
 
@@ -67,8 +67,13 @@ pub(super) fn settle(
     }
     for _ in 0..MOST {
         let there = match Others::read(target) {
-            Err(error) if sent.is_some() => return Ok(Some(unseen(WHAT, &error))),
-            there => there?,
+            Ok(there) => there,
+            Err(error) => {
+                if sent.is_none() {
+                    own.unsure(target).send(target, url)?;
+                }
+                return Ok(Some(unseen(WHAT, &error)));
+            }
         };
         let shown = own.beside(&there.runs);
         // Another run may have reported between our look at the others and our report.
@@ -113,6 +118,16 @@ impl Shown {
         Self { state: worst.own.clone(), description, own: self.own.clone() }
     }
 
+    /// Returns what is shown where the others cannot be read. A name that only mistakes share is the run's own.
+    fn unsure(&self, target: &ReportTarget) -> Self {
+        if target.has_own_name() {
+            return self.clone();
+        }
+        let description =
+            format!("{}, but runs that may share this status cannot be read: pass `key`", self.own);
+        Self { state: "pending".to_owned(), description, own: self.own.clone() }
+    }
+
     fn send(&self, target: &ReportTarget, url: &str) -> Result<(), ApiError> {
         let body = json!({
             "state": self.state,
@@ -150,8 +165,8 @@ impl Others {
     fn read(target: &ReportTarget) -> Result<Self, ApiError> {
         let mut others = Self::default();
         let path = target.path(&format!("/commits/{}/statuses", target.sha()));
-        // With a key of its own the name is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
-        let most = if target.has_key() { MAX_READ_WITH_KEY } else { MAX_READ };
+        // A name with a key is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
+        let most = if target.has_own_name() { MAX_READ_OF_OWN } else { MAX_READ };
         let mut is_newest = true;
         for listed in target.api().list::<Vec<Listed>>(&path, &[]).take(most) {
             let Some(listed) = if_known(listed.map(Some))? else { break };

@@ -152,9 +152,9 @@ impl ReportTarget {
         &self.run
     }
 
-    /// Tells whether the run has a key that people see.
-    pub(super) fn has_key(&self) -> bool {
-        self.subject.key.is_some()
+    /// Tells whether its status has a name with its key, and not one that somebody gave to several runs.
+    pub(super) fn has_own_name(&self) -> bool {
+        self.subject.key.is_some() && self.context == subject_name(&self.subject)
     }
 
     /// Returns the attempt of the workflow run.
