@@ -132,8 +132,7 @@ impl Relay<'_> {
             )?]);
         }
         let told = meant.into_iter().map(|artifact| {
-            let opened =
-                self.fetch(artifact)?.and_then(|opened| self.believed((name, &artifact.name), opened));
+            let opened = self.fetch(artifact)?.and_then(|opened| self.believed((name, found), opened));
             let opened = match opened {
                 Ok(opened) => self.at_its_commit(opened)?,
                 refused => refused,
@@ -173,16 +172,22 @@ impl Relay<'_> {
     }
 
     /// Refuses what contradicts the server about where it comes from.
-    fn believed(&self, (name, artifact): (&LoopName, &str), opened: Opened) -> Result<Opened, String> {
+    fn believed(
+        &self,
+        (name, stored): (&LoopName, &[FoundArtifact]),
+        opened: Opened,
+    ) -> Result<Opened, String> {
         let Opened { manifest, digest, key } = &opened;
         if manifest.r#loop != *name || digest.loop_name() != name.as_str() {
             return Err(format!("it is about the loop `{}`", one_line(digest.loop_name(), 60)));
         }
-        if key
-            .as_ref()
-            .is_some_and(|key| without_job(artifact) != format!("{PREFIX}{}-{key}", name.file_stem()))
-        {
-            return Err("it is of another key than its name".to_owned());
+        // A run that was continued in another job keeps its key, under which its first part is stored.
+        let is_stored = |key: &String| {
+            let name = format!("{PREFIX}{}-{key}", name.file_stem());
+            stored.iter().any(|stored| without_job(&stored.name) == name)
+        };
+        if !key.iter().all(is_stored) {
+            return Err("it names a key under which nothing is stored".to_owned());
         }
         let server = self.run.html_url.split("/actions/").next().unwrap_or_default();
         let host = server.strip_suffix(&self.here.to_string()).unwrap_or_default();

@@ -171,7 +171,7 @@ fn no_lie_of_a_bundle_is_repeated() {
     let renamed = left(&PASSING.replace("name: main", "name: other"), &[], &[]);
     check_refused(&renamed, NAME, &renamed.sha, "about the loop `other`");
     let leg = left(PASSING, &[], &["--key", "b"]);
-    check_refused(&leg, "ll-loop-main-a-r77-a1", &leg.sha, "of another key than its name");
+    check_refused(&leg, "ll-loop-main-a-r77-a1", &leg.sha, "names a key under which nothing is stored");
     let earlier = left(PASSING, &[("GITHUB_RUN_ATTEMPT", "2")], &[]);
     check_refused(&earlier, "ll-loop-main-test-r77-a2", &earlier.sha, "left no report of this loop");
     let garbage = Left { zip: b"PK\x03\x04 not a zip".to_vec(), sha: other.sha.clone() };
