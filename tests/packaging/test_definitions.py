@@ -100,6 +100,13 @@ class Definitions(unittest.TestCase):
             if variable.startswith("INPUT_"):
                 self.assertRegex(script, rf"\b{variable}\b")
 
+    def test_every_step_that_sets_the_status_knows_its_name(self):
+        steps = [step for step in load("action.yml")["runs"]["steps"] if "INPUT_STATUS_CONTEXT" in step.get("env", {})]
+        self.assertEqual([step["id"] for step in steps], ["run", "continue", "unstored"])
+        for step in steps:
+            # Of a run in a matrix, the key is part of it.
+            self.assertIn("inputs.key", step["env"]["INPUT_KEY"], step["id"])
+
     def test_no_step_that_runs_the_loop_is_out_of_reach_of_a_cancellation(self):
         step = next(s for s in load("action.yml")["runs"]["steps"] if s.get("id") == "run")
         self.assertNotIn("if", step)
