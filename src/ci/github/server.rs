@@ -75,6 +75,11 @@ impl Server {
         }
     }
 
+    /// Tells whether lists begin with what is newest, whatever they are asked for.
+    pub(super) fn lists_newest_first(&self) -> bool {
+        self.flavour == Flavour::Github
+    }
+
     /// Tells whether a page that is not full is the last one. Who runs Gitea may allow fewer items than are asked for.
     pub(super) fn fills_pages(&self) -> bool {
         self.flavour == Flavour::Github

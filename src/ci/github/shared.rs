@@ -129,6 +129,8 @@ mod tests {
         statuses: Vec<Value>,
         checks: Vec<Value>,
         comments: Vec<Value>,
+        /// Whether statuses are listed as Gitea does: the oldest first unless asked, and with another name for the state.
+        is_gitea: bool,
         /// What another run reports before this many further requests are answered.
         meanwhile: Option<(usize, &'static str, Value)>,
     }
@@ -157,7 +159,19 @@ mod tests {
                 ("GET", path) if path.ends_with("/statuses") => {
                     let page = request.url.query_pairs().find(|(name, _)| name == "page");
                     let page: usize = page.map_or(1, |(_, page)| page.parse().unwrap());
-                    let shown: Vec<&Value> = kept.statuses.iter().skip((page - 1) * 100).take(100).collect();
+                    let is_sorted =
+                        request.url.query_pairs().any(|pair| pair == ("sort".into(), "highestindex".into()));
+                    let count = kept.statuses.len();
+                    let mut all: Vec<Value> = kept.statuses.clone();
+                    for (index, status) in all.iter_mut().enumerate().filter(|_| kept.is_gitea) {
+                        status["id"] = json!(count - index);
+                        let state = status.as_object_mut().unwrap().remove("state").unwrap();
+                        status["status"] = state;
+                    }
+                    if kept.is_gitea && !is_sorted {
+                        all.reverse();
+                    }
+                    let shown: Vec<&Value> = all.iter().skip((page - 1) * 100).take(100).collect();
                     let more = if kept.statuses.len() > page * 100 { "<x>; rel=\"next\"" } else { "" };
                     answer(&json!(shown)).insert_header("link", more)
                 }
@@ -239,6 +253,33 @@ mod tests {
                 assert_eq!(said, [None, None]);
             }
         }
+    }
+
+    #[test]
+    fn gitea_lists_statuses_in_its_own_way() {
+        let forge = Forge::default();
+        forge.0.lock().unwrap().is_gitea = true;
+        let server = forge.served();
+        let address = server.address();
+        let env = |name: &str| match name {
+            "GITEA_ACTIONS" => Some("true".to_owned()),
+            "GITHUB_API_URL" => Some(address.clone()),
+            _ => None,
+        };
+        let mut said = Vec::new();
+        // Another run is told of its own earlier state last, if the order is not seen through.
+        for (run, outcome) in [
+            ("a", Outcome::Failure),
+            ("b", Outcome::Success),
+            ("a", Outcome::Success),
+            ("b", Outcome::Success),
+        ] {
+            let target = ReportTarget::in_test(Api::from_env(&env, None).unwrap()).of_run(run);
+            Status.begin(&target).unwrap();
+            Status.end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] }).unwrap();
+            said.push(forge.status().0);
+        }
+        assert_eq!(said, ["failure", "failure", "success", "success"]);
     }
 
     #[test]

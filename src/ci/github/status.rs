@@ -161,18 +161,25 @@ struct Others {
 }
 
 impl Others {
-    /// Reads the statuses of the commit, of which the newest comes first.
+    /// Reads the statuses of the commit.
     fn read(target: &ReportTarget) -> Result<Self, ApiError> {
         let mut others = Self::default();
         let path = target.path(&format!("/commits/{}/statuses", target.sha()));
         // A name with a key is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
         let most = if target.has_own_name() { MAX_READ_OF_OWN } else { MAX_READ };
-        let mut is_newest = true;
-        for listed in target.api().list::<Vec<Listed>>(&path, &[]).take(most) {
+        // GitHub begins with the newest without being asked.
+        let query: &[_] =
+            if target.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
+        let mut ours = Vec::new();
+        for listed in target.api().list::<Vec<Listed>>(&path, query).take(most) {
             let Some(listed) = if_known(listed.map(Some))? else { break };
-            if !listed.context.eq_ignore_ascii_case(target.context()) {
-                continue;
+            if listed.context.eq_ignore_ascii_case(target.context()) {
+                ours.push(listed);
             }
+        }
+        ours.sort_by_key(|listed| std::cmp::Reverse(listed.id));
+        let mut is_newest = true;
+        for listed in ours {
             let link = listed.target_url.unwrap_or_default();
             let mark = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target));
             if is_newest && mark.is_some() {
@@ -195,7 +202,11 @@ impl Others {
 /// A status, as the list has it.
 #[derive(Debug, Deserialize)]
 struct Listed {
+    #[serde(default)]
+    id: u64,
     context: String,
+    /// Gitea calls it `status` here.
+    #[serde(alias = "status")]
     state: String,
     description: Option<String>,
     target_url: Option<String>,
