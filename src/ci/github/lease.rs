@@ -132,7 +132,7 @@ pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result
         if holder == *us {
             return Ok(Taken::Ours);
         }
-        if !is_over(api, point.repository, &holder, us)? {
+        if !is_over(api, point.repository, &holder, us) {
             return Ok(Taken::Theirs(holder));
         }
     }
@@ -142,15 +142,16 @@ pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result
     })
 }
 
-/// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt.
-fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> Result<bool, ApiError> {
+/// Tells whether a job cannot go on with anything any more: its workflow run is over, or is in a later attempt. What
+/// nobody can see is not over, or else two jobs would go on with one run.
+fn is_over(api: &Api, repository: &Repository, holder: &Holder, us: &Holder) -> bool {
     // A person at a terminal has no job whose end could be seen.
-    let Ok(run) = holder.run.parse() else { return Ok(false) };
+    let Ok(run) = holder.run.parse() else { return false };
     if holder.run == us.run {
-        return Ok(holder.attempt < us.attempt);
+        return holder.attempt < us.attempt;
     }
-    let run = run::get(api, repository, run).map_err(|error| error.needing("actions: read"))?;
-    Ok(run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
+    run::get(api, repository, run)
+        .is_ok_and(|run| run.status.as_deref() == Some("completed") || holder.attempt < run.run_attempt)
 }
 
 /// Refs that the API makes. Each points at a tag object, whose message is the record.
@@ -270,6 +271,8 @@ mod tests {
         tags: Vec<Value>,
         refs: HashMap<String, String>,
         completed: Vec<String>,
+        /// Whether the runs of workflows cannot be seen.
+        hides_runs: bool,
         attempt: u32,
         /// How many answers to new refs get lost, though the refs are made.
         lose: u32,
@@ -309,6 +312,7 @@ mod tests {
                     }
                     None => match (path.strip_prefix("git/ref/"), path.strip_prefix("actions/runs/")) {
                         (Some(name), _) => answer(200, json!({"object": {"sha": content.refs[name]}})),
+                        (_, Some(_)) if content.hides_runs => answer(404, json!({})),
                         (_, Some(run)) => {
                             let done = content.completed.iter().any(|completed| completed == run);
                             let status = if done { "completed" } else { "in_progress" };
@@ -363,6 +367,16 @@ mod tests {
         assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Theirs(again));
         repository.0.lock().unwrap().completed.push("1".to_owned());
         assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Ours);
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_seen_keeps_the_run() {
+        let repository = Kept::default();
+        repository.0.lock().unwrap().hides_runs = true;
+        let (_server, api) = served(&repository);
+        let first = holder("1", 1);
+        assert_eq!(taken(&api, 7, &first).unwrap(), Taken::Ours);
+        assert_eq!(taken(&api, 7, &holder("2", 1)).unwrap(), Taken::Theirs(first));
     }
 
     #[test]
