@@ -35,6 +35,9 @@ pub struct ReportedRun {
     pub instance: String,
     /// Its key, where people have to see it.
     pub key: Option<String>,
+    /// Where attempts of a CI run are not counted: what tells its place in the CI run from every other one, and is the same
+    /// when that runs again.
+    pub place: Option<String>,
 }
 
 /// Asks for a run to be reported beside its log.

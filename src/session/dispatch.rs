@@ -3,6 +3,7 @@
 use crate::base::text::one_line;
 use crate::ci::Provider;
 use crate::ci::github::dispatch::{ChainLink, NextRun};
+use crate::ci::github::results::uncounted_job;
 use crate::ci::key::RunKey;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::report::annotations::{Annotation, Level};
@@ -10,8 +11,16 @@ use crate::report::annotations::{Annotation, Level};
 use super::context::Session;
 
 /// Names a run for reports.
-pub(crate) fn subject(loop_name: &str, instance: &str, key: Option<&RunKey>) -> ReportedRun {
+pub(crate) fn subject(
+    (loop_name, instance): (&str, &str),
+    key: Option<&RunKey>,
+    session: &Session<'_>,
+) -> ReportedRun {
+    // A job may run the loop several times.
+    let number = key.map_or(1, RunKey::number);
+    let place = uncounted_job(&session.env.lookup()).map(|job| format!("job{job}.{number}"));
     ReportedRun {
+        place,
         loop_name: loop_name.to_owned(),
         instance: instance.to_owned(),
         key: key.and_then(RunKey::shown),

@@ -74,7 +74,7 @@ impl Watchman {
         let charge = Charge {
             provider,
             loops: files.loops().to_owned(),
-            subject: subject(loop_name, files.instance(), key.as_ref()),
+            subject: subject((loop_name, files.instance()), key.as_ref(), session),
             status,
             context,
             sha,

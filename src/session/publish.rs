@@ -140,7 +140,7 @@ impl Publication {
         (loop_name, stage): (&str, Stage),
         session: &Session<'_>,
     ) {
-        let subject = subject(loop_name, self.running.instance(), self.key.as_ref());
+        let subject = subject((loop_name, self.running.instance()), self.key.as_ref(), session);
         let wanted = wanted(&options.commit, session);
         let (env, token) = (&session.env.lookup(), session.env.token());
         let request =

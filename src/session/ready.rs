@@ -263,7 +263,7 @@ impl End<'_> {
                 // If the upload failed, nobody could fetch the files.
                 let link = options.chain.filter(|_| !is_unstored);
                 let key = key::of_run(&options, files.stem(), session);
-                let subject = subject(name.as_str(), files.instance(), key.as_ref());
+                let subject = subject((name.as_str(), files.instance()), key.as_ref(), session);
                 dispatch(provider, &wanted, &subject, link, session);
             }
             successor::spawn(handoff.as_ref(), host, &files, session);

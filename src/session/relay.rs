@@ -227,7 +227,7 @@ impl Relay<'_> {
         comments: bool,
     ) -> Result<String, Error> {
         let instance = instance.to_owned();
-        let subject = ReportedRun { loop_name: name.to_string(), instance, key };
+        let subject = ReportedRun { loop_name: name.to_string(), instance, key, place: None };
         let shown = match &subject.key {
             Some(key) => format!("{name} ({key})"),
             None => name.to_string(),

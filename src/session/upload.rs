@@ -12,7 +12,7 @@ use crate::base::time::Timestamp;
 use crate::ci::Provider;
 use crate::ci::archive::{comment, pack_with};
 use crate::ci::github::fault::ArtifactError;
-use crate::ci::github::results::{Results, Uploaded, expiry};
+use crate::ci::github::results::{Results, Uploaded, expiry, uncounted_job};
 use crate::run::clock::Clock;
 
 use super::context::Session;
@@ -40,10 +40,8 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(instance: &str, results: &Results, session: &Session<'_>) -> Self {
-        let counts = session.env.get("GITHUB_RUN_ATTEMPT").is_some();
-        let job = (!counts).then(|| results.job().to_owned()).filter(|job| !job.is_empty());
-        Self { instance: instance.to_owned(), job }
+    fn of(instance: &str, session: &Session<'_>) -> Self {
+        Self { instance: instance.to_owned(), job: uncounted_job(&session.env.lookup()) }
     }
 
     fn text(&self) -> String {
@@ -89,7 +87,7 @@ impl Uploader {
         let Storing::Ours(Upload { retention_days }) = storing else { return None };
         match Results::from_env(&session.env.lookup()) {
             Ok(results) => results.map(|results| Self {
-                mark: Mark::of(instance, &results, session),
+                mark: Mark::of(instance, session),
                 results,
                 name: name.to_owned(),
                 expires: retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now())),

@@ -131,12 +131,7 @@ impl Beside {
         for listed in target.api().list::<Listed>(&path, &query).take(MAX_READ) {
             let Some(check) = if_known(listed.map(Some))? else { break };
             let link = check.details_url.unwrap_or_default();
-            let Some(mark) = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target)) else {
-                continue;
-            };
-            if mark.instance() == target.instance() {
-                continue;
-            }
+            let Some(mark) = Mark::of_another(&link, target) else { continue };
             // One that is not over corrects this one, where it has to.
             let Some(conclusion) = check.conclusion else { continue };
             let output = check.output.unwrap_or_default();

@@ -108,21 +108,18 @@ impl Channel for Comment {
 
 /// Returns the text of a comment if it is about another run of this CI run that came out worse.
 fn worse<'t>(text: &'t str, own: &str, target: &ReportTarget) -> Option<&'t str> {
-    let of_another = mark_of(text, target).filter(|mark| mark.instance() != target.instance());
-    of_another.filter(|mark| Rank::of(mark.own) > Rank::of(own)).map(|_| text)
+    mark_of_another(text, target).filter(|mark| Rank::of(mark.own) > Rank::of(own)).map(|_| text)
 }
 
 /// Tells whether a comment is about another run of this CI run, and looks better than this one came out.
 fn is_better(text: &str, own: &str, target: &ReportTarget) -> bool {
-    let of_another = mark_of(text, target).filter(|mark| mark.instance() != target.instance());
-    of_another.is_some_and(|mark| Rank::of(mark.own) < Rank::of(own))
+    mark_of_another(text, target).is_some_and(|mark| Rank::of(mark.own) < Rank::of(own))
 }
 
-/// Returns the mark of the last link of a comment, if it is of this CI run.
-fn mark_of<'t>(text: &'t str, target: &ReportTarget) -> Option<Mark<'t>> {
+/// Returns the mark of the last link of a comment, if it is of another run of this CI run.
+fn mark_of_another<'t>(text: &'t str, target: &ReportTarget) -> Option<Mark<'t>> {
     let (_, link) = text.rsplit_once("](")?;
-    let mark = Mark::parse(link.split_once(')')?.0)?;
-    mark.is_of_this_attempt(target).then_some(mark)
+    Mark::of_another(link.split_once(')')?.0, target)
 }
 
 /// Adds that the comment is shared, before its last line.

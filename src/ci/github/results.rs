@@ -173,11 +173,6 @@ impl Results {
         Ok(Self { origin, token: Token::new(token), ids, client, blobs, transport })
     }
 
-    /// Returns what tells the job from the others of the run; later attempts of a job may have it, too.
-    pub fn job(&self) -> &str {
-        &self.ids.job
-    }
-
     /// Stores a zip file as the artifact with this name, which has to be new. GitHub says when it is not; act and Gitea
     /// would replace what is there without a word, so they are asked before.
     pub fn upload(
@@ -373,6 +368,14 @@ pub fn is_offered(env: Lookup<'_>) -> bool {
     ["ACTIONS_RESULTS_URL", "ACTIONS_RUNTIME_TOKEN"]
         .iter()
         .all(|name| env(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Returns what tells the job from the others of its CI run, where the runner does not count attempts: then it is the same
+/// when the job runs again.
+pub fn uncounted_job(env: Lookup<'_>) -> Option<String> {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    let job = ids(&set("ACTIONS_RUNTIME_TOKEN")?)?.job;
+    (set("GITHUB_RUN_ATTEMPT").is_none() && !job.is_empty()).then_some(job)
 }
 
 /// Says what to do where [`Results::from_env`] finds no service.

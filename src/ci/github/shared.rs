@@ -1,8 +1,8 @@
 //! The worst stands: several runs of one CI run that nothing tells apart report under one name, and the name is never
 //! better than the worst of them, whoever reports last.
 //!
-//! Each report carries a mark in the fragment of its link: which run made it, in which attempt of the CI run, and how
-//! that run itself came out. A run looks at the reports of the others before it reports its end, and once more after,
+//! Each report carries a mark in the fragment of its link: which run made it, in which attempt of the CI run (or at which
+//! place in it, where attempts are not counted), and how that run itself came out. A run looks at the reports of the others before it reports its end, and once more after,
 //! so that of two that report at the same time one sees the other.
 
 use super::api::ApiError;
@@ -51,28 +51,49 @@ pub(super) struct Mark<'m> {
 }
 
 impl<'m> Mark<'m> {
+    fn of(target: &'m ReportTarget, page: &'m str, own: &'m str) -> Self {
+        let attempt = target.place().unwrap_or(target.attempt());
+        Self { page, instance: target.instance(), attempt, own }
+    }
+
     /// Reads the link of a report.
-    pub(super) fn parse(link: &'m str) -> Option<Self> {
+    fn parse(link: &'m str) -> Option<Self> {
         let (page, rest) = link.split_once(MARK)?;
         let mut parts = rest.rsplitn(3, ':');
         let (own, attempt, instance) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Self { page, instance, attempt, own })
     }
 
-    /// Tells whether the report is of this attempt of the CI run.
-    pub(super) fn is_of_this_attempt(&self, target: &ReportTarget) -> bool {
-        self.page == target.url() && self.attempt == target.attempt()
+    /// Reads the link of a report, if that is of this attempt of the CI run.
+    pub(super) fn of_this_attempt(link: &'m str, target: &ReportTarget) -> Option<Self> {
+        let mark = Self::parse(link)?;
+        let is_uncounted = target.place().is_some() || is_place(mark.attempt);
+        let is_ours = mark.page == target.url() && (is_uncounted || mark.attempt == target.attempt());
+        is_ours.then_some(mark)
     }
 
-    /// Returns the run that made it. One that continues another one is the same.
-    pub(super) fn instance(&self) -> &'m str {
-        self.instance
+    /// Reads the link of a report, if another run of this attempt of the CI run made it.
+    pub(super) fn of_another(link: &'m str, target: &ReportTarget) -> Option<Self> {
+        let ours = Mark::of(target, target.url(), "");
+        Self::of_this_attempt(link, target).filter(|mark| !mark.is_followed_by(&ours))
     }
+
+    /// Tells whether what the later one says takes the place of this: of the same run, which may have been continued, or
+    /// of the same place in a CI run that runs again.
+    pub(super) fn is_followed_by(&self, later: &Mark<'_>) -> bool {
+        self.instance == later.instance || is_place(self.attempt) && self.attempt == later.attempt
+    }
+}
+
+/// Tells whether the part of a mark for the attempt has a place instead.
+fn is_place(attempt: &str) -> bool {
+    attempt.starts_with("job")
 }
 
 /// Returns a link with the mark of the run of this job.
 pub(super) fn marked(page: &str, target: &ReportTarget, own: &str) -> String {
-    format!("{page}{MARK}{}:{}:{own}", target.instance(), target.attempt())
+    let Mark { instance, attempt, .. } = Mark::of(target, page, own);
+    format!("{page}{MARK}{instance}:{attempt}:{own}")
 }
 
 /// Says that several runs share a name.
@@ -317,6 +338,26 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_runs_again_starts_afresh_where_attempts_are_not_counted() {
+        let forge = Forge::default();
+        let server = forge.served();
+        let said = |run: &str, place: &str, outcome: Outcome| {
+            let target = ReportTarget::in_test(Api::new(&server.address(), None, Transport::default()));
+            let target = target.of_run(run).in_place(place);
+            Status.begin(&target).unwrap();
+            Status.end(&target, &FinalReport { digest: ending(outcome), annotations: vec![] }).unwrap();
+            forge.status().0
+        };
+        assert_eq!(said("a", "job5.1", Outcome::Failure), "failure");
+        // Another job, and another step of the same one.
+        assert_eq!(said("b", "job6.1", Outcome::Success), "failure");
+        assert_eq!(said("c", "job5.2", Outcome::Success), "failure");
+        // The first job again: of what it says, the last counts.
+        assert_eq!(said("d", "job5.1", Outcome::Success), "success");
+        assert_eq!(said("e", "job6.1", Outcome::Success), "success");
+    }
+
+    #[test]
     fn two_runs_that_report_at_the_same_time_see_each_other() {
         let red = json!({
             "state": "failure", "context": "LL-loop/fix-types", "description": "failure: no",
@@ -415,9 +456,9 @@ mod tests {
             let target = ReportTarget::in_test(Api::new("http://127.0.0.1:1", None, Transport::default()));
             let target = target.of_run(&instance);
             let link = marked(target.url(), &target, &own);
-            let mark = Mark::parse(&link).unwrap();
-            prop_assert!(mark.is_of_this_attempt(&target));
-            prop_assert_eq!((mark.instance(), mark.own), (instance.as_str(), own.as_str()));
+            let mark = Mark::of_this_attempt(&link, &target).unwrap();
+            prop_assert_eq!((mark.instance, mark.own), (instance.as_str(), own.as_str()));
+            prop_assert_eq!(Mark::of_another(&link, &target), None);
         }
     }
 }

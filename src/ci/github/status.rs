@@ -146,7 +146,6 @@ impl Shown {
 /// The last status that another run of this CI run set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Other {
-    instance: String,
     /// How that run came out.
     own: String,
     description: String,
@@ -178,22 +177,19 @@ impl Others {
             }
         }
         ours.sort_by_key(|listed| std::cmp::Reverse(listed.id));
-        let mut is_newest = true;
-        for listed in ours {
-            let link = listed.target_url.unwrap_or_default();
-            let mark = Mark::parse(&link).filter(|mark| mark.is_of_this_attempt(target));
-            if is_newest && mark.is_some() {
-                others.shown = Some(listed.state);
-            }
-            is_newest = false;
-            let Some(mark) = mark.filter(|mark| mark.instance() != target.instance()) else { continue };
-            if others.runs.iter().all(|run| run.instance != mark.instance()) {
+        others.shown = ours
+            .first()
+            .and_then(|newest| Mark::of_this_attempt(newest.link(), target).map(|_| newest.state.clone()));
+        let mut seen: Vec<Mark<'_>> = Vec::new();
+        for listed in &ours {
+            let Some(mark) = Mark::of_another(listed.link(), target) else { continue };
+            if !seen.iter().any(|later| mark.is_followed_by(later)) {
                 others.runs.push(Other {
-                    instance: mark.instance().to_owned(),
                     own: mark.own.to_owned(),
-                    description: listed.description.unwrap_or_default(),
+                    description: listed.description.clone().unwrap_or_default(),
                 });
             }
+            seen.push(mark);
         }
         Ok(others)
     }
@@ -210,6 +206,12 @@ struct Listed {
     state: String,
     description: Option<String>,
     target_url: Option<String>,
+}
+
+impl Listed {
+    fn link(&self) -> &str {
+        self.target_url.as_deref().unwrap_or_default()
+    }
 }
 
 /// Returns the state that a run comes to.

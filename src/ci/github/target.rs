@@ -162,6 +162,11 @@ impl ReportTarget {
         &self.attempt
     }
 
+    /// Returns the place of the run in the workflow run, where attempts are not counted.
+    pub(super) fn place(&self) -> Option<&str> {
+        self.subject.place.as_deref()
+    }
+
     /// Returns the name of the workflow's file.
     pub(super) fn workflow(&self) -> Option<&str> {
         self.workflow.as_deref()
@@ -275,6 +280,7 @@ impl ReportTarget {
                 loop_name: "fix-types".to_owned(),
                 instance: "fix-types-20251120T234847-1f2e".to_owned(),
                 key: None,
+                place: None,
             },
             context: "ll-loop/fix-types".to_owned(),
         }
@@ -294,6 +300,10 @@ impl ReportTarget {
 
     pub(super) fn of_run(self, instance: &str) -> Self {
         Self { subject: ReportedRun { instance: instance.to_owned(), ..self.subject }, ..self }
+    }
+
+    pub(super) fn in_place(self, place: &str) -> Self {
+        Self { subject: ReportedRun { place: Some(place.to_owned()), ..self.subject }, ..self }
     }
 
     pub(super) fn of_attempt(self, attempt: &str) -> Self {
