@@ -105,10 +105,10 @@ pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Optio
 }
 
 /// Returns the way back into a state that passed, and has to pass more often in a row.
-pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, passes: u32) -> Option<Way> {
+pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Option<Way> {
     let wanted = step.repeat?;
     let passed = step.observes(verdict) == Observes::Passing;
-    (passed && passes.saturating_add(1) < wanted).then(|| Way {
+    (passed && before.saturating_add(1) < wanted).then(|| Way {
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Repeat,
