@@ -148,6 +148,16 @@ pub(super) struct Rounds {
     is_due: bool,
 }
 
+/// What is special about the visit of the current state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visit {
+    Usual,
+    /// Its message was added to the log.
+    Noted,
+    /// Its work could not be made.
+    Unmade,
+}
+
 /// Which prompt receives the text that a hand-off left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContinuationReader {
@@ -197,8 +207,7 @@ pub struct Run {
     message_count: u64,
     /// Of what there was more than is kept, and whether that was said.
     exceeded: BTreeMap<Overflow, bool>,
-    noted: bool,
-    unmade: bool,
+    visit: Visit,
     retry_announced: bool,
     trust: Trust,
     /// How many of the warnings of the start are said.
@@ -257,8 +266,7 @@ impl Run {
             message_bytes: 0,
             message_count: 0,
             exceeded: BTreeMap::new(),
-            noted: false,
-            unmade: false,
+            visit: Visit::Usual,
             retry_announced: false,
             trust: Trust::default(),
             warned: 0,
@@ -323,7 +331,7 @@ impl Run {
 
     /// Tells whether the work of the current state could not be made.
     pub(super) fn is_unmade(&self) -> bool {
-        self.unmade
+        self.visit == Visit::Unmade
     }
 
     /// Tells whether the entry that is due is another try of the state that was left.
@@ -478,7 +486,7 @@ impl Run {
     }
 
     pub(super) fn is_noted(&self) -> bool {
-        self.noted
+        self.visit == Visit::Noted
     }
 
     pub(super) fn is_retry_announced(&self) -> bool {
