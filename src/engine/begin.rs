@@ -298,6 +298,7 @@ impl Engine<'_> {
             name: name.clone(),
             params,
             around,
+            gives_back: sub.given.gives_back(),
             timeout,
             left: left_over,
             deadline,

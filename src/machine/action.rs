@@ -268,10 +268,28 @@ pub struct SubLoopAction {
 pub enum SubLoopInput {
     /// Nothing: it is on its own.
     Nothing,
-    /// The context and the captures of the loop around it, which also takes its captures back.
+    /// The context and the captures of the loop around it.
     Everything,
     /// Values for its parameters.
     Parameters(IndexMap<VarName, Binding>),
+}
+
+impl SubLoopInput {
+    /// Tells whether the sub-loop sees the captures of the loop around it.
+    pub fn sees_around(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Nothing | Self::Parameters(_) => false,
+        }
+    }
+
+    /// Tells whether the loop around it takes the captures of the sub-loop.
+    pub fn gives_back(&self) -> bool {
+        match self {
+            Self::Everything | Self::Parameters(_) => true,
+            Self::Nothing => false,
+        }
+    }
 }
 
 /// A value for a parameter.

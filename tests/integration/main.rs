@@ -52,6 +52,7 @@ mod nightly;
 mod on_change;
 mod paths;
 mod processes;
+mod provided;
 mod providers;
 mod redaction;
 mod relay;

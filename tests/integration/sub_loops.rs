@@ -106,3 +106,60 @@ fn the_timeout_of_the_state_ends_the_sub_loop_alone() {
         .file(".loops/kid.yaml", "name: kid\ninitial: a\nstates:\n  a: {action: sleep 60, next: done}\n  done: {terminal: true}\n");
     ends_in(&project, "good");
 }
+
+const SAYING: &str = "\
+name: kid
+description: says things
+parameters: {n: {type: string, default: a}}
+initial: say
+states:
+  say: {action: 'echo from-kid-${context.n}', capture: kv, on_yes: done, on_no: failed}
+  done: {terminal: true, action: 'true'}
+  failed: {terminal: true, outcome: failure, description: it failed}
+";
+
+/// A loop that runs `kid` with these keys, and shows an expression afterwards.
+fn shows(given: &str, kid: &str, expression: &str) -> String {
+    let text = format!(
+        "name: main\ndescription: x\ninitial: p\nstates:\n  p: {{loop: kid, {given} next: show}}\n  show: {{action: \"printf '%s' {expression} > shown\", next: done}}\n  done: {{terminal: true, outcome: success}}\n"
+    );
+    let project = Project::with_loop(&text).file(".loops/kid.yaml", kid);
+    project.run(&["run", "main"]).code(0);
+    project.read("shown")
+}
+
+#[test]
+fn captures_of_a_sub_loop_are_there_afterwards_under_both_names() {
+    for given in ["with: {n: b},", "context_passthrough: true,"] {
+        let n = if given.starts_with("with") { "b" } else { "a" };
+        for expression in
+            ["${captured.p.kv.output:shell}", "${captured.p.kv:shell}", "${captured.kv.output:shell}"]
+        {
+            assert_eq!(shows(given, SAYING, expression), format!("from-kid-{n}"), "{given} {expression}");
+        }
+        assert_eq!(shows(given, SAYING, "${captured.p.kv.exit_code}"), "0");
+    }
+    for expression in ["${captured.p.kv.output?}", "${captured.kv.output?}"] {
+        assert_eq!(shows("", SAYING, expression), "", "{expression}");
+    }
+}
+
+#[test]
+fn the_end_of_a_sub_loop_can_be_looked_at() {
+    assert_eq!(shows("", SAYING, "${captured.p.terminated_by}"), "terminal");
+    assert_eq!(shows("", SAYING, "${captured.p.failure_terminal:default=none}"), "none");
+    let failing = SAYING.replace("echo from-kid-${context.n}", "false");
+    assert_eq!(shows("", &failing, "${captured.p.failure_terminal}"), "true");
+    let broken = SAYING.replace("echo from-kid-${context.n}", "exit 9");
+    assert_eq!(shows("", &broken, "${captured.p.terminated_by}"), "error");
+    assert!(shows("", &broken, "${captured.p.error:shell}").contains("no route for the verdict `error`"));
+}
+
+#[test]
+fn a_capture_around_a_sub_loop_is_a_variable_in_it() {
+    let kid = "name: kid\ndescription: x\nrequired_inputs: [seven]\ninitial: k\nstates:\n  k: {action: 'echo ${context.seven} ${context.eight:default=none} > kid.txt', on_yes: done, on_no: done, on_error: done}\n  done: {terminal: true, outcome: success}\n";
+    let text = "name: main\ndescription: x\ncontext: {eight: own}\ninitial: pre\nstates:\n  pre: {action: echo 7, capture: seven, next: other}\n  other: {action: echo 8, capture: eight, next: p}\n  p: {loop: kid, context_passthrough: true, on_success: good, on_failure: bad}\n  good: {terminal: true}\n  bad: {terminal: true}\n";
+    let project = Project::with_loop(text).file(".loops/kid.yaml", kid);
+    ends_in(&project, "good");
+    assert_eq!(project.read("kid.txt"), "7 own\n");
+}
