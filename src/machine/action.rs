@@ -259,6 +259,8 @@ pub struct SubLoopAction {
     pub name: Template,
     /// What it is given.
     pub given: SubLoopInput,
+    /// The branch on which it works, in a worktree of its own; nothing where that is empty.
+    pub worktree: Option<Template>,
     /// The longest time.
     pub timeout: Option<Duration>,
 }
@@ -367,7 +369,8 @@ impl Action {
                     Binding::Text(text) => Some((format!("with.{name}"), text)),
                     Binding::Value(_) => None,
                 });
-                std::iter::once(("loop".to_owned(), &sub.name)).chain(texts).collect()
+                let worktree = sub.worktree.iter().map(|branch| ("worktree".to_owned(), branch));
+                std::iter::once(("loop".to_owned(), &sub.name)).chain(worktree).chain(texts).collect()
             }
         }
     }

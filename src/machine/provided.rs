@@ -46,6 +46,7 @@ impl Provided {
     }
 
     /// The same with a cap on passes from the command line.
+    #[must_use]
     pub fn at_most(self, max_iterations: Option<u32>) -> Self {
         Self { max_iterations, ..self }
     }

@@ -163,6 +163,7 @@ impl Library {
                 captured,
             },
             machine,
+            workplace: None,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::common::{Project, Ran, signal};
+use crate::common::{Project, Ran, git, signal};
 
 const KID: &str = "\
 name: kid
@@ -162,4 +162,79 @@ fn a_capture_around_a_sub_loop_is_a_variable_in_it() {
     let project = Project::with_loop(text).file(".loops/kid.yaml", kid);
     ends_in(&project, "good");
     assert_eq!(project.read("kid.txt"), "7 own\n");
+}
+
+/// A repository with the branch `topic`, and a loop that runs `kid` on the branch that a variable names.
+fn on_branch(work: &str) -> Project {
+    let kid = format!(
+        "name: kid\ndescription: x\ninitial: k\nstates:\n  k: {{action: '{work}', capture: where, on_yes: done, on_no: failed}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, description: it failed}}\n"
+    );
+    let text = "name: main\ndescription: x\ninitial: p\ncontext: {branch: topic}\nstates:\n  p: {loop: kid, context_passthrough: true, worktree: '${context.branch}', on_success: good, on_failure: bad, on_error: oops}\n  good: {terminal: true}\n  bad: {terminal: true, outcome: failure, description: x}\n  oops: {terminal: true, action: 'echo ${captured.p.error:shell} > why', outcome: failure}\n";
+    let project = Project::with_loop(text).file(".loops/kid.yaml", &kid).file("a", "1\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["config", "user.name", "t"]);
+    git(&project, &["config", "user.email", "t@example.org"]);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "x"]);
+    git(&project, &["branch", "topic"]);
+    project
+}
+
+#[test]
+fn a_sub_loop_works_on_a_branch_of_its_own() {
+    let work = "pwd; git branch --show-current; echo 2 > a; git commit -qam two";
+    let project = on_branch(work);
+    ends_in(&project, "good");
+    assert_eq!(project.read("a"), "1\n");
+    assert_eq!(git(&project, &["show", "topic:a"]), "2");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+    let events = project.events();
+    let said = events.iter().find(|event| event["event"] == "action_complete").unwrap().to_string();
+    assert!(said.contains("\\ntopic\\n") && said.contains("/.loops/.worktrees/"), "{said}");
+}
+
+#[test]
+fn without_a_branch_a_sub_loop_works_where_the_loop_around_it_does() {
+    let project = on_branch("git branch --show-current > branch");
+    project.run(&["run", "main", "--context", "branch="]).code(0);
+    assert_eq!(project.read("branch"), "main\n");
+}
+
+#[test]
+fn a_branch_that_cannot_be_checked_out_is_an_error() {
+    for (branch, why) in [
+        ("nowhere", "there is no such branch"),
+        ("--detach", "there is no such branch"),
+        ("HEAD", "there is no such branch"),
+        ("refs/heads/topic", "there is no such branch"),
+        ("main", "main"),
+    ] {
+        let project = on_branch("touch ran");
+        project.run(&["run", "main", "--context", &format!("branch={branch}")]).code(1);
+        assert!(project.read("why").contains(why), "{branch}: {}", project.read("why"));
+        assert!(!project.exists("ran"));
+        assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_worktree_with_work_that_is_nowhere_else_stays() {
+    let project = on_branch("echo lost > b");
+    project.run(&["run", "main"]).code(0).says("stays");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn a_sub_loop_that_goes_on_goes_on_in_its_worktree() {
+    let work = "test -e half && echo whole > a && git commit -qam two || { touch half; echo CONTEXT_HANDOFF: more; }; rm -f gone";
+    let project = on_branch(work);
+    project.run(&["run", "main"]).code(75);
+    project.run(&["resume", "main"]).code(0);
+    assert_eq!(git(&project, &["show", "topic:a"]), "whole");
+}
+
+#[test]
+fn a_worktree_needs_a_loop() {
+    let text = "name: main\ndescription: x\ninitial: a\nstates:\n  a: {action: 'true', worktree: topic, next: done}\n  done: {terminal: true}\n";
+    Project::with_loop(text).run(&["validate", "main"]).code(2).says("`worktree` needs `loop`");
 }
