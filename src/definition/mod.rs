@@ -2,6 +2,7 @@
 
 mod classic;
 pub mod emit;
+mod listing;
 pub mod load;
 pub mod paradigm;
 pub mod publish;

@@ -2,7 +2,7 @@
 
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
-use crate::definition::load::{self, LoadError, Located};
+use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source::Sources;
 use crate::machine::{check, compile};
 
@@ -13,6 +13,10 @@ use super::prepared::{all_findings, refused};
 
 /// A loop file and its findings.
 pub struct Checked {
+    /// What the loop is known by, where that can be told.
+    pub name: Option<String>,
+    /// Whether it is a loop at all, and not a library of fragments or a file of something else.
+    pub is_loop: bool,
     /// The name of the file in messages.
     pub shown: String,
     /// Errors, warnings and notes.
@@ -31,12 +35,13 @@ impl Session<'_> {
     #[expect(clippy::unused_self, reason = "whatever a caller does begins with a session")]
     pub fn check(&self, located: &Located, deep: bool) -> Result<Checked, Error> {
         let shown = located.shown.clone();
+        let name = located.name.as_ref().map(ToString::to_string);
         let loaded = match load::load(located) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { rejected, .. }) => {
                 let findings = all_findings(&rejected);
-                let rejected = *rejected;
-                return Ok(Checked { shown, findings, sources: rejected.sources, tree: rejected.tree });
+                let Rejected { sources, tree, is_loop, .. } = *rejected;
+                return Ok(Checked { name, is_loop, shown, findings, sources, tree });
             }
             Err(error) => return Err(refused(&error)),
         };
@@ -48,6 +53,7 @@ impl Session<'_> {
             findings.extend(check(&machine, &loaded.definition));
             findings.extend(Library::new(located).check(&machine));
         }
-        Ok(Checked { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
+        let name = Some(loaded.definition.name.to_string());
+        Ok(Checked { name, is_loop: true, shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::command;
 use crate::base::time::Timestamp;
+use crate::engine::event::LoopStart;
 use crate::journal::files::RunFiles;
 use crate::journal::reader::{ReadError, Whole, read_whole};
 use crate::journal::streams::Streams;
@@ -35,7 +36,7 @@ pub(crate) fn fold(
 ) -> Result<Folded, Error> {
     let Prepared { machine, loaded, library, located, .. } = prepared;
     let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
-    let mut find = |name: &str| library.find(name);
+    let mut find = |name: &str, around: &LoopStart| library.find(name, around);
     let mut replay = Replay::new(outermost, &mut find);
     let (mut last, mut elapsed, mut failed) = (None, Duration::ZERO, None);
     let whole = read_whole(&files.journal(), |stamped| {
