@@ -516,6 +516,12 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err("it has no name".to_owned());
     };
+    if reference.kind == ReferenceKind::Parent
+        && without_extension(reference.name).is_none()
+        && !is_path(reference.name)
+    {
+        LoopName::parse(reference.name).map_err(|error| error.to_string())?;
+    }
     let real = resolved(path);
     // The message must not reveal whether the file exists.
     if !located.reach.holds(&real) {

@@ -133,7 +133,7 @@ impl Library {
                     nights: Vec::new(),
                     source: known.source.clone(),
                     context: context.clone(),
-                    overrides: Box::default(),
+                    overrides: Box::new(around.event.overrides.below()),
                     ..around.event.clone()
                 },
                 at: Timestamp::from_millis(0),

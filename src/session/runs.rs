@@ -73,6 +73,7 @@ impl Places {
 pub(crate) fn known_as(run: &KnownRun) -> String {
     let file = run.ends.start.as_ref().map(|(_, start)| Path::new(&start.source.file));
     let below = file.and_then(|file| file.strip_prefix(DIRECTORY).ok());
+    let below = below.filter(|below| *below != Path::new(&run.name));
     let name = below.and_then(|below| load::name_below(below).ok().flatten());
     name.map_or_else(|| run.name.clone(), |name| name.to_string())
 }
