@@ -122,10 +122,8 @@ fn reports_and_bundles_of_a_loop_in_a_directory_have_plain_file_names() {
     let bundles: Vec<_> =
         bundles.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".llz")).collect();
     assert!(bundles.iter().all(|name| name.starts_with("web__tidy-")), "{bundles:?}");
-    assert!(
-        project.run_files(".state.json")[0]
-            .ends_with(result["instance"].as_str().unwrap().to_owned() + ".state.json")
-    );
+    let state = project.run_files(".state.json").remove(0);
+    assert!(state.file_name().unwrap().to_string_lossy().starts_with("web__tidy-"), "{}", state.display());
 }
 
 #[test]
