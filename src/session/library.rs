@@ -19,6 +19,7 @@ use crate::engine::request::SubLoopRequest;
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
+use crate::run::sub_loop::DEEPEST;
 use crate::run::{SubLoop, replay};
 
 use super::lines::lines;
@@ -76,6 +77,14 @@ impl Library {
             file: located.path.clone(),
             named: HashMap::new(),
             known: HashMap::new(),
+        }
+    }
+
+    /// Makes the library of another loop, with what is known from one before it where both may run the same loops.
+    pub(crate) fn after(before: Option<Self>, located: &Located) -> Self {
+        match before.filter(|before| before.root == located.root && before.reach == located.reach) {
+            Some(before) => Self { file: located.path.clone(), ..before },
+            None => Self::new(located),
         }
     }
 
@@ -189,7 +198,7 @@ impl Library {
     /// comes once.
     pub(crate) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
         let file = self.file.clone();
-        let reached = self.reached(literal_names(machine), &file);
+        let reached = self.reached(literal_names(machine), &file, usize::MAX);
         let others = reached.into_iter().map(|reached| Rc::clone(&reached.known.machine));
         others.filter(|other| other.name != machine.name).collect()
     }
@@ -197,7 +206,7 @@ impl Library {
     /// Returns the names of the loops on the shortest way from a loop that a machine runs back to itself.
     fn way_back(&mut self, name: &str, machine: &Machine) -> Option<Vec<String>> {
         let file = self.file.clone();
-        let reached = self.reached(vec![name.to_owned()], &file);
+        let reached = self.reached(vec![name.to_owned()], &file, DEEPEST);
         let mut at = reached.iter().position(|reached| reached.known.machine.name == machine.name);
         at?;
         let mut way = Vec::new();
@@ -210,17 +219,17 @@ impl Library {
         Some(way)
     }
 
-    /// Returns the loops that these names in a file lead to, directly or through others, the nearest first. Each comes
-    /// once.
-    fn reached(&mut self, names: Vec<String>, file: &Path) -> Vec<Reached> {
-        let mut open: VecDeque<_> = names.into_iter().map(|name| (name, file.to_owned(), None)).collect();
+    /// Returns the loops that these names in a file lead to, directly or through at most so many others, the nearest
+    /// first. Each comes once.
+    fn reached(&mut self, names: Vec<String>, file: &Path, deepest: usize) -> Vec<Reached> {
+        let mut open: VecDeque<_> = names.into_iter().map(|name| (name, file.to_owned(), None, 0)).collect();
         let (mut seen, mut reached) = (HashSet::new(), Vec::new());
-        while let Some((name, caller, from)) = open.pop_front() {
+        while let Some((name, caller, from, depth)) = open.pop_front() {
             let Ok(known) = self.get(&name, &caller) else { continue };
             if seen.insert(known.file.clone()) {
                 let at = Some(reached.len());
-                let names = literal_names(&known.machine).into_iter();
-                open.extend(names.map(|name| (name, known.file.clone(), at)));
+                let names = literal_names(&known.machine).into_iter().filter(|_| depth < deepest);
+                open.extend(names.map(|name| (name, known.file.clone(), at, depth + 1)));
                 reached.push(Reached { known, from });
             }
         }

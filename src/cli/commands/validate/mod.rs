@@ -8,6 +8,7 @@ use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
+use crate::session::check::Checker;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use clap::{Args, ValueEnum};
@@ -96,8 +97,9 @@ pub(in crate::cli) fn validate(
         is_strict: args.strict,
         errors_only: args.errors_only,
     };
+    let mut checker = Checker::default();
     for subject in subjects(args, session)? {
-        match subject.located.and_then(|located| session.check(&located, args.deep)) {
+        match subject.located.and_then(|located| checker.check(&located, args.deep)) {
             Ok(checked) if !checked.is_loop && !subject.is_named => {}
             Ok(mut checked) => {
                 names::check(&mut checked, &subject.same, commands);
