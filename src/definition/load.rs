@@ -5,7 +5,7 @@
 //! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -204,6 +204,16 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Adds the names of the loops that there are, and the one that is probably meant.
+    #[must_use]
+    pub fn suggesting<N: AsRef<[String]>>(self, names: impl FnOnce() -> N) -> Self {
+        let Self::UnknownName { name, searched, .. } = self else { return self };
+        let known = names();
+        let asked = without_extension(&name).unwrap_or(&name);
+        let nearest = meant(asked, known.as_ref()).map(ToOwned::to_owned);
+        Self::UnknownName { known: known.as_ref().to_vec(), nearest, name, searched }
+    }
+
     /// Returns what to do next, where that is known.
     pub fn help(&self) -> Option<String> {
         match self {
@@ -244,6 +254,11 @@ impl LoadError {
 
 /// Finds the loop file for what was asked: a path, or a name.
 pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
+    look_up(asked, cwd).map_err(|error| error.suggesting(|| names(cwd)))
+}
+
+/// Does so, and leaves it to others which loop may be meant.
+fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     let path = cwd.join(asked);
     let name = without_extension(asked);
     if is_path(asked) || (path.is_file() && (name.is_some() || asked.contains('/'))) {
@@ -261,20 +276,24 @@ pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     if asked.contains('/') && asked != name.as_str() {
         return at_path(asked, &path, cwd);
     }
-    let mut known: Vec<String> = list(cwd).into_iter().map(|listed| listed.name).collect();
-    known.dedup();
     Err(LoadError::UnknownName {
         name: asked.to_owned(),
-        nearest: meant(&name, &known).map(ToOwned::to_owned),
-        known,
+        nearest: None,
+        known: Vec::new(),
         searched: searched.iter().map(|root| root.join(DIRECTORY)).collect(),
     })
 }
 
+/// Returns the names of all loops, and of what may be one.
+pub fn names(cwd: &Path) -> Vec<String> {
+    let below = ancestors(cwd).into_iter().flat_map(|root| listing::below(&root.join(DIRECTORY)));
+    below.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// Finds the loop that a state of another one runs: as anybody finds it from `root`, or else beside the file of the
-/// caller.
+/// caller. What else could be meant is left to whoever asks.
 pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
-    let named = find(asked, root);
+    let named = look_up(asked, root);
     let (Err(LoadError::UnknownName { .. } | LoadError::NoFile { .. }), Some(directory)) =
         (&named, caller.parent())
     else {
@@ -291,17 +310,16 @@ pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, L
 
 /// Returns the name that is probably meant by another one: the same in another directory, or the nearest of those that
 /// have most of their beginning in common.
-fn meant<'k>(name: &LoopName, known: &'k [String]) -> Option<&'k str> {
-    let last = |name: &'k str| name.rsplit('/').next().unwrap_or(name);
-    let wanted = name.as_str().rsplit('/').next().unwrap_or(name.as_str());
+fn meant<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
+    let last = |known: &'k str| known.rsplit('/').next().unwrap_or(known);
+    let wanted = name.rsplit('/').next().unwrap_or(name);
     let elsewhere = known.iter().find(|known| last(known).eq_ignore_ascii_case(wanted));
     elsewhere.map(String::as_str).or_else(|| {
-        let shared = |known: &&str| {
-            known.chars().zip(name.as_str().chars()).take_while(|(one, other)| one == other).count()
-        };
+        let shared =
+            |known: &&str| known.chars().zip(name.chars()).take_while(|(one, other)| one == other).count();
         let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
         known.sort_by_key(|known| std::cmp::Reverse(shared(known)));
-        nearest(name.as_str(), known)
+        nearest(name, known)
     })
 }
 

@@ -66,7 +66,14 @@ pub(crate) struct Library {
     named: HashMap<(PathBuf, String), Result<Rc<KnownLoop>, Missing>>,
     /// What is in the files.
     known: HashMap<PathBuf, Result<Rc<KnownLoop>, Missing>>,
+    /// The names of all loops, once one of them may be meant by another name.
+    names: Option<Vec<String>>,
+    /// How many names were compared with them.
+    compared: usize,
 }
+
+/// For more names than this nobody looks which ones may be meant.
+const MAX_COMPARED: usize = 100;
 
 impl Library {
     /// Makes the library of a loop. Its sub-loops have to lie where its own files may lie.
@@ -77,6 +84,8 @@ impl Library {
             file: located.path.clone(),
             named: HashMap::new(),
             known: HashMap::new(),
+            names: None,
+            compared: 0,
         }
     }
 
@@ -100,10 +109,19 @@ impl Library {
                 let load = || load(&located.clone().reaching(reach.clone()), root).map(Rc::new);
                 self.known.entry(located.path.clone()).or_insert_with(load).clone()
             }
-            Err(error) => Err(absent(&error)),
+            Err(error) => Err(self.absent(error)),
         };
         self.named.insert(key, known.clone());
         known
+    }
+
+    fn absent(&mut self, error: LoadError) -> Missing {
+        self.compared += 1;
+        if self.compared > MAX_COMPARED {
+            return absent(&error);
+        }
+        let names = self.names.get_or_insert_with(|| load::names(&self.root));
+        absent(&error.suggesting(|| names))
     }
 
     /// Finds a sub-loop that an earlier process of the run had begun, in the loop that began like `around`.

@@ -230,6 +230,7 @@ fn links_and_other_files_are_no_loops() {
     assert_eq!(project.run(&["validate"]).code(0).stdout.lines().last(), Some("✓ .loops/main.yaml"));
     assert_eq!(project.run(&["list"]).code(0).stdout.lines().count(), 1);
     project.run(&["validate", ".loops/data.yml"]).code(2);
+    project.run(&["validate", "lib"]).code(2).says("no loops here");
     project.write(".loops/typo.yaml", "name: typo\nstats: {}\n");
     project.run(&["validate"]).code(2).says(".loops/typo.yaml");
 }

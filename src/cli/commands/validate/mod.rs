@@ -108,6 +108,9 @@ pub(in crate::cli) fn validate(
             Err(error) => reports.unread.push(Unread { asked: subject.asked, error }),
         }
     }
+    if reports.files.is_empty() && reports.unread.is_empty() {
+        return Err(no_loops());
+    }
     let write = FORMATS.iter().find(|(format, _)| *format == args.format).map(|(_, write)| *write);
     if let Some(write) = if args.json { Some(json::write_loops as Write) } else { write } {
         write(&reports, output);
@@ -150,14 +153,17 @@ fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Subject>, 
     if args.loops.is_empty() {
         subjects = Subject::listed(load::list(&session.cwd), outside);
         if subjects.is_empty() {
-            let help = "name a loop file, or make `.loops/NAME.yaml`";
-            return Err(Error::refused("no loops here").with_hint(help));
+            return Err(no_loops());
         }
     }
     let mut seen = HashSet::new();
     subjects
         .retain(|subject| subject.located.as_ref().map_or(true, |located| seen.insert(located.path.clone())));
     Ok(subjects)
+}
+
+fn no_loops() -> Error {
+    Error::refused("no loops here").with_hint("name a loop file, or make `.loops/NAME.yaml`")
 }
 
 /// Returns the directory that a text names which does not name a loop.
