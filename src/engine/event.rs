@@ -379,6 +379,7 @@ pub struct Overrides {
 
 impl Overrides {
     /// Returns those that also hold in the loops that a run runs.
+    #[must_use]
     pub fn below(&self) -> Self {
         Self { model: self.model.clone(), llm_model: self.llm_model.clone(), ..Self::default() }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::engine::Engine;
-use ll_loop::internals::engine::event::{Event, Stamped};
+use ll_loop::internals::engine::event::{Event, LoopStart, Stamped};
 use ll_loop::internals::engine::past::Standing;
 use ll_loop::internals::journal::{ends, reader};
 use ll_loop::internals::machine::Machine;

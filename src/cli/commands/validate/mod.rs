@@ -97,9 +97,9 @@ pub(in crate::cli) fn validate(
         is_strict: args.strict,
         errors_only: args.errors_only,
     };
-    let mut checker = Checker::default();
+    let mut all = Checker::default();
     for subject in subjects(args, session)? {
-        match subject.located.and_then(|located| checker.check(&located, args.deep)) {
+        match subject.located.and_then(|located| all.check(&located, args.deep)) {
             Ok(checked) if !checked.is_loop && !subject.is_named => {}
             Ok(mut checked) => {
                 names::check(&mut checked, &subject.same, commands);
