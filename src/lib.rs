@@ -122,7 +122,7 @@ pub use run::recording::Mode;
 pub use run::{Helper, serve as answer_query};
 pub use session::audience::Audience;
 pub use session::begin::{Begun, Bound, NotNeeded};
-pub use session::check::Checked;
+pub use session::check::{Checked, Checker};
 pub use session::context::Session;
 pub use session::environment::Environment;
 pub use session::error::{Error, Kind};

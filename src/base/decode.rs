@@ -262,7 +262,7 @@ pub fn template(source: &str, path: &DocPath, out: &mut Diagnostics) -> Option<T
 }
 
 macro_rules! decode_name {
-    ($name:ident, $reserved:literal) => {
+    ($name:ident, $reserved:literal, $further:literal) => {
         impl Decode for $name {
             fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
                 let name = text(node, path, "a name", out)?;
@@ -286,16 +286,18 @@ macro_rules! decode_name {
 
             fn key_schema() -> Value {
                 let inside = r"/\\{}\x00-\x1f\x7f-\x9f";
-                let pattern = format!("^[^{}{inside}][^{inside}]*$", $reserved);
+                let part = format!("[^{}{inside}][^{inside}]*", $reserved);
+                let further = $further.replace("PART", &part);
+                let pattern = format!("^{part}{further}$");
                 json!({"pattern": pattern, "maxLength": MAX_LENGTH})
             }
         }
     };
 }
 
-decode_name!(LoopName, r"$.\-");
-decode_name!(StateName, "$");
-decode_name!(VarName, "$");
+decode_name!(LoopName, r"$.\-", "(/PART)*");
+decode_name!(StateName, "$", "");
+decode_name!(VarName, "$", "");
 
 impl DecodeKey for String {
     fn decode_key(text: &str) -> Result<Self, String> {

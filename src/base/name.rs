@@ -1,7 +1,8 @@
 //! Names that users choose, parsed once so that no later layer has to check them again.
 
 use super::parsed::parsed;
-use super::text::is_hex;
+use super::sum::Sum;
+use super::text::{head, is_hex};
 
 /// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +35,14 @@ pub enum NameError {
         /// The reserved first character.
         character: char,
     },
+    /// A part between two `/` is missing, or would lead somewhere else.
+    #[error("a {what} cannot {problem}")]
+    Part {
+        /// The kind of name, for people.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
 }
 
 /// Names become parts of file names and log lines; longer ones serve nobody.
@@ -55,9 +64,37 @@ fn check(text: &str, what: &'static str, reserved: &[char]) -> Result<(), NameEr
     }
 }
 
+/// Checks the name of a loop part by part, so that it never leads out of the directory that it is looked up in.
+fn check_loop(text: &str) -> Result<(), NameError> {
+    let what = "loop name";
+    let refused = |problem| Err(NameError::Part { what, problem });
+    if text.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if text.starts_with('/') {
+        return refused("begin with `/`");
+    }
+    if text.ends_with('/') {
+        return refused("end with `/`");
+    }
+    // A `/` takes two bytes in file names.
+    if text.len() + text.matches('/').count() > MAX_LENGTH {
+        return Err(NameError::TooLong { what });
+    }
+    for part in text.split('/') {
+        match part {
+            "" => return refused("contain `//`"),
+            "." | ".." if part != text => return refused("contain `.` or `..` between two `/`"),
+            _ => check(part, what, &['.', '-', '$'])?,
+        }
+    }
+    Ok(())
+}
+
 parsed!(
-    /// The `name` of a loop.
-    LoopName, NameError, |text| check(text, "loop name", &['.', '-', '$'])
+    /// What a loop is known by: its path below `.loops` without the extension, such as `tidy` or `web/tidy`, or the
+    /// `name` that a file elsewhere gives itself.
+    LoopName, NameError, check_loop
 );
 parsed!(
     /// A key of `states`.
@@ -88,20 +125,32 @@ fn is_instance(text: &str) -> bool {
             .bytes()
             .enumerate()
             .all(|(at, byte)| if at == 8 { byte == b'T' } else { byte.is_ascii_digit() });
-    let is_stem = stem.len() <= MAX_LENGTH
+    let is_stem = stem.len() <= MAX_LENGTH + 1 + DIGITS
         && !stem.is_empty()
         && !stem.starts_with(['.', '-'])
         && stem.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
     is_random && is_time && is_stem
 }
 
+/// So many digits tell loops apart whose names would be one file name.
+const DIGITS: usize = 6;
+
 impl LoopName {
-    /// Returns the name with everything replaced that a file name or an instance id had better not hold.
+    /// Returns the name with everything replaced that a file name or an instance id had better not hold. `a/b` is
+    /// `a__b`; a name that could then be taken for another one has a few digits at its end.
     pub fn file_stem(&self) -> String {
-        self.0
-            .chars()
-            .map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
-            .collect()
+        let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+        let stem = self.0.split('/').map(|part| part.chars().map(plain).collect::<String>());
+        let stem = stem.collect::<Vec<_>>().join("__");
+        if stem.contains("___") || stem.matches("__").count() > self.0.matches('/').count() {
+            return format!("{stem}-{}", head(&Sum::of(self.0.as_bytes()).to_string(), DIGITS));
+        }
+        stem
+    }
+
+    /// Returns the first part: the directory below `.loops`, or the name itself.
+    pub fn first_part(&self) -> &str {
+        self.0.split('/').next().unwrap_or(&self.0)
     }
 }
 
@@ -133,6 +182,45 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_in_a_directory_is_named_by_its_path_and_no_name_leads_elsewhere() {
+        for name in ["web/tidy", "a/b/c", "prüfen/zwei Dinge", "a__b"] {
+            assert_eq!(LoopName::parse(name).unwrap().as_str(), name);
+        }
+        for (name, why) in [
+            ("a/", "a loop name cannot end with `/`"),
+            ("/a", "a loop name cannot begin with `/`"),
+            ("a//b", "a loop name cannot contain `//`"),
+            ("a/../b", "a loop name cannot contain `.` or `..` between two `/`"),
+            ("../b", "a loop name cannot contain `.` or `..` between two `/`"),
+            ("a/./b", "a loop name cannot contain `.` or `..` between two `/`"),
+            ("..", "a loop name cannot begin with `.`"),
+            ("a/.hidden", "a loop name cannot begin with `.`"),
+            ("a/-rf", "a loop name cannot begin with `-`"),
+            ("a\\b", "a loop name cannot contain '\\\\'"),
+            ("a/b\u{7}", "a loop name cannot contain '\\u{7}'"),
+        ] {
+            assert_eq!(LoopName::parse(name).unwrap_err().to_string(), why, "{name:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_two_paths_are_one_file_name(one in "[a_]{1,4}(/[a_]{1,4}){0,3}", other in "[a_]{1,4}(/[a_]{1,4}){0,3}") {
+            let stem = |name: &str| LoopName::parse(name).unwrap().file_stem();
+            proptest::prop_assert_eq!(one == other, stem(&one) == stem(&other));
+        }
+
+        #[test]
+        fn the_longest_name_makes_the_id_of_a_run(name in "[a_é]{1,4}(/[a_é]{1,4}){0,60}") {
+            if let Ok(name) = LoopName::parse(&name) {
+                let id = format!("{}-20260101T000000-0123ab", name.file_stem());
+                proptest::prop_assert!(InstanceName::parse(&id).is_ok());
+                proptest::prop_assert!(id.len() + ".events.jsonl.new".len() < 255);
+            }
+        }
+    }
+
+    #[test]
     fn the_id_of_a_run_is_one_file_name() {
         for name in
             ["main-20260101T000000-0123ab", "prüfen-2-20260101T000000-ffffff", "a__b-20260101T000000-000000"]
@@ -161,5 +249,6 @@ mod tests {
     #[test]
     fn a_file_stem_holds_no_blanks() {
         assert_eq!(LoopName::parse("my loop: 2").unwrap().file_stem(), "my-loop--2");
+        assert_eq!(LoopName::parse("web/my_loop").unwrap().file_stem(), "web__my_loop");
     }
 }

@@ -1,6 +1,6 @@
 //! The command line as types: global options and the commands.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::commands::action::ActionArgs;
 use super::commands::artifact::ArtifactArgs;
@@ -47,27 +47,34 @@ Exit codes:
 /// The command.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run a loop
+    /// Run a loop. The word `run` may be left out before a name that is no command
+    #[command(visible_alias = "r")]
     Run(Box<RunArgs>),
     /// Continue a run that was interrupted, handed off or killed
+    #[command(visible_alias = "res")]
     Resume(Box<ResumeArgs>),
     /// Write a run into one file, from which another machine can resume it
     Bundle(BundleArgs),
     /// Check loop files without running anything
+    #[command(visible_alias = "val")]
     Validate(ValidateArgs),
     /// Explain a finding by its code
     Explain(ExplainArgs),
     /// Show a loop as a graph
+    #[command(visible_alias = "s")]
     Show(ShowArgs),
     /// Print a loop as a plain state machine, with all imports, fragments and paradigms expanded
     Compile(CompileArgs),
     /// List the loops of this repository, or its runs
+    #[command(visible_alias = "l")]
     List(ListArgs),
     /// Show the status of runs
+    #[command(visible_alias = "st")]
     Status(StatusArgs),
     /// Stop a run, and everything that it started
     Stop(StopArgs),
     /// Show past runs
+    #[command(visible_alias = "h")]
     History(HistoryArgs),
     /// Show what the actions of a run printed
     Logs(LogsArgs),
@@ -101,10 +108,17 @@ pub(super) enum Command {
     Guard,
 }
 
+/// Returns the words that name commands, with their short forms.
+pub(super) fn commands() -> Vec<String> {
+    let command = Args::command();
+    let names = command
+        .get_subcommands()
+        .flat_map(|command| std::iter::once(command.get_name()).chain(command.get_all_aliases()));
+    names.chain(["help"]).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -19,13 +19,13 @@ const SWITCHES: [&str; 6] = ["--ci", "--no-ci", "--status", "--no-status", "--ch
 
 /// Reports a command line that cannot be read, as far as it can be.
 pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Session<'_>) {
-    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = readable_words(arguments);
     let is_command = |index: &usize| {
         let is_value = *index > 0 && words[index - 1] == "--color";
         !is_value && !words[*index].starts_with('-')
     };
     let Some(command) = (0..words.len()).find(is_command) else { return };
-    if !matches!(words[command].as_str(), "run" | "resume") {
+    if !matches!(words[command].as_str(), "run" | "r" | "resume" | "res") {
         return;
     }
     let words = &words[command + 1..];
@@ -40,6 +40,20 @@ pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Sess
     let error =
         Error::refused(text).with_hint("`ll-loop help run` and `ll-loop help resume` name the options");
     session.report_unbegun(&error, exit::INVALID, name, &flags::told(&readable(words), session.env));
+}
+
+/// Reports that a loop cannot be run whose name stands where a command would, and is that of no loop.
+pub(super) fn tell_unknown(arguments: &[OsString], error: &Error, session: &Session<'_>) {
+    let words = readable_words(arguments);
+    let Some((name, words)) = words.split_first() else { return };
+    if words.iter().any(|word| word == "--dry-run") {
+        return;
+    }
+    session.report_unbegun(error, exit::INVALID, Some(name), &flags::told(&readable(words), session.env));
+}
+
+fn readable_words(arguments: &[OsString]) -> Vec<String> {
+    arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Returns the options about reports that can be read, each by itself.

@@ -11,6 +11,7 @@ mod follow;
 mod inputs;
 mod misuse;
 mod output;
+mod shorthand;
 mod terminal;
 mod unbegun;
 mod work;
@@ -38,6 +39,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if env.is_container_init() {
         return commands::init::supervise(&arguments, &env);
     }
+    let arguments = match written_out(arguments, &env) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     let parsed =
         match Args::try_parse_from(std::iter::once("ll-loop".into()).chain(arguments.iter().cloned())) {
             Ok(parsed) => parsed,
@@ -60,6 +65,19 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(exit::of(&error))
         }
     }
+}
+
+/// Writes `run` where it may be left out. A word that cannot be understood is reported like a run that cannot begin.
+fn written_out(arguments: Vec<OsString>, env: &Environment) -> Result<Vec<OsString>, ExitCode> {
+    let Ok(cwd) = std::env::current_dir() else { return Ok(arguments) };
+    shorthand::expanded(arguments.clone(), &cwd).map_err(|unknown| {
+        let output = Output::new(flags::Color::Auto, env);
+        output.failure(&unknown.error);
+        if let (Ok(session), false) = (Session::new(env, &cwd, &output), unknown.is_command) {
+            misuse::tell_unknown(&arguments[unknown.at..], &unknown.error, &session);
+        }
+        ExitCode::from(exit::of(&unknown.error))
+    })
 }
 
 /// Reports a command line that cannot be read where runs are reported.
@@ -94,7 +112,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Run(args) => commands::run::run(args, &session()?, output),
         Command::Resume(args) => commands::resume::resume(args, &session()?, output),
         Command::Bundle(args) => commands::bundle::bundle(args, &session()?, output),
-        Command::Validate(args) => commands::validate::validate(args, &session()?, output),
+        Command::Validate(args) => commands::validate::validate(args, &args::commands(), &session()?, output),
         Command::Explain(args) => commands::explain::explain(args, output),
         Command::Show(args) => commands::show::show(args, &session()?, output),
         Command::Compile(args) => commands::compile::compile(args, &session()?, output),

@@ -1,35 +1,38 @@
 //! Finds loop files and reads them: the only input of this layer.
 //!
-//! A name is looked up in `.loops` of the working directory and of its parents up to the root of the repository, and
+//! A loop is known by its path below `.loops`, whatever `name` it gives itself, so that no two loops share anything. The
+//! name is looked up in `.loops` of the working directory and of its parents up to the root of the repository, and
 //! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
 use super::source::Sources;
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, Place, nearest};
+use crate::base::name::{LoopName, NameError};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::files::place::{self, resolved};
 use crate::files::read::{self, Unread};
 
-/// The directory that holds the loops of a project.
-pub const DIRECTORY: &str = ".loops";
-
-const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
+pub use super::listing::DIRECTORY;
 
 /// A loop file that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The file.
     pub path: PathBuf,
+    /// What the loop is known by; a file elsewhere than in `.loops` names itself.
+    pub name: Option<LoopName>,
     /// The directory where its actions run.
     pub root: PathBuf,
     /// The file as people know it: relative to the working directory where it lies below.
@@ -76,13 +79,15 @@ impl Located {
     }
 }
 
-/// A loop that can be run by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file that was found in a directory of loops. It need not be a loop.
+#[derive(Debug)]
 pub struct Listed {
-    /// The name of the file without its extension.
+    /// Its path in that directory, without the extension.
     pub name: String,
-    /// Where it is.
-    pub located: Located,
+    /// Where it is, or why no loop can be named like that.
+    pub located: Result<Located, LoadError>,
+    /// The file that is found by this name instead of this one.
+    pub hidden_by: Option<PathBuf>,
 }
 
 /// A loop file that was read.
@@ -111,11 +116,24 @@ pub struct Rejected {
     pub tree: Option<Node>,
     /// What could be read, without the parts that could not: enough to look for more problems, never to run.
     pub remains: Option<Loop>,
+    /// Whether it is a loop at all, and not a library of fragments or a file of something else.
+    pub is_loop: bool,
 }
+
+/// The keys of which a loop has at least one at its top, and a library of fragments none.
+const KEYS_OF_LOOPS: [&str; 6] = ["name", "states", "initial", "paradigm", "flow", "from"];
 
 /// Why a loop cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// No loop can have this name.
+    #[error("there is no loop named `{asked}`: {source}")]
+    BadName {
+        /// What was asked for.
+        asked: String,
+        /// Why not.
+        source: NameError,
+    },
     /// No loop has this name.
     #[error("there is no loop named `{name}`")]
     UnknownName {
@@ -186,6 +204,16 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Adds the names of the loops that there are, and the one that is probably meant.
+    #[must_use]
+    pub fn suggesting<N: AsRef<[String]>>(self, names: impl FnOnce() -> N) -> Self {
+        let Self::UnknownName { name, searched, .. } = self else { return self };
+        let known = names();
+        let asked = without_extension(&name).unwrap_or(&name);
+        let nearest = meant(asked, known.as_ref()).map(ToOwned::to_owned);
+        Self::UnknownName { known: known.as_ref().to_vec(), nearest, name, searched }
+    }
+
     /// Returns what to do next, where that is known.
     pub fn help(&self) -> Option<String> {
         match self {
@@ -205,6 +233,17 @@ impl LoadError {
             Self::Outside { .. } => Some(String::from(
                 "links are followed; move the file into the repository, or allow it with `--allow-outside`",
             )),
+            Self::BadName { asked, .. } => {
+                let plain = asked.trim_matches('/');
+                let is_meant = plain != asked && LoopName::parse(plain).is_ok();
+                Some(if is_meant {
+                    format!("write `{plain}`")
+                } else {
+                    "the name of a loop is its path below `.loops`, such as `tidy` or `web/tidy`; any other file is named by \
+                     its path with the extension"
+                        .to_owned()
+                })
+            }
             Self::NotAFile { .. }
             | Self::TooLarge { .. }
             | Self::Unreadable { .. }
@@ -215,30 +254,102 @@ impl LoadError {
 
 /// Finds the loop file for what was asked: a path, or a name.
 pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
+    look_up(asked, cwd).map_err(|error| error.suggesting(|| names(cwd)))
+}
+
+/// Does so, and leaves it to others which loop may be meant.
+fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     let path = cwd.join(asked);
-    let has_extension =
-        EXTENSIONS.iter().any(|extension| path.extension().is_some_and(|found| found == *extension));
-    if asked.contains(['/', '\\']) || (has_extension && path.is_file()) {
+    let name = without_extension(asked);
+    if is_path(asked) || (path.is_file() && (name.is_some() || asked.contains('/'))) {
         return at_path(asked, &path, cwd);
     }
-    let name =
-        EXTENSIONS.iter().find_map(|extension| asked.strip_suffix(&format!(".{extension}"))).unwrap_or(asked);
+    let name = match (LoopName::parse(name.unwrap_or(asked)), name) {
+        (Err(_), Some(_)) => return at_path(asked, &path, cwd),
+        (name, _) => name,
+    };
+    let name = name.map_err(|source| LoadError::BadName { asked: asked.to_owned(), source })?;
     let searched = ancestors(cwd);
-    for root in &searched {
-        for extension in EXTENSIONS {
-            let path = root.join(DIRECTORY).join(format!("{name}.{extension}"));
-            if !name.is_empty() && path.exists() && !path.is_dir() {
-                return Ok(located(path, root.clone(), cwd));
-            }
-        }
+    if let Some(located) = searched.iter().find_map(|root| by_name(&name, root, cwd)) {
+        return Ok(located);
     }
-    let known: Vec<String> = list(cwd).into_iter().map(|listed| listed.name).collect();
+    if asked.contains('/') && asked != name.as_str() {
+        return at_path(asked, &path, cwd);
+    }
     Err(LoadError::UnknownName {
         name: asked.to_owned(),
-        nearest: nearest(name, known.iter().map(String::as_str)).map(ToOwned::to_owned),
-        known,
+        nearest: None,
+        known: Vec::new(),
         searched: searched.iter().map(|root| root.join(DIRECTORY)).collect(),
     })
+}
+
+/// Returns the names of all loops, and of what may be one.
+pub fn names(cwd: &Path) -> Vec<String> {
+    let below = ancestors(cwd).into_iter().flat_map(|root| listing::below(&root.join(DIRECTORY)));
+    below.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Finds the loop that a state of another one runs: as anybody finds it from `root`, or else beside the file of the
+/// caller. What else could be meant is left to whoever asks.
+pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
+    let named = look_up(asked, root);
+    let (Err(LoadError::UnknownName { .. } | LoadError::NoFile { .. }), Some(directory)) =
+        (&named, caller.parent())
+    else {
+        return named;
+    };
+    if LoopName::parse(without_extension(asked).unwrap_or(asked)).is_err() {
+        return named;
+    }
+    let beside = EXTENSIONS.iter().map(|extension| directory.join(format!("{asked}.{extension}")));
+    let beside = std::iter::once(directory.join(asked)).chain(beside);
+    let found = beside.into_iter().find(|path| path.is_file());
+    found.map_or(named, |path| at_path(asked, &path, root))
+}
+
+/// Returns the name that is probably meant by another one: the same in another directory, or the nearest of those that
+/// have most of their beginning in common.
+fn meant<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
+    let last = |known: &'k str| known.rsplit('/').next().unwrap_or(known);
+    let wanted = name.rsplit('/').next().unwrap_or(name);
+    let elsewhere = known.iter().find(|known| last(known).eq_ignore_ascii_case(wanted));
+    elsewhere.map(String::as_str).or_else(|| {
+        let shared =
+            |known: &&str| known.chars().zip(name.chars()).take_while(|(one, other)| one == other).count();
+        let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
+        known.sort_by_key(|known| std::cmp::Reverse(shared(known)));
+        nearest(name, known)
+    })
+}
+
+/// Tells whether a text can only be a path.
+fn is_path(asked: &str) -> bool {
+    let begins =
+        |with: &str| asked.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    Path::new(asked).is_absolute() || begins(".") || begins("..") || asked.contains('\\')
+}
+
+/// Finds a loop in the `.loops` of a directory.
+fn by_name(name: &LoopName, root: &Path, cwd: &Path) -> Option<Located> {
+    if name.first_part() != name.as_str() && listing::is_reserved(name.first_part()) {
+        return None;
+    }
+    let loops = root.join(DIRECTORY);
+    let files = EXTENSIONS.iter().map(|extension| loops.join(format!("{name}.{extension}")));
+    let mut found = files.filter(|path| path.exists() && !path.is_dir() && is_spelled_so(path, &loops));
+    Some(located(found.next()?, Some(name.clone()), root.to_owned(), cwd))
+}
+
+/// Tells whether a file that was found is written in these letters: where the file system takes upper for lower case, a
+/// loop would otherwise have several names.
+fn is_spelled_so(path: &Path, loops: &Path) -> bool {
+    let below = |path: &Path, loops: &Path| Some(path.strip_prefix(loops).ok()?.to_str()?.to_owned());
+    match (below(path, loops), below(&resolved(path), &resolved(loops))) {
+        (Some(asked), Some(real)) => asked == real || asked.to_lowercase() != real.to_lowercase(),
+        // It is a link, whose own name counts.
+        _ => true,
+    }
 }
 
 fn at_path(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
@@ -248,14 +359,37 @@ fn at_path(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
         }
         return Err(LoadError::NoFile { path: asked.into(), nearest: neighbour(asked, path) });
     }
-    Ok(located(path.to_owned(), root_of(path, cwd), cwd))
+    let root = root_of(path, cwd);
+    let name =
+        name_of(path, &root).map_err(|source| LoadError::BadName { asked: asked.to_owned(), source })?;
+    Ok(located(path.to_owned(), name, root, cwd))
+}
+
+/// Returns the name of a file in the `.loops` of a directory.
+fn name_of(path: &Path, root: &Path) -> Result<Option<LoopName>, NameError> {
+    let loops = root.join(DIRECTORY);
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = path.file_name().map(|name| resolved(parent).join(name));
+    let named = place::named(path).strip_prefix(place::named(&loops)).map(Path::to_owned).ok();
+    let below = named.or_else(|| Some(real?.strip_prefix(resolved(&loops)).ok()?.to_owned()));
+    let Some(below) = below.as_deref().and_then(Path::to_str) else { return Ok(None) };
+    // Its name means the other file.
+    let is_hidden =
+        path.extension().is_some_and(|found| found == "yml") && path.with_extension("yaml").is_file();
+    if is_hidden { LoopName::parse(below).map(Some) } else { name_below(Path::new(below)) }
+}
+
+/// Returns the name of a file in `.loops` by its path from there.
+pub fn name_below(below: &Path) -> Result<Option<LoopName>, NameError> {
+    let Some(below) = below.to_str() else { return Ok(None) };
+    LoopName::parse(without_extension(below).unwrap_or(below)).map(Some)
 }
 
 /// Returns the loop file beside a missing one that has the most similar name.
 fn neighbour(asked: &str, path: &Path) -> Option<PathBuf> {
-    let names: Vec<String> = loops_in(path.parent()?).into_keys().collect();
-    let near = nearest(path.file_stem()?.to_str()?, names.iter().map(String::as_str))?;
-    let file = loops_in(path.parent()?).remove(near)?;
+    let files = listing::inside(path.parent()?);
+    let near = nearest(path.file_stem()?.to_str()?, files.iter().map(|(name, _)| name.as_str()))?;
+    let (_, file) = files.iter().find(|(name, _)| name == near)?;
     Some(Path::new(asked).with_file_name(file.file_name()?))
 }
 
@@ -274,10 +408,10 @@ fn root_of(path: &Path, cwd: &Path) -> PathBuf {
         )
 }
 
-fn located(path: PathBuf, root: PathBuf, cwd: &Path) -> Located {
+fn located(path: PathBuf, name: Option<LoopName>, root: PathBuf, cwd: &Path) -> Located {
     let shown = relative(&path, cwd).display().to_string();
     let reach = Reach::of(&path, &root);
-    Located { path, root, shown, reach }
+    Located { path, name, root, shown, reach }
 }
 
 /// Returns a path as seen from the working directory, unless the way up is longer than the path itself is clear.
@@ -299,31 +433,52 @@ pub fn ancestors(cwd: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Lists the loops that can be run by name, in the order of their names.
+/// Lists the files in the `.loops` of a directory and of those above it, in the order of their names. The nearest file
+/// of a name comes first, and is found by it.
 pub fn list(cwd: &Path) -> Vec<Listed> {
-    let mut all: BTreeMap<String, Located> = BTreeMap::new();
+    let mut all: Vec<Listed> = Vec::new();
+    let mut first: HashMap<String, PathBuf> = HashMap::new();
     for root in ancestors(cwd) {
-        for (name, path) in loops_in(&root.join(DIRECTORY)) {
-            all.entry(name).or_insert_with(|| located(path, root.clone(), cwd));
+        for (name, path) in listing::below(&root.join(DIRECTORY)) {
+            let found = match first.entry(name.clone()) {
+                Entry::Occupied(found) => Some(found.get().clone()),
+                Entry::Vacant(place) => {
+                    place.insert(path.clone());
+                    None
+                }
+            };
+            let is_above = found.as_ref().is_some_and(|found| !found.starts_with(root.join(DIRECTORY)));
+            if is_above {
+                // A nearer directory has a loop of its own by this name.
+                continue;
+            }
+            let hidden_by = found;
+            all.push(listed(name, path, (&root, cwd), hidden_by));
         }
     }
-    all.into_iter().map(|(name, located)| Listed { name, located }).collect()
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
 }
 
-/// Returns the loop files of one directory by their names; a directory that cannot be read has none.
-fn loops_in(directory: &Path) -> BTreeMap<String, PathBuf> {
-    let mut loops = BTreeMap::new();
-    let entries = fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-    paths.sort();
-    for path in paths {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let is_loop = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
-        if let (true, Some(name)) = (is_loop, path.file_stem().and_then(|stem| stem.to_str())) {
-            loops.entry(name.to_owned()).or_insert(path);
-        }
-    }
-    loops
+/// Lists the files below a directory, wherever it is. One that has a `.loops` stands for the loops in that.
+pub fn list_below(directory: &Path, cwd: &Path) -> Vec<Listed> {
+    let loops = directory.join(DIRECTORY);
+    let directory = if loops.is_dir() { &loops } else { directory };
+    let files = listing::below(directory).into_iter();
+    files
+        .map(|(name, path)| {
+            let root = root_of(&path, cwd);
+            listed(name, path, (&root, cwd), None)
+        })
+        .collect()
+}
+
+fn listed(name: String, path: PathBuf, (root, cwd): (&Path, &Path), hidden_by: Option<PathBuf>) -> Listed {
+    let located = match name_of(&path, root) {
+        Ok(known) => Ok(located(path, known, root.to_owned(), cwd)),
+        Err(source) => Err(LoadError::BadName { asked: relative(&path, cwd).display().to_string(), source }),
+    };
+    Listed { name, located, hidden_by }
 }
 
 /// Reads a loop file and every file it takes over.
@@ -340,6 +495,9 @@ pub fn load(located: &Located) -> Result<Loaded, LoadError> {
     let mut loaded = decode_with(&located.shown, &text, &path, &mut fetch)
         .map_err(|rejected| LoadError::Rejected { path: located.path.clone(), rejected })?;
     loaded.digest = digest(&root, &loaded.sources);
+    if let Some(name) = &located.name {
+        loaded.definition.name = name.clone();
+    }
     Ok(loaded)
 }
 
@@ -376,17 +534,37 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err("it has no name".to_owned());
     };
+    if reference.kind == ReferenceKind::Parent
+        && without_extension(reference.name).is_none()
+        && !is_path(reference.name)
+    {
+        LoopName::parse(reference.name).map_err(|error| error.to_string())?;
+    }
     let real = resolved(path);
     // The message must not reveal whether the file exists.
     if !located.reach.holds(&real) {
         let path = shown(path, cwd);
         return Err(format!("`{path}` lies outside of the repository, which only `--allow-outside` allows"));
     }
+    if reference.kind == ReferenceKind::Parent && leads_out(reference, path, root) {
+        return Err(
+            "a name never leads out of `.loops`; write the path of the file with its extension".to_owned()
+        );
+    }
     let Some(path) = found else {
         return Err(format!("there is no `{}`", shown(path, cwd)));
     };
     let text = read(&path).map_err(|error| error.to_string())?;
     Ok(Fetched { shown: shown(&path, cwd), path: real, text })
+}
+
+/// Tells whether what a loop in `.loops` inherits from is named, and not given by its path, and yet lies elsewhere.
+fn leads_out(reference: &Reference<'_>, path: &Path, root: &Path) -> bool {
+    let loops = root.join(DIRECTORY);
+    let is_below = |path: &Path| {
+        place::named(path).starts_with(place::named(&loops)) || resolved(path).starts_with(resolved(&loops))
+    };
+    without_extension(reference.name).is_none() && is_below(reference.from) && !is_below(path)
 }
 
 fn shown(path: &Path, cwd: &Path) -> String {
@@ -417,6 +595,7 @@ pub(super) fn decode_with(
     let file = sources.add(shown, text);
     let mut findings = Diagnostics::default();
     let tree = yaml::parse(text, file, &mut findings);
+    let is_loop = tree.as_ref().is_none_or(|tree| KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some()));
     let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
     let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
     if let Some(resolved) = resolved.as_ref().filter(|resolved| resolved.composed) {
@@ -427,7 +606,7 @@ pub(super) fn decode_with(
         (Some(definition), Some(tree)) if !findings.has_errors() => {
             Ok(Loaded { definition, tree, sources, digest: String::new(), findings })
         }
-        (remains, tree) => Err(Box::new(Rejected { findings, sources, tree, remains })),
+        (remains, tree) => Err(Box::new(Rejected { findings, sources, tree, remains, is_loop })),
     }
 }
 
@@ -775,9 +954,10 @@ mod tests {
         check("sub/deep", "check", "sub/.loops/check.yaml, run in \"sub\", shown as ../.loops/check.yaml");
         check(".", "check", ".loops/check.yml, run in \"\", shown as .loops/check.yml");
         check(".", "fixx", "there is no loop named `fixx`; did you mean `fix`?");
-        check(".", "zzz", "there is no loop named `zzz`; the loops are `check`, `fix`");
-        check(".", "dir", "there is no loop named `dir`; the loops are `check`, `fix`");
-        check(".", "", "there is no loop named ``; the loops are `check`, `fix`");
+        check(".", "zzz", "there is no loop named `zzz`; the loops are `check`, `fix`, `nested/in`");
+        check(".", "dir", "there is no loop named `dir`; the loops are `check`, `fix`, `nested/in`");
+        check(".", "FIX", "there is no loop named `FIX`; did you mean `fix`?");
+        check(".", "in", "there is no loop named `in`; did you mean `nested/in`?");
         fs_err::remove_dir(directory.path().join(".git")).unwrap();
         check("outside", "fix", "there is no loop named `fix`; no loops were found in `BASE/outside/.loops`");
     }
@@ -829,10 +1009,86 @@ mod tests {
         let directory = directory();
         let shown: Vec<_> = list(&directory.path().join("sub"))
             .into_iter()
-            .map(|listed| (listed.name, listed.located.shown))
+            .map(|listed| (listed.name, listed.located.unwrap().shown, listed.hidden_by.is_some()))
             .collect();
-        let above = String::from("../.loops/fix.yaml");
-        assert_eq!(shown, [("check".into(), String::from(".loops/check.yaml")), ("fix".into(), above)]);
+        let all = [
+            ("check", ".loops/check.yaml", false),
+            ("fix", "../.loops/fix.yaml", false),
+            ("fix", "../.loops/fix.yml", true),
+            ("nested/in", "../.loops/nested/in.yaml", false),
+        ];
+        assert_eq!(shown, all.map(|(name, shown, is_hidden)| (name.into(), shown.into(), is_hidden)));
+    }
+
+    #[test]
+    fn a_loop_in_a_directory_is_known_by_its_path() {
+        let directory = directory();
+        let name = |cwd: &str, asked: &str| {
+            let located = find(asked, &directory.path().join(cwd)).unwrap();
+            (load(&located).unwrap().definition.name.to_string(), located.shown)
+        };
+        let in_nested = |shown: &str| ("nested/in".to_owned(), shown.to_owned());
+        assert_eq!(name(".", "nested/in"), in_nested(".loops/nested/in.yaml"));
+        assert_eq!(name(".", "nested/in.yaml"), in_nested(".loops/nested/in.yaml"));
+        assert_eq!(name(".", ".loops/nested/in.yaml"), in_nested(".loops/nested/in.yaml"));
+        assert_eq!(name("sub/deep", "nested/in"), in_nested("../../.loops/nested/in.yaml"));
+        assert_eq!(name("sub/deep", "../../.loops/nested/in.yaml"), in_nested("../../.loops/nested/in.yaml"));
+        assert_eq!(name(".loops/nested", "in.yaml"), in_nested("in.yaml"));
+        assert_eq!(name(".", ".loops/fix.yml").0, "fix.yml");
+        let written = load(&find("one.yaml", directory.path()).unwrap()).unwrap().definition.name;
+        assert_eq!((name(".", "fix").0.as_str(), written.as_str()), ("fix", "goal-tidy"));
+        assert_eq!(name(".", "sub/.loops/check.yaml").0, "goal-tidy");
+    }
+
+    #[test]
+    fn a_name_never_leads_out_of_the_directory_of_loops() {
+        let directory = directory();
+        fs_err::create_dir_all(directory.path().join(".loops/vendor")).unwrap();
+        fs_err::write(directory.path().join(".loops/vendor/v.yaml"), GOOD[0]).unwrap();
+        let check = |asked: &str, expected: &str| assert_eq!(found(directory.path(), ".", asked), expected);
+        let what = "the name of a loop is its path below `.loops`, such as `tidy` or `web/tidy`; any other file is named by \
+                    its path with the extension";
+        check("fix/", "there is no loop named `fix/`: a loop name cannot end with `/`; write `fix`");
+        check(
+            "nested//in",
+            &format!("there is no loop named `nested//in`: a loop name cannot contain `//`; {what}"),
+        );
+        check(
+            "nested/../../one",
+            &format!(
+                "there is no loop named `nested/../../one`: a loop name cannot contain `.` or `..` between two `/`; {what}"
+            ),
+        );
+        check(
+            "a\u{7}",
+            &format!("there is no loop named `a\u{7}`: a loop name cannot contain '\\u{{7}}'; {what}"),
+        );
+        check("", &format!("there is no loop named ``: a loop name cannot be empty; {what}"));
+        check("../one", "there is no file `../one`; ");
+        check("/one", "there is no file `/one`; ");
+        check("vendor/v", "there is no loop named `vendor/v`; the loops are `check`, `fix`, `nested/in`");
+    }
+
+    #[test]
+    fn a_sub_loop_is_found_from_the_directory_of_loops_or_else_beside_its_caller() {
+        let directory = directory();
+        for path in [".loops/nested/kid.yaml", ".loops/nested/fix.yaml", "outside/near.yaml"] {
+            fs_err::write(directory.path().join(path), GOOD[0]).unwrap();
+        }
+        let found = |asked: &str, caller: &str| {
+            let found = find_beside(asked, directory.path(), &directory.path().join(caller));
+            found.map_or_else(|error| error.to_string(), |located| located.shown)
+        };
+        assert_eq!(found("kid", ".loops/nested/in.yaml"), ".loops/nested/kid.yaml");
+        assert_eq!(found("fix", ".loops/nested/in.yaml"), ".loops/fix.yaml");
+        assert_eq!(found("kid", ".loops/fix.yaml"), "there is no loop named `kid`");
+        assert_eq!(found("near", "outside/main.yaml"), "outside/near.yaml");
+        assert_eq!(found("near.yaml", "outside/main.yaml"), "outside/near.yaml");
+        assert_eq!(found("../one", ".loops/fix.yaml"), "there is no file `../one`");
+        assert_eq!(
+            found("nested/../../one", ".loops/fix.yaml").split(':').next(),
+            Some("there is no loop named `nested/../../one`")
+        );
     }
 
     #[test]

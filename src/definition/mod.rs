@@ -3,6 +3,7 @@
 mod classic;
 pub mod early;
 pub mod emit;
+mod listing;
 pub mod load;
 pub mod paradigm;
 pub mod publish;

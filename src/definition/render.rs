@@ -5,7 +5,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use serde_json::{Value, json};
 
 use super::source::{Source, Sources};
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
 use crate::base::node::{FileId, Node, Span};
 use crate::base::text::screen;
 
@@ -123,11 +123,23 @@ fn snippet<'a>(group: Group<'a>, source: &'a Source, marks: &[Mark<'a>]) -> Grou
     group.element(Snippet::source(text).path(source.name()).line_start(first).annotations(annotations))
 }
 
+/// Returns one object a finding, with the path of the keys that it is about.
+pub fn with_paths(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<(String, Value)> {
+    let placed = in_order(findings, sources, tree).into_iter();
+    placed.map(|(finding, span)| (path(&finding.place), object(finding, span, sources, tree))).collect()
+}
+
+fn path(place: &Place) -> String {
+    match place {
+        Place::Value(path) | Place::Key(path) | Place::Within(path, _) => path.to_string(),
+        Place::Bytes(_) | Place::At(_) | Place::File => String::new(),
+    }
+}
+
 /// Returns one object a finding; after the first thousand, one for the rest.
 pub fn to_json(findings: &Diagnostics, sources: &Sources, tree: Option<&Node>) -> Vec<Value> {
-    let placed = in_order(findings, sources, tree);
     let mut objects: Vec<Value> =
-        placed.into_iter().map(|(finding, span)| object(finding, span, sources, tree)).collect();
+        with_paths(findings, sources, tree).into_iter().map(|(_, object)| object).collect();
     let rest = findings.total() - objects.len();
     if rest > 0 {
         objects

@@ -81,6 +81,8 @@ record! {
         env: IndexMap<String, Template> = IndexMap::new(),
         /// A word to group loops by.
         category: Option<String>,
+        /// Whom the loop is for, such as `public`, `internal` or `example`; `list --json` shows it.
+        visibility: Option<String>,
         /// Words to find loops by.
         labels: Vec<String> = Vec::new(),
         /// Commands that `show` lists.
@@ -106,7 +108,6 @@ record! {
     }
     ignored [
         "circuit",
-        "visibility",
         "targets",
         "host_guard",
         "prompt_size_guard",

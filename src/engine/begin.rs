@@ -232,6 +232,7 @@ impl Engine<'_> {
         }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
+        let model = model.or_else(|| self.start.event.overrides.model.clone());
         // What the first model did not answer well is asked of the other one.
         let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
         let model = if is_retry { fallback_model.clone().or(model) } else { model };

@@ -376,6 +376,20 @@ pub struct Overrides {
     /// `--on-handoff`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_handoff: Option<String>,
+    /// `--model`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// `--llm-model`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub llm_model: Option<String>,
+}
+
+impl Overrides {
+    /// Returns those that also hold in the loops that a run runs.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Self { model: self.model.clone(), llm_model: self.llm_model.clone(), ..Self::default() }
+    }
 }
 
 /// How a run goes on.

@@ -113,7 +113,8 @@ impl Engine<'_> {
             None => return Ok(None),
         };
         let llm = &self.machine.llm;
-        let model = match (question.model.clone(), &llm.model) {
+        let given = || self.start.event.overrides.llm_model.clone();
+        let model = match (question.model.clone().or_else(given), &llm.model) {
             (None, Some(model)) => Some(self.render(model).map_err(|error| unresolved(error.to_string()))?),
             (model, _) => model,
         };

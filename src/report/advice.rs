@@ -107,6 +107,10 @@ pub fn again(digest: &Digest) -> Option<CommandLine> {
     for (name, cap) in caps {
         run = cap.into_iter().fold(run, |run, cap| run.option(name, &cap.to_string()));
     }
+    let models = [("--model", &start.overrides.model), ("--llm-model", &start.overrides.llm_model)];
+    for (name, model) in models {
+        run = model.iter().fold(run, |run, model| run.option(name, model));
+    }
     let pairs = given(start).filter(|(option, ..)| option.is_some());
     run = pairs.fold(run, |run, (option, name, value)| run.variable(option.unwrap_or_default(), name, value));
     Some(start.overrides.input.iter().fold(run, |run, input| run.last(input)))

@@ -25,7 +25,7 @@ pub mod replay;
 mod servers;
 pub mod shared_file;
 mod status;
-mod sub_loop;
+pub mod sub_loop;
 mod survey;
 mod ticking;
 mod tool;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
@@ -24,8 +23,9 @@ pub struct Known {
     pub digest: String,
 }
 
-/// Finds a loop by the name that a state gives it, with the variables that it began with.
-pub type Find<'f> = dyn FnMut(&str, &Map<String, Value>) -> Result<Known, String> + 'f;
+/// Finds a loop by the name that a state gives it, in the loop that began like the first of the two, with the variables with
+/// which the second one began.
+pub type Find<'f> = dyn FnMut(&str, &LoopStart, &LoopStart) -> Result<Known, String> + 'f;
 
 /// Why a journal is not that of a run of these loops.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +125,7 @@ impl<'f> Replay<'f> {
         let (known, captured, step, name) = match around {
             None => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
             Some(Some(Level { past, runs: Some(runs), .. })) => {
-                let known = (self.find)(&runs.name, &start.context);
+                let known = (self.find)(&runs.name, past.start(), &start);
                 let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
                 let captured =
                     if runs.given.sees_around() { past.run().captured().clone() } else { IndexMap::new() };

@@ -13,7 +13,7 @@ use super::replay::Level;
 use super::world::{SubLoop, World};
 
 /// Loops that call each other deeper than this do so by mistake.
-const DEEPEST: usize = 16;
+pub const DEEPEST: usize = 16;
 
 /// Finds and prepares the loop that a step runs, or says why it cannot begin. Where the step was left in the middle of
 /// it, it comes with how far it was.

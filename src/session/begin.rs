@@ -263,6 +263,8 @@ fn overrides(options: &BeginOptions) -> Overrides {
         max_tokens: llm.budget.tokens,
         max_llm_calls: llm.budget.calls,
         on_handoff: llm.on_handoff.map(|behavior| behavior.word().to_owned()),
+        model: options.model.clone(),
+        llm_model: options.llm_model.clone(),
     }
 }
 

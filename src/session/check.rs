@@ -2,17 +2,20 @@
 
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
-use crate::definition::load::{self, LoadError, Located};
+use crate::definition::load::{self, LoadError, Located, Rejected};
 use crate::definition::source::Sources;
 use crate::machine::{check, compile};
 
-use super::context::Session;
 use super::error::Error;
 use super::library::Library;
 use super::prepared::{all_findings, refused};
 
 /// A loop file and its findings.
 pub struct Checked {
+    /// What the loop is known by, where that can be told.
+    pub name: Option<String>,
+    /// Whether it is a loop at all, and not a library of fragments or a file of something else.
+    pub is_loop: bool,
     /// The name of the file in messages.
     pub shown: String,
     /// Errors, warnings and notes.
@@ -23,20 +26,26 @@ pub struct Checked {
     pub tree: Option<Node>,
 }
 
-impl Session<'_> {
+/// Checks loops one after the other. Loops that several of them run are read once.
+#[derive(Default)]
+pub struct Checker {
+    library: Option<Library>,
+}
+
+impl Checker {
     /// Checks a loop and its sub-loops. With `deep`, explores every sequence of verdicts.
     ///
     /// # Errors
     /// The file cannot be read.
-    #[expect(clippy::unused_self, reason = "whatever a caller does begins with a session")]
-    pub fn check(&self, located: &Located, deep: bool) -> Result<Checked, Error> {
+    pub fn check(&mut self, located: &Located, deep: bool) -> Result<Checked, Error> {
         let shown = located.shown.clone();
+        let name = located.name.as_ref().map(ToString::to_string);
         let loaded = match load::load(located) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { rejected, .. }) => {
                 let findings = all_findings(&rejected);
-                let rejected = *rejected;
-                return Ok(Checked { shown, findings, sources: rejected.sources, tree: rejected.tree });
+                let Rejected { sources, tree, is_loop, .. } = *rejected;
+                return Ok(Checked { name, is_loop, shown, findings, sources, tree });
             }
             Err(error) => return Err(refused(&error)),
         };
@@ -46,8 +55,11 @@ impl Session<'_> {
         if let Some(machine) = machine {
             let check = if deep { check::check_deeply } else { check::check };
             findings.extend(check(&machine, &loaded.definition));
-            findings.extend(Library::new(located).check(&machine));
+            let mut library = Library::after(self.library.take(), located);
+            findings.extend(library.check(&machine));
+            self.library = Some(library);
         }
-        Ok(Checked { shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
+        let name = Some(loaded.definition.name.to_string());
+        Ok(Checked { name, is_loop: true, shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
     }
 }

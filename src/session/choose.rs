@@ -12,6 +12,7 @@ use crate::report::advice::loop_of;
 use super::context::Session;
 use super::error::{Error, Kind};
 use super::finish;
+use super::runs::known_as;
 
 /// A run to resume, or one that ended and only has to be finished.
 pub(crate) enum Chosen {
@@ -71,7 +72,7 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
 fn of_loop(run: &KnownRun, name: &str, (root, file): (&Path, Option<&Path>)) -> bool {
     let Some((_, start)) = &run.ends.start else { return run.name == name };
     let is_of_file = |file: &Path| root.join(&start.source.file).canonicalize().is_ok_and(|of| of == file);
-    start.r#loop.as_str() == name || file.is_some_and(is_of_file)
+    known_as(run) == name || file.is_some_and(is_of_file)
 }
 
 fn say_others(newest: &KnownRun, others: &[KnownRun], session: &Session<'_>) {

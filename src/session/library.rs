@@ -1,7 +1,7 @@
 //! Finds the sub-loops of a loop by name, compiles each once, and checks them together with the loop around them.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::base::name::VarName;
 use crate::base::path::DocPath;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
-use crate::definition::load::{self, Located, Reach};
+use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
 use crate::definition::source::Sources;
 use crate::engine::Start;
@@ -22,6 +22,7 @@ use crate::machine::context::{self, Given};
 use crate::machine::early::Values;
 use crate::machine::provided::{self, Provided};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
+use crate::run::sub_loop::DEEPEST;
 use crate::run::{SubLoop, replay};
 
 use super::lines::lines;
@@ -30,6 +31,7 @@ use super::lines::lines;
 pub(crate) struct KnownLoop {
     machine: Rc<Machine>,
     definition: Loop,
+    file: PathBuf,
     digest: String,
     source: Source,
     /// The files it is written in: their names and texts.
@@ -43,12 +45,12 @@ impl KnownLoop {
             return Ok(Rc::clone(&self.machine));
         }
         let (machine, problems) = compile::compile_with(&self.definition, Values::Run(context));
-        machine.map(Rc::new).ok_or_else(|| unusable(&self.source.file, &problems))
+        machine.map(Rc::new).ok_or_else(|| errors(&self.source.file, &problems))
     }
 }
 
 /// Says why a loop cannot be run.
-fn unusable(shown: &str, problems: &Diagnostics) -> String {
+fn errors(shown: &str, problems: &Diagnostics) -> String {
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
     let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
     format!("{shown} has {}: {}", plural(errors.len() as u64, "error"), errors.join("; "))
@@ -72,32 +74,101 @@ pub(crate) fn texts(sources: &Sources) -> Vec<(String, String)> {
     sources.iter().map(|source| (source.name().to_owned(), source.text().to_owned())).collect()
 }
 
-/// The sub-loops that a loop can run by name.
+/// Why a sub-loop cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Missing {
+    /// There is no such loop; perhaps another one is meant.
+    Absent { why: String, near: Option<String> },
+    /// There is one, and it cannot be used.
+    Unusable(String),
+}
+
+impl Missing {
+    fn why(&self) -> &str {
+        match self {
+            Self::Absent { why, .. } | Self::Unusable(why) => why,
+        }
+    }
+}
+
+/// The sub-loops that a loop can run by name. Each file is read once.
 pub(crate) struct Library {
     root: PathBuf,
     reach: Reach,
-    known: HashMap<String, Result<Rc<KnownLoop>, String>>,
+    /// The file of the loop itself.
+    file: PathBuf,
+    /// The files that names mean, which depends on the directory of the file that they are written in.
+    named: HashMap<(PathBuf, String), Result<Rc<KnownLoop>, Missing>>,
+    /// What is in the files.
+    known: HashMap<PathBuf, Result<Rc<KnownLoop>, Missing>>,
+    /// The names of all loops, once one of them may be meant by another name.
+    names: Option<Vec<String>>,
+    /// How many names were compared with them.
+    compared: usize,
 }
+
+/// For more names than this nobody looks which ones may be meant.
+const MAX_COMPARED: usize = 100;
 
 impl Library {
     /// Makes the library of a loop. Its sub-loops have to lie where its own files may lie.
     pub(crate) fn new(located: &Located) -> Self {
-        Self { root: located.root.clone(), reach: located.reach.clone(), known: HashMap::new() }
+        Self {
+            root: located.root.clone(),
+            reach: located.reach.clone(),
+            file: located.path.clone(),
+            named: HashMap::new(),
+            known: HashMap::new(),
+            names: None,
+            compared: 0,
+        }
     }
 
-    /// Finds and compiles a loop, or says why it cannot be run.
-    fn get(&mut self, name: &str) -> Result<Rc<KnownLoop>, String> {
-        if let Some(known) = self.known.get(name) {
+    /// Makes the library of another loop, with what is known from one before it where both may run the same loops.
+    pub(crate) fn after(before: Option<Self>, located: &Located) -> Self {
+        match before.filter(|before| before.root == located.root && before.reach == located.reach) {
+            Some(before) => Self { file: located.path.clone(), ..before },
+            None => Self::new(located),
+        }
+    }
+
+    /// Finds and compiles a loop that a state in the file `caller` runs, or says why it cannot be run.
+    fn get(&mut self, name: &str, caller: &Path) -> Result<Rc<KnownLoop>, Missing> {
+        let key = (caller.parent().unwrap_or(caller).to_owned(), name.to_owned());
+        if let Some(known) = self.named.get(&key) {
             return known.clone();
         }
-        let known = self.load(name).map(Rc::new);
-        self.known.insert(name.to_owned(), known.clone());
+        let known = match load::find_beside(name, &self.root, caller) {
+            Ok(located) => {
+                let (root, reach) = (&self.root, &self.reach);
+                let load = || load(&located.clone().reaching(reach.clone()), root).map(Rc::new);
+                self.known.entry(located.path.clone()).or_insert_with(load).clone()
+            }
+            Err(error) => Err(self.absent(error)),
+        };
+        self.named.insert(key, known.clone());
         known
     }
 
-    /// Finds a sub-loop that an earlier process of the run had begun with these variables.
-    pub(crate) fn find(&mut self, name: &str, context: &Map<String, Value>) -> Result<replay::Known, String> {
-        let known = self.get(name)?;
+    fn absent(&mut self, error: LoadError) -> Missing {
+        self.compared += 1;
+        if self.compared > MAX_COMPARED {
+            return absent(&error);
+        }
+        let names = self.names.get_or_insert_with(|| load::names(&self.root));
+        absent(&error.suggesting(|| names))
+    }
+
+    /// Finds a sub-loop that an earlier process of the run had begun with these variables, in the loop that began like
+    /// `around`.
+    pub(crate) fn find(
+        &mut self,
+        name: &str,
+        around: &LoopStart,
+        context: &Map<String, Value>,
+    ) -> Result<replay::Known, String> {
+        let known = self.get(name, &self.root.join(&around.source.file));
+        let known = known.map_err(|missing| missing.why().to_owned())?;
         Ok(replay::Known { machine: known.settled(context)?, digest: known.digest.clone() })
     }
 
@@ -106,25 +177,10 @@ impl Library {
         self.known.values().flatten().flat_map(|known| known.texts.iter().cloned())
     }
 
-    fn load(&self, name: &str) -> Result<KnownLoop, String> {
-        let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
-        let located = located.reaching(self.reach.clone());
-        let loaded = load::load(&located).map_err(|error| error.to_string())?;
-        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
-        let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
-        match machine {
-            Some(machine) => {
-                let texts = texts(&loaded.sources);
-                let (machine, definition) = (Rc::new(machine), loaded.definition);
-                Ok(KnownLoop { machine, definition, digest: loaded.digest, source, texts })
-            }
-            None => Err(unusable(&located.shown, &problems)),
-        }
-    }
-
     /// Makes a sub-loop ready to run inside of the run that began like `around`.
     pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
-        let known = self.get(&request.name)?;
+        let known = self.get(&request.name, &self.root.join(&around.event.source.file));
+        let known = known.map_err(|missing| missing.why().to_owned())?;
         let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
         let inherited = inherited.unwrap_or_default();
         let params = request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -148,7 +204,7 @@ impl Library {
                     nights: Vec::new(),
                     source: known.source.clone(),
                     context: context.clone(),
-                    overrides: Box::default(),
+                    overrides: Box::new(around.event.overrides.below()),
                     ..around.event.clone()
                 },
                 at: Timestamp::from_millis(0),
@@ -173,13 +229,8 @@ impl Library {
         for (step, sub) in sub_loops(machine) {
             let path = DocPath::root().key("states").key(step.name.as_str());
             let Some(name) = sub.name.as_literal() else { continue };
-            match self.get(&name) {
-                Err(why) => {
-                    let place = Place::Value(path.key("loop"));
-                    let message = format!("the loop `{name}` cannot be run: {why}");
-                    let help = "sub-loops are found like loops: `.loops/NAME.yaml`, or a path";
-                    findings.push(Diagnostic::error("sub-loop", place, message).help(help));
-                }
+            match self.get(&name, &self.file.clone()) {
+                Err(missing) => findings.push(cannot_run(&name, &missing, Place::Value(path.key("loop")))),
                 Ok(known) => check_bindings(&known.machine, &sub.given, &path, &mut findings),
             }
         }
@@ -194,10 +245,9 @@ impl Library {
         for (id, step) in machine.steps() {
             let Some(sub) = step.action.as_ref().and_then(Action::sub_loop) else { continue };
             let Some(name) = sub.name.as_literal() else { continue };
-            let mut path = vec![machine.name.to_string()];
-            if self.leads_back(&name, machine.name.as_str(), &mut path) {
+            if let Some(way) = self.way_back(&name, machine) {
                 recursive.insert(id);
-                shown.get_or_insert((step.name.clone(), path.join(" → ")));
+                shown.get_or_insert((step.name.clone(), way.join(" → ")));
             }
         }
         if let Some((state, path)) = shown.filter(|_| !graph::can_end_without(machine, &recursive)) {
@@ -211,35 +261,87 @@ impl Library {
     /// Returns every loop that a machine can run, directly or through others, by a name without a template. Each
     /// comes once.
     pub(crate) fn below(&mut self, machine: &Machine) -> Vec<Rc<Machine>> {
-        let mut found: Vec<Rc<Machine>> = Vec::new();
-        let mut open = literal_names(machine);
-        while let Some(name) = open.pop() {
-            let Ok(known) = self.get(&name) else { continue };
-            let is_new = known.machine.name != machine.name
-                && found.iter().all(|other| other.name != known.machine.name);
-            if is_new {
-                open.extend(literal_names(&known.machine));
-                found.push(Rc::clone(&known.machine));
-            }
-        }
-        found
+        let file = self.file.clone();
+        let reached = self.reached(literal_names(machine), &file, usize::MAX);
+        let others = reached.into_iter().map(|reached| Rc::clone(&reached.known.machine));
+        others.filter(|other| other.name != machine.name).collect()
     }
 
-    fn leads_back(&mut self, name: &str, to: &str, path: &mut Vec<String>) -> bool {
-        let Ok(known) = self.get(name) else { return false };
-        let found = known.machine.name.to_string();
-        path.push(found.clone());
-        if found == to {
-            return true;
+    /// Returns the names of the loops on the shortest way from a loop that a machine runs back to itself.
+    fn way_back(&mut self, name: &str, machine: &Machine) -> Option<Vec<String>> {
+        let file = self.file.clone();
+        let reached = self.reached(vec![name.to_owned()], &file, DEEPEST);
+        let mut at = reached.iter().position(|reached| reached.known.machine.name == machine.name);
+        at?;
+        let mut way = Vec::new();
+        while let Some(reached) = at.and_then(|at| reached.get(at)) {
+            way.push(reached.known.machine.name.to_string());
+            at = reached.from;
         }
-        // A loop that is on the path already was explored.
-        let fresh = !path[..path.len() - 1].contains(&found);
-        let names = literal_names(&known.machine);
-        if fresh && names.iter().any(|name| self.leads_back(name, to, path)) {
-            return true;
+        way.push(machine.name.to_string());
+        way.reverse();
+        Some(way)
+    }
+
+    /// Returns the loops that these names in a file lead to, directly or through at most so many others, the nearest
+    /// first. Each comes once.
+    fn reached(&mut self, names: Vec<String>, file: &Path, deepest: usize) -> Vec<Reached> {
+        let mut open: VecDeque<_> = names.into_iter().map(|name| (name, file.to_owned(), None, 0)).collect();
+        let (mut seen, mut reached) = (HashSet::new(), Vec::new());
+        while let Some((name, caller, from, depth)) = open.pop_front() {
+            let Ok(known) = self.get(&name, &caller) else { continue };
+            if seen.insert(known.file.clone()) {
+                let at = Some(reached.len());
+                let names = literal_names(&known.machine).into_iter().filter(|_| depth < deepest);
+                open.extend(names.map(|name| (name, known.file.clone(), at, depth + 1)));
+                reached.push(Reached { known, from });
+            }
         }
-        path.pop();
-        false
+        reached
+    }
+}
+
+/// A loop that can be reached from another one.
+struct Reached {
+    known: Rc<KnownLoop>,
+    /// The place in the list of the loop that runs it, if that is not where the list begins.
+    from: Option<usize>,
+}
+
+fn absent(error: &LoadError) -> Missing {
+    let near = if let LoadError::UnknownName { nearest, .. } = error { nearest.clone() } else { None };
+    Missing::Absent { why: error.to_string(), near }
+}
+
+/// Reads and compiles a loop whose file was found.
+fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
+    let unusable = |why: &dyn std::fmt::Display| Missing::Unusable(why.to_string());
+    let loaded = load::load(located).map_err(|error| {
+        if matches!(error, LoadError::Outside { .. }) { absent(&error) } else { unusable(&error) }
+    })?;
+    let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
+    let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
+    let machine = machine.map(Rc::new).ok_or_else(|| Missing::Unusable(errors(&located.shown, &problems)))?;
+    let (texts, file) = (texts(&loaded.sources), root.join(&located.shown));
+    Ok(KnownLoop { machine, definition: loaded.definition, file, digest: loaded.digest, source, texts })
+}
+
+/// Says at the place of its name that a sub-loop cannot be run. One that cannot be used may be mended before the state is
+/// entered, and ends it with `error` otherwise.
+fn cannot_run(name: &str, missing: &Missing, place: Place) -> Diagnostic {
+    let message = format!("the loop `{name}` cannot be run: {}", missing.why());
+    match missing {
+        Missing::Absent { near, .. } => {
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    "sub-loops are found like loops, `.loops/NAME.yaml`, or else beside this file".to_owned()
+                }
+            };
+            Diagnostic::error("sub-loop", place, message).help(help)
+        }
+        Missing::Unusable(_) => Diagnostic::warning("sub-loop", place, message)
+            .help("mend it; as it is, the state gives the verdict `error`"),
     }
 }
 

@@ -106,6 +106,10 @@ pub struct BeginOptions {
     pub context: Vec<(String, String)>,
     /// Values of its parameters.
     pub params: Vec<(String, String)>,
+    /// The model of prompts that name none.
+    pub model: Option<String>,
+    /// The model of judges that name none, whatever the loop says.
+    pub llm_model: Option<String>,
     /// A cap on its passes; overrides the file.
     pub max_iterations: Option<u32>,
     /// How many cycles a maintain loop does.

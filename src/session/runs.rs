@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::base::name::LoopName;
 use crate::definition::load::{self, DIRECTORY};
 use crate::journal::known::{self, KnownRun};
 
@@ -56,27 +57,47 @@ impl Places {
 
     /// Interprets a user's text, which names a loop or a run.
     pub(crate) fn asked(&self, text: &str) -> RunQuery {
-        // A loop may be named by its file, whose name may differ from that of the loop.
+        // A loop may be named by its file, which may name itself.
         let located = load::find(text, &self.cwd);
-        let loaded = located.as_ref().ok().and_then(|located| load::load(located).ok());
-        RunQuery {
-            text: text.to_owned(),
-            name: loaded.map(|loaded| loaded.definition.name.to_string()),
-            unknown: located.err().map(|error| refused(&error)),
-        }
+        let meant = located.as_ref().ok().and_then(|located| {
+            let written = || Some(load::load(located).ok()?.definition.name);
+            let name = located.name.clone().or_else(written)?;
+            Some(Meant { name, loops: located.root.join(DIRECTORY) })
+        });
+        RunQuery { text: text.to_owned(), meant, unknown: located.err().map(|error| refused(&error)) }
     }
+}
+
+/// Returns the name of the loop of a run as a user knows it. A run of an earlier version had the name that is written in
+/// the file of the loop.
+pub(crate) fn known_as(run: &KnownRun) -> String {
+    let file = run.ends.start.as_ref().map(|(_, start)| Path::new(&start.source.file));
+    let below = file.and_then(|file| file.strip_prefix(DIRECTORY).ok());
+    let below = below.filter(|below| *below != Path::new(&run.name));
+    let name = below.and_then(|below| load::name_below(below).ok().flatten());
+    name.map_or_else(|| run.name.clone(), |name| name.to_string())
 }
 
 /// A user's text that names a loop or a run, and by which runs are selected.
 pub(crate) struct RunQuery {
     text: String,
-    name: Option<String>,
+    meant: Option<Meant>,
     unknown: Option<Error>,
+}
+
+/// A loop, and where its runs are kept.
+struct Meant {
+    name: LoopName,
+    loops: PathBuf,
 }
 
 impl RunQuery {
     pub(crate) fn is(&self, run: &KnownRun) -> bool {
-        run.files.instance() == self.text || run.name == self.text || self.name.as_ref() == Some(&run.name)
+        let is_of_loop = match &self.meant {
+            Some(meant) => run.files.loops() == meant.loops && known_as(run) == meant.name.as_str(),
+            None => run.name == self.text,
+        };
+        is_of_loop || run.files.instance() == self.text
     }
 
     /// Says that there is nothing: because nobody knows the name, or because of `what`.

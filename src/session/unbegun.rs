@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::base::name::LoopName;
+use crate::base::name::{InstanceName, LoopName};
 use crate::ci::reported::ReportOptions;
 use crate::definition::load::{self, DIRECTORY, LoadError, Located};
 use crate::journal::files::RunFiles;
@@ -102,9 +102,13 @@ impl Subject {
         let root = ancestors.into_iter().find(|root| root.join(DIRECTORY).is_dir());
         let root = root.unwrap_or_else(|| session.cwd.clone());
         // A run is named by its id as well, which begins with the name of its loop.
-        let run = asked.and_then(|asked| RunFiles::of(&root.join(DIRECTORY), asked));
-        let name = run.map(|run| run.stem().to_owned()).or_else(|| asked.and_then(stem));
-        let name = name.and_then(|name| LoopName::parse(&name).ok());
+        let run = asked.filter(|asked| InstanceName::parse(asked).is_ok());
+        let run = run.and_then(|run| RunFiles::of(&root.join(DIRECTORY), run));
+        let of_run = run.and_then(|run| LoopName::parse(run.stem()).ok());
+        let plain = asked.filter(|asked| Path::new(asked).extension().is_none());
+        let written = || plain.and_then(|plain| LoopName::parse(plain).ok());
+        let of_file = || asked.and_then(stem).and_then(|stem| LoopName::parse(&stem).ok());
+        let name = of_run.or_else(written).or_else(of_file);
         let name = name.filter(|name| !session.hides(name.as_str()));
         Self { root, file: String::new(), is_named: name.is_some(), name: name.unwrap_or_else(nameless) }
     }
@@ -116,6 +120,9 @@ fn nameless() -> LoopName {
 
 /// Returns the name of a loop, also of one that cannot be loaded.
 fn name_of(located: &Located) -> Option<LoopName> {
+    if located.name.is_some() {
+        return located.name.clone();
+    }
     let written = match load::load(located) {
         Ok(loaded) => return Some(loaded.definition.name),
         Err(LoadError::Rejected { rejected, .. }) => {

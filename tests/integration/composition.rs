@@ -59,7 +59,6 @@ fn parents_are_found_by_name_from_anywhere() {
 
 /// Every key that loads without effect, with a value as the predecessor takes it.
 const COMPATIBLE: &[&str] = &[
-    "visibility: public",
     "targets: []",
     "host_guard: {enabled: true}",
     "prompt_size_guard: {warn_chars: 5}",

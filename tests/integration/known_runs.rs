@@ -59,16 +59,29 @@ fn list_names_loops_and_finds_them_by_their_labels() {
         .file(".loops/a.yaml", &format!("{CHECK_FIX}labels: [fast, rust]\ncategory: quality\n"))
         .file(".loops/b.yaml", &format!("{CHECK_FIX}labels: [rust]\n"))
         .file(".loops/c.yaml", "name: [\n");
-    assert_eq!(project.run(&["list"]).code(0).stdout, "a\nb\nc\n");
+    let names = |ran: &Ran| {
+        ran.stdout
+            .lines()
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let all = "a  -  quality  fixes a flag\nb  -  -        fixes a flag\nc  -  -\n";
+    assert_eq!(project.run(&["list"]).code(0).stdout, all);
     let ran = project.run(&["list", "--label", "rust"]).code(0);
-    assert_eq!(ran.stdout, "a\nb\n");
+    assert_eq!(names(&ran), "a b");
     assert!(ran.stderr.contains(".loops/c.yaml"), "{}", ran.stderr);
-    assert_eq!(project.run(&["list", "--label", "rust", "-l", "fast"]).code(0).stdout, "a\n");
+    assert_eq!(names(&project.run(&["list", "--label", "rust", "-l", "fast"]).code(0)), "a");
+    assert_eq!(names(&project.run(&["list", "--category", "quality"]).code(0)), "a");
+    assert_eq!(names(&project.run(&["l", "-c", "none"]).code(0)), "");
     assert_eq!(project.run(&["list", "--label", "none"]).code(0).stdout, "");
     let all = json(&project.run(&["list", "--json"]).code(0));
     assert_eq!(all.len(), 3);
     assert_eq!((&all[0]["category"], &all[0]["labels"][1]), (&"quality".into(), &"rust".into()));
-    assert_eq!((&all[0]["loop"], &all[2]["loop"]), (&"main".into(), &Value::Null));
+    let keys: Vec<_> = all[0].as_object().unwrap().keys().cloned().collect();
+    let expected = "name path description category labels visibility last_outcome running";
+    assert_eq!(keys.join(" "), expected);
+    assert_eq!((&all[0]["name"], &all[2]["description"]), (&"a".into(), &Value::Null));
 }
 
 #[test]
@@ -310,9 +323,10 @@ fn history_shows_what_there_was() {
     project.run(&["run", ".loops/main.yaml"]).code(0);
     assert_eq!(project.run(&["history"]).code(0).stdout.lines().count(), 3);
     assert_eq!(project.run(&["history", "main"]).code(0).stdout.lines().count(), 2);
-    for name in ["other", "elsewhere", ".loops/other.yaml"] {
-        project.run(&["history", name]).code(0).says("elsewhere-").says("failed");
+    for name in ["other", ".loops/other.yaml"] {
+        project.run(&["history", name]).code(0).says("other-").says("failed");
     }
+    project.run(&["history", "elsewhere"]).code(2).says("there is no loop named `elsewhere`");
     let runs = json(&project.run(&["history", "main", "--json"]).code(0));
     assert_eq!((&runs[0]["outcome"], &runs[0]["exit_code"]), (&"success".into(), &0.into()));
     let instance = runs[1]["instance"].as_str().unwrap();

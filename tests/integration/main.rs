@@ -48,6 +48,7 @@ mod locks;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mutations;
+mod names;
 mod nightly;
 mod on_change;
 mod paths;

@@ -20,10 +20,15 @@ struct Left {
 
 /// Runs a loop in the job 77 of a pull request from a fork, which has no token.
 fn left(text: &str, more: &[(&str, &str)], arguments: &[&str]) -> Left {
-    let (project, sha) = committed(Github::silent().job(Project::with_loop(text)));
+    left_by("main", text, more, arguments)
+}
+
+fn left_by(name: &str, text: &str, more: &[(&str, &str)], arguments: &[&str]) -> Left {
+    let project = Project::new().file(&format!(".loops/{name}.yaml"), text);
+    let (project, sha) = committed(Github::silent().job(project));
     let project = project.env("GITHUB_EVENT_NAME", "pull_request");
     let project = more.iter().fold(project, |project, (name, value)| project.env(name, *value));
-    let _ended = project.run(&[&["run", "main", "--report-dir", "reports"], arguments].concat());
+    let _ended = project.run(&[&["run", name, "--report-dir", "reports"], arguments].concat());
     zipped(&project, sha)
 }
 
@@ -168,7 +173,7 @@ fn no_lie_of_a_bundle_is_repeated() {
     check_refused(&longer, NAME, &longer.sha, "of another run of a workflow");
     let other = left(PASSING, &[], &[]);
     check_refused(&other, NAME, &"4".repeat(40), "of the commit");
-    let renamed = left(&PASSING.replace("name: main", "name: other"), &[], &[]);
+    let renamed = left_by("other", PASSING, &[], &[]);
     check_refused(&renamed, NAME, &renamed.sha, "about the loop `other`");
     let leg = left(PASSING, &[], &["--key", "b"]);
     check_refused(&leg, "ll-loop-main-a-r77-a1", &leg.sha, "names a key under which nothing is stored");

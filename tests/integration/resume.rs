@@ -90,9 +90,34 @@ fn an_interrupted_run_goes_on_by_name_by_id_by_its_beginning_and_by_file() {
 
 #[test]
 fn a_loop_of_another_name_than_its_file_is_found_by_both() {
-    for name in ["main", "other"] {
+    for name in ["main", ".loops/main.yaml"] {
         let project = killed(&TWO.replace("name: main", "name: other"), &[]);
+        project.run(&["resume", "other"]).code(2).says("no run and no loop is named `other`");
         project.run(&["resume", name]).code(0);
+    }
+}
+
+#[test]
+fn a_run_that_an_earlier_version_named_after_the_text_of_its_file_goes_on() {
+    let project = killed(&TWO.replace("name: main", "name: other"), &[]);
+    // An earlier version took the name from the file, for the journal and for the names of all files of the run.
+    let id = instance(&project);
+    let old = id.replace("main-", "other-");
+    for file in fs::read_dir(project.at(".loops/.running")).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().replace(&id, &old);
+        fs::rename(&file, file.with_file_name(name)).unwrap();
+    }
+    let journal = format!(".loops/.running/{old}.events.jsonl");
+    let text = project.read(&journal).replace(&id, &old).replace("\"loop\":\"main\"", "\"loop\":\"other\"");
+    assert!(text.contains("\"loop\":\"other\""), "{text}");
+    project.write(&journal, &text);
+    for name in ["main", &old] {
+        project.run(&["status", name]).code(0).says(&old);
+    }
+    project.run(&["resume", "main"]).code(0);
+    for name in ["main", &old] {
+        project.run(&["history", name]).code(0).says(&old);
     }
 }
 

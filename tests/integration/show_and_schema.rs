@@ -68,7 +68,10 @@ fn the_schema_accepts_the_loops_of_this_repository() {
 #[test]
 fn loops_are_listed_and_the_version_is_said() {
     let project = Project::with_loop(CHECK_FIX).file(".loops/other.yml", CHECK_FIX);
-    assert_eq!(project.run(&["list"]).code(0).stdout, "main\nother\n");
+    assert_eq!(
+        project.run(&["list"]).code(0).stdout,
+        "main   -  -  fixes a flag\nother  -  -  fixes a flag\n"
+    );
     assert_eq!(project.run(&["version"]).code(0).stdout, format!("ll-loop {}\n", env!("CARGO_PKG_VERSION")));
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ll_loop::internals::base::name::LoopName;
 use ll_loop::internals::engine::Engine;
-use ll_loop::internals::engine::event::{Event, Stamped};
+use ll_loop::internals::engine::event::{Event, LoopStart, Stamped};
 use ll_loop::internals::engine::past::Standing;
 use ll_loop::internals::journal::{ends, reader};
 use ll_loop::internals::machine::Machine;
@@ -185,7 +185,7 @@ fn fold(events: &[Stamped]) {
         let Some(outermost) = machines.get(&first.r#loop).or_else(|| machines.values().next()) else {
             return;
         };
-        let mut find = |name: &str| {
+        let mut find = |name: &str, _: &LoopStart| {
             let found = LoopName::parse(name).ok().and_then(|name| machines.get(&name));
             found.map(known).ok_or_else(|| "there is none".to_owned())
         };

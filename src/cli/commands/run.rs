@@ -55,6 +55,12 @@ pub(in crate::cli) struct RunArgs {
     /// What it means if the run would succeed, but changed tracked files or made commits, whatever the file says
     #[arg(long, value_name = "WHAT", value_parser = clap::builder::PossibleValuesParser::new(OnChange::WORDS))]
     pub(super) on_change: Option<String>,
+    /// The model for prompts of states that name none, also in loops that this one runs
+    #[arg(long, value_name = "MODEL", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Agents and models")]
+    pub(super) model: Option<String>,
+    /// The model that judges where an evaluator names none, whatever `llm.model` says
+    #[arg(long, value_name = "MODEL", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Agents and models")]
+    pub(super) llm_model: Option<String>,
     /// Set a context value
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
     pub(super) context: Vec<(String, String)>,
@@ -105,6 +111,8 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         input: args.input.clone(),
         context: args.context.clone(),
         params: args.param.clone(),
+        model: args.model.clone(),
+        llm_model: args.llm_model.clone(),
         max_iterations: args.max_iterations,
         max_cycles: args.max_cycles,
         worktree: args.worktree,

@@ -51,11 +51,11 @@ pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
     out
 }
 
-/// Returns the status, and the outcome where that says more than `failed`.
+/// Returns the status, and the outcome where that says more.
 fn word(run: &KnownRun) -> String {
     let word = run.status.word();
     match run.status {
-        Status::Ended(outcome) if word == "failed" && outcome.word() != "failure" => {
+        Status::Ended(outcome) if matches!(word, "completed" | "failed") && outcome.word() != "failure" => {
             format!("{word} ({})", outcome.word())
         }
         Status::Unsaved => format!("{word} (error)"),

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::base::diagnostic::Severity;
+use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::definition::render;
+use crate::definition::source::Sources;
 use crate::report::reader::Reader;
 use crate::session::check::Checked;
 use crate::session::error::Error;
@@ -13,25 +14,69 @@ use crate::session::error::Error;
 /// The files that were checked, and errors about files that could not be read.
 pub(super) struct Reports {
     pub(super) files: Vec<Checked>,
-    pub(super) unread: Vec<Error>,
+    /// How much was found in each of the files, shown or not.
+    pub(super) counts: Vec<Count>,
+    pub(super) unread: Vec<Unread>,
     /// The root of the repository.
     pub(super) root: PathBuf,
     /// Where the paths of findings begin, from that root.
     pub(super) reader: Reader,
+    /// Whether warnings fail, too.
+    pub(super) is_strict: bool,
+    /// Whether only errors are shown.
+    pub(super) errors_only: bool,
+}
+
+/// A file that could not be read.
+pub(super) struct Unread {
+    /// What was asked for.
+    pub(super) asked: String,
+    pub(super) error: Error,
+}
+
+/// How much was found in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Count {
+    pub(super) errors: u64,
+    pub(super) warnings: u64,
+}
+
+impl Count {
+    fn of(findings: &Diagnostics) -> Self {
+        let errors = findings.count(Severity::Error);
+        Self { errors: errors as u64, warnings: (findings.count(Severity::Warning) - errors) as u64 }
+    }
 }
 
 impl Reports {
+    /// Adds a file. Of one without findings, nothing is kept to draw them.
+    pub(super) fn add(&mut self, mut checked: Checked) {
+        self.counts.push(Count::of(&checked.findings));
+        if self.errors_only {
+            checked.findings = checked.findings.filtered(|finding| finding.severity == Severity::Error);
+        }
+        if checked.findings.total() == 0 {
+            (checked.sources, checked.tree) = (Sources::default(), None);
+        }
+        self.files.push(checked);
+    }
+
+    /// Tells whether a file may be run.
+    pub(super) fn is_valid(&self, checked: &Checked) -> bool {
+        let bar = if self.is_strict { Severity::Warning } else { Severity::Error };
+        checked.findings.count(bar) == 0
+    }
+
+    /// Tells whether all files may be run.
+    pub(super) fn are_valid(&self) -> bool {
+        self.unread.is_empty() && self.files.iter().all(|checked| self.is_valid(checked))
+    }
+
     /// Returns the path of a file as code scanning and annotations look for it: from the root of the repository.
     pub(super) fn in_repository(&self, file: &str) -> String {
         let below = Path::new(file).strip_prefix(&self.root);
         below.map_or_else(|_| self.reader.in_repository(file), |file| file.to_string_lossy().into_owned())
     }
-}
-
-/// Counts errors and warnings.
-pub(super) fn counts(checked: &Checked) -> (u64, u64) {
-    let errors = checked.findings.count(Severity::Error);
-    (errors as u64, (checked.findings.count(Severity::Warning) - errors) as u64)
 }
 
 /// Returns one object for each finding, in the order of the file.

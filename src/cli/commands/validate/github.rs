@@ -9,10 +9,10 @@ use super::found::{Reports, objects, word};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let found = reports.files.iter().flat_map(objects).map(|object| annotation(&object, reports));
-    let unread = reports.unread.iter().map(|error| Annotation {
+    let unread = reports.unread.iter().map(|unread| Annotation {
         level: Level::Error,
         title: "unreadable".to_owned(),
-        message: error.message().to_owned(),
+        message: unread.error.message().to_owned(),
         location: None,
     });
     let commands = Commands::default();

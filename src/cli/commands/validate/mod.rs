@@ -1,24 +1,29 @@
 //! `ll-loop validate`: checks loop files without running anything.
 
-use crate::base::diagnostic::Severity;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
 use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
-use crate::definition::load::{self, Located};
+use crate::definition::load::{self, DIRECTORY, Listed, Located};
+use crate::session::check::Checker;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use clap::{Args, ValueEnum};
 
 use crate::report::reader::Reader;
-use crate::session::prepared::reaching;
+use crate::session::prepared::{reaching, refused};
 use crate::session::whereabouts;
 
-use found::Reports;
+use found::{Reports, Unread};
+use names::Same;
 
 mod found;
 mod github;
 mod json;
+mod names;
 mod sarif;
 mod text;
 
@@ -35,9 +40,10 @@ const FORMATS: [(Findings, Write); 4] = [
 
 /// The arguments of `validate`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(in crate::cli) struct ValidateArgs {
-    /// Names or files of loops. The default is all loops of the repository
-    #[arg(value_name = "LOOP")]
+    /// Names or files of loops, or directories with loops. The default is all loops of the repository
+    #[arg(value_name = "LOOP|DIR")]
     pub(super) loops: Vec<String>,
     /// Let warnings fail, too
     #[arg(long)]
@@ -48,6 +54,12 @@ pub(in crate::cli) struct ValidateArgs {
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(super) format: Findings,
+    /// Write one JSON object per loop, with all that was found in it
+    #[arg(long, short, conflicts_with = "format")]
+    pub(super) json: bool,
+    /// Show no warnings, no notes, and no files without errors
+    #[arg(long, conflicts_with = "strict")]
+    pub(super) errors_only: bool,
     #[command(flatten)]
     pub(super) reach: ReachFlags,
 }
@@ -65,8 +77,10 @@ pub(in crate::cli) enum Findings {
     Github,
 }
 
+/// Checks loops; one with a name among the words for `commands` gets a warning.
 pub(in crate::cli) fn validate(
     args: &ValidateArgs,
+    commands: &[String],
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
@@ -74,36 +88,105 @@ pub(in crate::cli) fn validate(
     let root = whereabouts::repository(&session.cwd, workspace.as_deref());
     let home = whereabouts::relative(&session.cwd, &root);
     let reader = Reader { home, ..Reader::default() };
-    let mut reports = Reports { files: Vec::new(), unread: Vec::new(), root, reader };
-    for located in located(args, session)? {
-        match located.and_then(|located| session.check(&located, args.deep)) {
-            Ok(report) => reports.files.push(report),
-            Err(error) => reports.unread.push(error),
+    let mut reports = Reports {
+        files: Vec::new(),
+        counts: Vec::new(),
+        unread: Vec::new(),
+        root,
+        reader,
+        is_strict: args.strict,
+        errors_only: args.errors_only,
+    };
+    let mut all = Checker::default();
+    for subject in subjects(args, session)? {
+        match subject.located.and_then(|located| all.check(&located, args.deep)) {
+            Ok(checked) if !checked.is_loop && !subject.is_named => {}
+            Ok(mut checked) => {
+                names::check(&mut checked, &subject.same, commands);
+                reports.add(checked);
+            }
+            Err(error) => reports.unread.push(Unread { asked: subject.asked, error }),
         }
     }
-    if let Some((_, write)) = FORMATS.iter().find(|(format, _)| *format == args.format) {
+    if reports.files.is_empty() && reports.unread.is_empty() {
+        return Err(no_loops());
+    }
+    let write = FORMATS.iter().find(|(format, _)| *format == args.format).map(|(_, write)| *write);
+    if let Some(write) = if args.json { Some(json::write_loops as Write) } else { write } {
         write(&reports, output);
     }
-    for error in &reports.unread {
-        output.failure(error);
+    for unread in &reports.unread {
+        output.failure(&unread.error);
     }
-    let bar = if args.strict { Severity::Warning } else { Severity::Error };
-    let failed =
-        !reports.unread.is_empty() || reports.files.iter().any(|report| report.findings.count(bar) > 0);
-    Ok(if failed { exit::INVALID } else { 0 })
+    Ok(if reports.are_valid() { 0 } else { exit::INVALID })
 }
 
-fn located(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Result<Located, Error>>, Error> {
-    if !args.loops.is_empty() {
-        return Ok(args.loops.iter().map(|name| session.find(name, args.reach.allow_outside)).collect());
+/// A file to check.
+struct Subject {
+    /// What was asked for, or the name of the file.
+    asked: String,
+    located: Result<Located, Error>,
+    /// Whether a user named this very file, and not a directory around it.
+    is_named: bool,
+    /// Files whose names are too much like that of this one.
+    same: Same,
+}
+
+/// Returns the files to check, each once.
+fn subjects(args: &ValidateArgs, session: &Session<'_>) -> Result<Vec<Subject>, Error> {
+    let outside = args.reach.allow_outside;
+    let mut subjects = Vec::new();
+    for asked in &args.loops {
+        let located = session.find(asked, outside);
+        match directory(asked, &located, session) {
+            Some(directory) => {
+                let below = load::list_below(&directory, &session.cwd);
+                if below.is_empty() {
+                    let error = Error::refused(format!("there are no loops in the directory `{asked}`"));
+                    subjects.push(Subject::named(asked, Err(error)));
+                }
+                subjects.extend(Subject::listed(below, outside));
+            }
+            None => subjects.push(Subject::named(asked, located)),
+        }
     }
-    let all: Vec<_> = load::list(&session.cwd)
-        .into_iter()
-        .map(|listed| Ok(reaching(listed.located, args.reach.allow_outside)))
-        .collect();
-    if all.is_empty() {
-        let help = "name a loop file, or make `.loops/NAME.yaml`";
-        return Err(Error::refused("no loops here").with_hint(help));
+    if args.loops.is_empty() {
+        subjects = Subject::listed(load::list(&session.cwd), outside);
+        if subjects.is_empty() {
+            return Err(no_loops());
+        }
     }
-    Ok(all)
+    let mut seen = HashSet::new();
+    subjects
+        .retain(|subject| subject.located.as_ref().map_or(true, |located| seen.insert(located.path.clone())));
+    Ok(subjects)
+}
+
+fn no_loops() -> Error {
+    Error::refused("no loops here").with_hint("name a loop file, or make `.loops/NAME.yaml`")
+}
+
+/// Returns the directory that a text names which does not name a loop.
+fn directory(asked: &str, located: &Result<Located, Error>, session: &Session<'_>) -> Option<PathBuf> {
+    if let Ok(located) = located {
+        return Some(located.path.clone()).filter(|path| path.is_dir());
+    }
+    let named = load::ancestors(&session.cwd).into_iter().map(|root| root.join(DIRECTORY).join(asked));
+    std::iter::once(session.cwd.join(asked)).chain(named).find(|path| path.is_dir())
+}
+
+impl Subject {
+    fn named(asked: &str, located: Result<Located, Error>) -> Self {
+        Self { asked: asked.to_owned(), located, is_named: true, same: Same::default() }
+    }
+
+    fn listed(all: Vec<Listed>, outside: bool) -> Vec<Self> {
+        let same = names::same(&all);
+        let subject = |(listed, same): (Listed, Same)| {
+            let located = listed.located.map(|located| reaching(located, outside));
+            let located = located.map_err(|error| refused(&error));
+            Self { asked: listed.name, located, is_named: false, same }
+        };
+        all.into_iter().zip(same).map(subject).collect()
+    }
 }

@@ -24,7 +24,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
     let unread: Vec<Value> = reports
         .unread
         .iter()
-        .map(|error| json!({"level": "error", "message": {"text": error.message()}}))
+        .map(|unread| json!({"level": "error", "message": {"text": unread.error.message()}}))
         .collect();
     let log = json!({
         "$schema": SCHEMA,

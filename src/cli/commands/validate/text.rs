@@ -1,4 +1,4 @@
-//! Writes findings for people: each with the lines it is about, and a summary line for each file.
+//! Writes findings for people: each with the lines it is about, a summary line for each file, and one for all of them.
 
 use std::fmt::Write as _;
 
@@ -6,24 +6,41 @@ use crate::base::text::{plural, screen};
 use crate::cli::output::Output;
 use crate::definition::render;
 
-use super::found::{Reports, counts};
+use super::found::{Count, Reports};
 
 pub(super) fn write(reports: &Reports, output: &Output) {
     let mut out = String::new();
-    for report in &reports.files {
+    for (report, count) in reports.files.iter().zip(&reports.counts) {
         let text = render::to_text(&report.findings, &report.sources, report.tree.as_ref(), output.color);
         out.push_str(&text);
         if !text.is_empty() {
             out.push_str("\n\n");
         }
         let shown = screen(&report.shown);
-        let _ = match counts(report) {
-            (0, 0) => writeln!(out, "✓ {shown}"),
-            (0, warnings) => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
-            (errors, warnings) => {
+        let _ = match *count {
+            Count { errors: 0, .. } if reports.errors_only => Ok(()),
+            Count { errors: 0, warnings: 0 } => writeln!(out, "✓ {shown}"),
+            Count { errors: 0, warnings } => writeln!(out, "✓ {shown}: {}", plural(warnings, "warning")),
+            Count { errors, warnings } => {
                 writeln!(out, "✗ {shown}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
             }
         };
     }
+    let files = reports.files.len() + reports.unread.len();
+    if files > 1 {
+        let _ = writeln!(out, "{}", closing(files as u64, reports));
+    }
     output.drawn(&out);
+}
+
+/// Returns the line about all files.
+fn closing(files: u64, reports: &Reports) -> String {
+    let wrong = reports.counts.iter().filter(|count| count.errors > 0).count() + reports.unread.len();
+    let warnings: u64 = reports.counts.iter().map(|count| count.warnings).sum();
+    let wrong = if wrong == 0 { "none".to_owned() } else { wrong.to_string() };
+    let files = plural(files, "file");
+    match warnings {
+        0 => format!("{files}, {wrong} with errors"),
+        warnings => format!("{files}, {wrong} with errors, {}", plural(warnings, "warning")),
+    }
 }

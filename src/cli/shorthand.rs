@@ -1,0 +1,124 @@
+//! `ll-loop NAME …` is `ll-loop run NAME …` where NAME is no command: finds out whether a command line begins like that.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::base::diagnostic::nearest;
+use crate::definition::load::{self, LoadError};
+use crate::session::error::Error;
+
+use super::args::commands;
+
+/// A word that is neither a command nor a loop.
+pub(super) struct Unknown {
+    pub(super) error: Error,
+    /// Its place on the command line.
+    pub(super) at: usize,
+    /// Whether a command is probably meant.
+    pub(super) is_command: bool,
+}
+
+/// Returns the command line with `run` before the name of a loop that stands where a command would.
+pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<OsString>, Unknown> {
+    let Some((at, word)) = first_word(&arguments) else { return Ok(arguments) };
+    let commands = commands();
+    if commands.iter().any(|command| command == word) {
+        return Ok(arguments);
+    }
+    let is_path = word.contains(['/', '\\', '.']);
+    if let (Err(LoadError::UnknownName { nearest: near, .. }), false) = (load::find(word, cwd), is_path) {
+        return Err(unknown(word, at, (&commands, near.as_deref())));
+    }
+    arguments.insert(at, "run".into());
+    Ok(arguments)
+}
+
+/// Returns the first word that is no option, and its place; nothing, where an option of a command comes before it.
+fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
+    let mut words = arguments.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        match word.to_str()? {
+            "--color" => drop(words.next()),
+            word if word.starts_with("--color=") => {}
+            word if word.is_empty() || word.starts_with('-') => return None,
+            word => return Some((at, word)),
+        }
+    }
+    None
+}
+
+fn unknown(word: &str, at: usize, (commands, near_loop): (&[String], Option<&str>)) -> Unknown {
+    let near_command = nearest(word, commands.iter().filter(|command| command.len() > 3).map(String::as_str));
+    let error = Error::refused(format!("`{word}` is neither a command nor a loop"));
+    let hint = match (near_command, near_loop) {
+        (Some(command), Some(name)) => format!("did you mean the command `{command}`, or the loop `{name}`?"),
+        (Some(command), None) => format!("did you mean the command `{command}`?"),
+        (None, Some(name)) => format!("did you mean the loop `{name}`?"),
+        (None, None) => "`ll-loop help` names the commands, and `ll-loop list` the loops".to_owned(),
+    };
+    Unknown { error: error.with_hint(hint), at, is_command: near_command.is_some() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows what becomes of a command line where the loops are `tidy`, `list` and `web/tidy`.
+    fn shown(line: &str) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["tidy", "list", "web/tidy"] {
+            let path = directory.path().join(".loops").join(format!("{name}.yaml"));
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, "").unwrap();
+        }
+        let arguments = line.split_whitespace().map(OsString::from).collect();
+        match expanded(arguments, directory.path()) {
+            Ok(words) => words.join(std::ffi::OsStr::new(" ")).into_string().unwrap(),
+            Err(Unknown { error, .. }) => {
+                format!("{}; {}", error.message(), error.hint().unwrap_or_default())
+            }
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_loop_is_run() {
+        for (line, expected) in [
+            ("tidy", "run tidy"),
+            ("tidy --ci x", "run tidy --ci x"),
+            ("--color never tidy", "--color never run tidy"),
+            ("--color=never web/tidy", "--color=never run web/tidy"),
+            ("tidy.yaml", "run tidy.yaml"),
+            ("../tidy", "run ../tidy"),
+            ("list", "list"),
+            ("help", "help"),
+            ("val tidy", "val tidy"),
+            ("--strict tidy", "--strict tidy"),
+            ("--help", "--help"),
+            ("", ""),
+            ("web/tydi", "run web/tydi"),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_may_be_meant_as_either() {
+        for (line, expected) in [
+            (
+                "vlidate tidy",
+                "`vlidate` is neither a command nor a loop; did you mean the command `validate`?",
+            ),
+            ("tdiy", "`tdiy` is neither a command nor a loop; did you mean the loop `tidy`?"),
+            (
+                "lst",
+                "`lst` is neither a command nor a loop; did you mean the command `list`, or the loop `list`?",
+            ),
+            (
+                "zzz",
+                "`zzz` is neither a command nor a loop; `ll-loop help` names the commands, and `ll-loop list` the loops",
+            ),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+    }
+}
