@@ -203,6 +203,8 @@ pub struct Step {
     pub retry: Option<Retry>,
     /// What `${param.…}` stands for in its texts.
     pub params: IndexMap<VarName, Field<Value>>,
+    /// Where it leads for reasons that do not come up in a run. Whoever wrote that meant those states to be there.
+    pub unused: Vec<Target>,
 }
 
 /// A bound on consecutive entries.
