@@ -1,6 +1,7 @@
 //! The file as written: found, read, decoded, and shown again when something is wrong with it.
 
 mod classic;
+pub mod early;
 pub mod emit;
 pub mod load;
 pub mod paradigm;

@@ -18,8 +18,10 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
-use crate::evaluate::field::Field;
+use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::form::Form;
+
+use super::early::Early;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
@@ -29,7 +31,7 @@ record! {
         /// What the loop is for, in a sentence.
         description: Option<String>,
         /// The state where a run starts.
-        initial: StateName,
+        initial: Early<StateName>,
         /// The states, by name.
         states: IndexMap<StateName, State>,
         /// The authoring form; `fsm` is the only one that needs no translation.
@@ -45,15 +47,15 @@ record! {
         /// The paths that a run claims for itself.
         scope: Vec<Template> = vec![Template::literal(".")],
         /// How many passes a run may take.
-        max_iterations: Count = Count::of(50),
+        max_iterations: Early<Count> = Early::of(Count::of(crate::definition::schema::STANDARD_ITERATIONS)),
         /// How many state executions a run may take.
-        max_steps: Option<Count>,
+        max_steps: Option<Early<Count>>,
         /// The state that runs once when `max_iterations` is met.
-        on_max_iterations: Option<StateName>,
+        on_max_iterations: Option<Early<StateName>>,
         /// The state that runs once when `max_steps` is met.
-        on_max_steps: Option<StateName>,
+        on_max_steps: Option<Early<StateName>>,
         /// How often one way from state to state may be taken.
-        max_edge_revisits: Option<Count>,
+        max_edge_revisits: Option<Early<Count>>,
         /// The longest time for the whole run.
         timeout: Option<Duration>,
         /// The longest time for an action whose state sets none.
@@ -69,11 +71,11 @@ record! {
         /// The wait before it starts again.
         maintain_delay: Option<Delay>,
         /// Where an `error` goes that the state itself has no route for.
-        on_error: Option<StateName>,
+        on_error: Option<Early<StateName>>,
         /// Where a `timeout` goes that the state itself has no route for.
-        on_timeout: Option<StateName>,
+        on_timeout: Option<Early<StateName>>,
         /// Where a `blocked` goes that the state itself has no route for.
-        on_blocked: Option<StateName>,
+        on_blocked: Option<Early<StateName>>,
         /// What runs shell actions: `bash`, `sh`, or a command and its arguments, before the text.
         shell: Shell = Shell::Bash,
         /// Environment for every action.
@@ -99,7 +101,7 @@ record! {
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
         /// The state where a run goes on that was left; where it was left, when absent.
-        on_resume: Option<StateName>,
+        on_resume: Option<Early<StateName>>,
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
@@ -145,11 +147,11 @@ record! {
         /// How the result becomes a verdict. `exit_code` for shell actions when absent.
         evaluate or "condition": Option<Evaluate>,
         /// Where each verdict leads, with `_` for any other and `_error` for errors.
-        route: IndexMap<String, Target> = IndexMap::new(),
+        route: IndexMap<String, Early<Target>> = IndexMap::new(),
         /// `on_<verdict>`: where that verdict leads.
-        on as prefix "on_": IndexMap<String, Target>,
+        on as prefix "on_": IndexMap<String, Early<Target>>,
         /// Where to go whatever the result.
-        next: Option<Target>,
+        next: Option<Early<Target>>,
         /// Whether the run ends here.
         terminal: bool = false,
         /// What ending here means; inferred from the state's name when absent.
@@ -173,17 +175,19 @@ record! {
         /// The directory of the action, inside the working tree.
         cwd: Option<Template>,
         /// How many times in a row the state may be entered again.
-        max_retries: Option<Count>,
+        max_retries: Option<Early<Count>>,
         /// Where to go when `max_retries` is used up.
-        on_retry_exhausted: Option<StateName>,
+        on_retry_exhausted: Option<Early<StateName>>,
         /// The wait before the first retry; it doubles with each further one, up to ten minutes.
         retry_delay: Option<Delay>,
+        /// How often in a row the state has to pass before it is left.
+        repeat: Option<Repeat>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.
         retryable_exit_codes: Vec<FailureCode> = Vec::new(),
         /// What the state is for, for logs and reports.
         description: Option<String>,
         /// Where a maintain loop starts again after this terminal.
-        on_maintain: Option<StateName>,
+        on_maintain: Option<Early<StateName>>,
         /// Values for `${param.…}`, as a fragment gets them through `with`.
         param: IndexMap<VarName, Field<Value>> = IndexMap::new(),
         /// Extra values that a prompt is shown.
@@ -207,9 +211,9 @@ record! {
         /// The arguments of an MCP tool or of an operation on the board, with templates in their texts.
         params: IndexMap<String, Value> = IndexMap::new(),
         /// Where the predecessor goes when it gives up on a limit of rates; loads with a notice.
-        on_rate_limit_exhausted: Option<StateName>,
+        on_rate_limit_exhausted: Option<Early<StateName>>,
         /// Where the predecessor goes when a state was entered too often in a row; loads with a notice.
-        on_throttle_hard: Option<StateName>,
+        on_throttle_hard: Option<Early<StateName>>,
     }
     ignored [
         "host_guard",
@@ -409,24 +413,33 @@ record! {
 }
 
 /// What is done about a stall.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StallAction {
     /// The run ends.
     Stop,
     /// The run goes on in this state.
-    Go(StateName),
+    Go(Early<StateName>),
 }
 
 impl Decode for StallAction {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         match node.as_scalar() {
             Some(scalar) if scalar.text == "stop" => Some(Self::Stop),
-            _ => StateName::decode(node, path, out).map(Self::Go),
+            _ => Early::decode(node, path, out).map(Self::Go),
         }
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"anyOf": [{"const": "stop"}, StateName::schema(definitions)]})
+        json!({"anyOf": [{"const": "stop"}, Early::<StateName>::schema(definitions)]})
+    }
+}
+
+record! {
+    /// How often in a row a state has to pass before it is left: it is entered again until then. A verdict that does not pass
+    /// leaves it as ever.
+    pub struct Repeat {
+        /// How many times, at least 2.
+        passes: Early<Count>,
     }
 }
 
@@ -525,6 +538,9 @@ choice! {
     /// What a cap on cost means for calls without a known price.
     pub enum Unpriced { Refuse = "refuse", Allow = "allow" }
 }
+
+/// How many passes a run may take that says nothing else.
+pub const STANDARD_ITERATIONS: u32 = 50;
 
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -631,6 +647,14 @@ impl Decode for Delay {
 impl Target {
     /// The word that leads into the same state again.
     pub const CURRENT: &'static str = "$current";
+}
+
+impl FromText for Target {
+    const EXPECTED: &'static str = "the name of a state";
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text == Self::CURRENT { Some(Self::Current) } else { StateName::from_text(text).map(Self::State) }
+    }
 }
 
 impl Decode for Target {
