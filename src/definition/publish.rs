@@ -191,7 +191,8 @@ mod tests {
         check(&with("backoff: -1", ""), false);
         check(&with("max_iterations: 0", ""), false);
         check(&with("max_iterations: '5.5'", ""), false);
-        check(&with("max_iterations: '${context.n}'", ""), false);
+        check(&with("max_iterations: '${env.n}'", ""), false);
+        check(&with("max_handoffs: '${context.n}'", ""), false);
         check(&with("initial: null", "").replacen("initial: a\n", "", 1), false);
         for (of_loop, of_state) in [
             ("stall: {window: 1}", ""),

@@ -128,7 +128,7 @@ record! {
         "prepatch_check",
         "*_ok",
     ]
-    missed ["tamper_guard" = "nothing guards the tests; `scope` of `diff_stall` and a check of your own can see changes"]
+    missed ["tamper_guard" = "nothing is guarded; let a check of your own look for changed tests"]
 }
 
 record! {
@@ -234,7 +234,10 @@ record! {
         "prepatch_check",
         "*_ok",
     ]
-    missed ["tamper_guard" = "nothing guards the tests; `scope` of `diff_stall` and a check of your own can see changes"]
+    missed [
+        "tamper_guard" = "nothing is guarded; let a check of your own look for changed tests",
+        "output" = "`capture` names what a state prints",
+    ]
     refused [
         "comparator" = "judge the output with `evaluate: {type: llm_structured}`",
         "contract" = "compare the files in a shell action, or judge them with `evaluate: {type: llm_structured}`",
