@@ -72,6 +72,7 @@ impl Engine<'_> {
             | Event::StateEnter { .. }
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)
+            | Event::ActionError { .. }
             | Event::Evaluate { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

@@ -1,8 +1,8 @@
 //! Where a state leads: the one place that knows in which order the ways of a state and of its loop are tried. A run
 //! asks it what happens next, the checks ask it what can happen.
 
-use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::{Observes, Verdict};
+use crate::evaluate::{Evaluate, Verdicts};
 
 use super::{Action, Machine, Routes, Step, StepId, Target};
 
@@ -124,7 +124,8 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
         |(to, key): (Target, Key)| Way { to, verdict: Some(verdict.clone()), reason: Reason::Verdict, key };
     let as_error =
         |(to, key): (Target, Key)| Way { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
-    let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged();
+    let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
+    let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
     if let Some(found) = named(verdict).or_else(|| named(&verdict.certain()?)) {
         return Some(as_said(found));
@@ -159,6 +160,16 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
     blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
 }
 
+/// Finds the way out of a state whose work cannot be made: that of errors, also where another one is taken whatever the
+/// result, because there is none.
+pub fn unmade(machine: &Machine, step: &Step) -> Option<Way> {
+    let verdict = Verdict::error();
+    let Routes::Always { on_error, .. } = &step.routes else { return by_verdict(machine, step, &verdict) };
+    let own = on_error.map(|to| (to, Key::On(verdict.clone())));
+    let (to, key) = own.or(machine.fallback.on_error.map(|to| (to, Key::Loop("on_error"))))?;
+    Some(Way { to, verdict: Some(verdict), reason: Reason::Error, key })
+}
+
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
 /// `blocked`, or else for errors. A route back into the same state is another try, which would fail again. None: the
 /// run has to be continued where one may be asked.
@@ -190,6 +201,11 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
         return Some(Verdict::canonical(verdict.as_str())).filter(|other| other != verdict);
     }
     step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
+}
+
+/// Tells whether a state is judged by the answer of a tool, which may not be there.
+fn calls_tool(step: &Step) -> bool {
+    matches!(step.evaluate, Some(Evaluate::McpResult(_)))
 }
 
 /// Tells whether a verdict means `no` for this state.

@@ -11,7 +11,9 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::{ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak};
+use super::{
+    ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak, Visit,
+};
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
@@ -93,7 +95,7 @@ impl Run {
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
                 self.add_message(text);
-                self.noted = true;
+                self.visit = Visit::Noted;
             }
             Event::Route { from, to, verdict, reason } => {
                 self.route(machine, (from, to), verdict.as_ref(), *reason);
@@ -111,6 +113,7 @@ impl Run {
                 None => self.warn_of_closing(),
             },
             Event::Handoff(handoff) => self.hand_off(handoff),
+            Event::ActionError { state, error } => self.fail_to_begin(state, error),
             Event::LoopError { state, error } => {
                 self.trust.observe(Observes::Failing);
                 self.end(Outcome::Error, TerminatedBy::Error, state, error);
@@ -206,6 +209,21 @@ impl Run {
         };
     }
 
+    /// The work of a state could not be made: its verdict is an error, and what earlier states left stays.
+    fn fail_to_begin(&mut self, state: &StateName, error: &str) {
+        let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
+        let verdict = Verdict::error();
+        self.trust.observe(Observes::Failing);
+        if self.prev.is_none() {
+            let (seen, verdict) = (Observation::not_started(error), Some(verdict.clone()));
+            self.prev = Some(StateResult { state: state.clone(), seen, verdict });
+        }
+        let details = Map::from_iter([("error".to_owned(), error.into())]);
+        self.evaluation = Some(Evaluation { verdict: verdict.clone(), details });
+        self.visit = Visit::Unmade;
+        self.phase = Phase::Deciding(Deciding::Leave(id, verdict));
+    }
+
     /// Counts what models cost.
     fn spend(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
@@ -245,7 +263,7 @@ impl Run {
         self.seen = None;
         self.sub_loop = None;
         self.action = None;
-        self.noted = false;
+        self.visit = Visit::Usual;
         self.retry_announced = false;
         self.restarting = false;
         if let Some(id) = id {
