@@ -144,6 +144,8 @@ record! {
         with: IndexMap<VarName, Value> = IndexMap::new(),
         /// Whether that loop sees the context and captures of this one, and gives its captures back.
         context_passthrough: bool = false,
+        /// The branch on which that loop works, in a git worktree that is removed afterwards; empty for none.
+        worktree: Option<Template>,
         /// How the result becomes a verdict. `exit_code` for shell actions when absent.
         evaluate or "condition": Option<Evaluate>,
         /// Where each verdict leads, with `_` for any other and `_error` for errors.

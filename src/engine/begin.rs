@@ -299,6 +299,8 @@ impl Engine<'_> {
                 }
             }
         }
+        let worktree = sub.worktree.as_ref().map(|branch| self.render(branch)).transpose()?;
+        let worktree = worktree.map(|branch| branch.trim().to_owned()).filter(|branch| !branch.is_empty());
         let left = |end: Duration| end.saturating_sub(self.now);
         let (timeout, left_over) = (sub.timeout, self.timeout().map(left));
         let deadline = self.start.deadline.map(left);
@@ -307,6 +309,8 @@ impl Engine<'_> {
             name: name.clone(),
             params,
             around,
+            worktree,
+            gives_back: sub.given.gives_back(),
             timeout,
             left: left_over,
             deadline,

@@ -716,6 +716,12 @@ pub struct SubLoopComplete {
     pub steps: u32,
     /// How long it took.
     pub duration_ms: u64,
+    /// What ended it; none when it could not be started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub terminated_by: Option<TerminatedBy>,
+    /// How it ended, in one sentence.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub reason: String,
     /// Why it could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
@@ -734,6 +740,22 @@ pub struct SubLoopComplete {
 }
 
 impl SubLoopComplete {
+    /// Returns how it ended, by one of the words that `${captured.<state>.…}` knows.
+    pub fn ending(&self, word: &str) -> Option<String> {
+        let is_error = self.outcome.is_none_or(|outcome| outcome == Outcome::Error);
+        let is_failure =
+            self.terminated_by == Some(TerminatedBy::Terminal) && self.outcome != Some(Outcome::Success);
+        match word {
+            "terminated_by" => {
+                let by = serde_json::to_value(self.terminated_by.unwrap_or(TerminatedBy::Error)).ok()?;
+                by.as_str().map(str::to_owned)
+            }
+            "failure_terminal" => is_failure.then(|| "true".to_owned()),
+            "error" => is_error.then(|| self.error.clone().unwrap_or_else(|| self.reason.clone())),
+            _ => None,
+        }
+    }
+
     /// Returns what its end says about the work.
     pub fn observes(&self) -> Observes {
         match (self.outcome, self.verified) {

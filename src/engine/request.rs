@@ -92,6 +92,10 @@ pub struct SubLoopRequest {
     pub params: Map<String, Value>,
     /// The context and the captures that it sees, where it sees those of the loop around it.
     pub around: Option<Around>,
+    /// The branch on which it works, in a worktree of its own.
+    pub worktree: Option<String>,
+    /// Whether the loop around it takes its captures.
+    pub gives_back: bool,
     /// The longest time that the state gives it.
     pub timeout: Option<Duration>,
     /// The time that is left to the run around it.

@@ -197,6 +197,8 @@ pub struct Run {
     action: Option<String>,
     captured: IndexMap<String, StateResult>,
     results: IndexMap<StateName, StateResult>,
+    /// How the last sub-loop of each state ended, with its captures.
+    sub_loops: IndexMap<StateName, SubLoopComplete>,
     prev: Option<StateResult>,
     seen: Option<StateResult>,
     sub_loop: Option<SubLoopComplete>,
@@ -260,6 +262,7 @@ impl Run {
             action: None,
             captured: IndexMap::new(),
             results: IndexMap::new(),
+            sub_loops: IndexMap::new(),
             prev: None,
             seen: None,
             sub_loop: None,
@@ -352,6 +355,11 @@ impl Run {
         self.captured.get(name).or_else(|| {
             self.results.iter().find(|(state, _)| state.as_str() == name).map(|(_, result)| result)
         })
+    }
+
+    /// Returns how the last sub-loop of the state of that name ended.
+    pub(super) fn sub_loop_of(&self, state: &str) -> Option<&SubLoopComplete> {
+        self.sub_loops.iter().find(|(name, _)| name.as_str() == state).map(|(_, complete)| complete)
     }
 
     /// Returns every name that `${captured.…}` knows.

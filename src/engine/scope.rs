@@ -16,6 +16,7 @@ use crate::evaluate::field::Field;
 use crate::machine::{Target, context};
 
 use super::Engine;
+use super::event::SubLoopComplete;
 use super::result::StateResult;
 
 /// A view of the engine for templates.
@@ -83,10 +84,15 @@ impl RunScope<'_, '_> {
             Segment::Key(name) => name.clone(),
             Segment::Index(index) => index.to_string(),
         };
-        let value = context.get(&name).ok_or_else(|| Missing {
-            nearest: nearest(&name, context.keys().map(String::as_str)).map(|near| format!("context.{near}")),
-            why: None,
-        })?;
+        let Some(value) = context.get(&name) else {
+            // A sub-loop that sees the captures around it may take them for variables.
+            let capture = self.0.start().captured.get(&name).filter(|_| rest.is_empty());
+            return capture.map(|result| output(result)).ok_or_else(|| Missing {
+                nearest: nearest(&name, context.keys().map(String::as_str))
+                    .map(|near| format!("context.{near}")),
+                why: None,
+            });
+        };
         walk(&format!("context.{name}"), value, rest).map(|value| Found::Json(Cow::Borrowed(value)))
     }
 
@@ -137,7 +143,11 @@ impl RunScope<'_, '_> {
             let near = nearest(&name, run.capture_names()).map(|near| format!("captured.{near}"));
             Missing { nearest: near, why: Some(format!("`{name}` was not captured on the way here")) }
         })?;
-        result_field(&format!("captured.{name}"), result, &path[1..])
+        let prefix = format!("captured.{name}");
+        match run.sub_loop_of(&name) {
+            Some(sub) => sub_loop_field(&prefix, (result, sub), &path[1..]),
+            None => result_field(&prefix, result, &path[1..]),
+        }
     }
 
     fn result(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
@@ -228,11 +238,15 @@ impl RunScope<'_, '_> {
     }
 }
 
+fn output(result: &StateResult) -> Found<'_> {
+    Found::Text(Cow::Borrowed(result.seen.stdout.without_line_end()))
+}
+
 /// Looks into the result of a state: output, `json`, stderr, `exit_code`, `duration_ms`, verdict, state.
 fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> Result<Found<'r>, Missing> {
     let seen = &result.seen;
     match (key(path), path.len()) {
-        (None, 0) | (Some("output"), 1) => Ok(Found::Text(Cow::Borrowed(seen.stdout.without_line_end()))),
+        (None, 0) | (Some("output"), 1) => Ok(output(result)),
         (Some("stderr"), 1) => Ok(Found::Text(Cow::Borrowed(seen.stderr.without_line_end()))),
         (Some("exit_code"), 1) => Ok(number(seen.exit_code)),
         (Some("duration_ms"), 1) => Ok(number(millis(seen.duration))),
@@ -245,6 +259,21 @@ fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> 
             let known = ["output", "json", "stderr", "exit_code", "duration_ms", "verdict", "state"];
             Err(among(prefix, wanted, &known))
         }
+    }
+}
+
+/// Looks into the result of a state that ran a loop: what the state came to, how the loop ended, and its captures.
+fn sub_loop_field<'r>(
+    prefix: &str,
+    (result, sub): (&'r StateResult, &'r SubLoopComplete),
+    path: &[Segment],
+) -> Result<Found<'r>, Missing> {
+    let nested = key(path).and_then(|name| Some((name, sub.captured.get(name)?)));
+    let own = result_field(prefix, result, path);
+    match (own, nested, path.len()) {
+        (Err(_), Some((name, nested)), _) => result_field(&format!("{prefix}.{name}"), nested, &path[1..]),
+        (Err(missing), None, 1) => key(path).and_then(|word| sub.ending(word)).map(text).ok_or(missing),
+        (own, ..) => own,
     }
 }
 

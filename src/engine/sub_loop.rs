@@ -13,8 +13,6 @@ use super::request::{SubLoopEnd, SubLoopRequest};
 
 /// The end of a sub-loop as an event.
 pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<SubLoopEnd, String>) -> Event {
-    // Where it sees the captures of the run around it, it gives back its own.
-    let gives_back = request.around.is_some();
     Event::SubLoopComplete(match end {
         Ok(end) => SubLoopComplete {
             halt: halt(&end),
@@ -27,9 +25,11 @@ pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<S
             verified: end.complete.verified,
             steps: end.complete.steps,
             duration_ms: end.complete.duration_ms,
+            terminated_by: Some(end.complete.terminated_by),
+            reason: end.complete.reason,
             error: None,
             usage: end.usage,
-            captured: if gives_back { end.captured } else { IndexMap::new() },
+            captured: if request.gives_back { end.captured } else { IndexMap::new() },
             output: end.output,
         },
         Err(error) => SubLoopComplete {
@@ -42,6 +42,8 @@ pub(super) fn completed(state: StateName, request: SubLoopRequest, end: Result<S
             verified: false,
             steps: 0,
             duration_ms: 0,
+            terminated_by: None,
+            reason: String::new(),
             error: Some(error),
             halt: None,
             usage: Usage::default(),

@@ -1090,7 +1090,7 @@ fn the_end_of_a_sub_loop_is_a_verdict() {
 }
 
 #[test]
-fn a_sub_loop_gives_its_captures_back_only_where_it_sees_those_around_it() {
+fn a_sub_loop_on_its_own_gives_no_captures_back() {
     let text = |given: &str| {
         format!(
             "states:\n  a: {{action: one, capture: first, next: p}}\n  p: {{loop: kid, {given}on_success: b}}\n  b: {{action: 'two ${{captured.kid?}} ${{captured.p.output}} ${{result.details.final_state}}', next: done}}\n  done: {{terminal: true}}\n"

@@ -271,6 +271,8 @@ pub struct SubLoopAction {
     pub name: Template,
     /// What it is given.
     pub given: SubLoopInput,
+    /// The branch on which it works, in a worktree of its own; nothing where that is empty.
+    pub worktree: Option<Template>,
     /// The longest time.
     pub timeout: Option<Duration>,
 }
@@ -280,10 +282,28 @@ pub struct SubLoopAction {
 pub enum SubLoopInput {
     /// Nothing: it is on its own.
     Nothing,
-    /// The context and the captures of the loop around it, which also takes its captures back.
+    /// The context and the captures of the loop around it.
     Everything,
     /// Values for its parameters.
     Parameters(IndexMap<VarName, Binding>),
+}
+
+impl SubLoopInput {
+    /// Tells whether the sub-loop sees the captures of the loop around it.
+    pub fn sees_around(&self) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Nothing | Self::Parameters(_) => false,
+        }
+    }
+
+    /// Tells whether the loop around it takes the captures of the sub-loop.
+    pub fn gives_back(&self) -> bool {
+        match self {
+            Self::Everything | Self::Parameters(_) => true,
+            Self::Nothing => false,
+        }
+    }
 }
 
 /// A value for a parameter.
@@ -361,7 +381,8 @@ impl Action {
                     Binding::Text(text) => Some((format!("with.{name}"), text)),
                     Binding::Value(_) => None,
                 });
-                std::iter::once(("loop".to_owned(), &sub.name)).chain(texts).collect()
+                let worktree = sub.worktree.iter().map(|branch| ("worktree".to_owned(), branch));
+                std::iter::once(("loop".to_owned(), &sub.name)).chain(worktree).chain(texts).collect()
             }
         }
     }

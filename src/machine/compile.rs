@@ -494,7 +494,8 @@ impl<'d> Compiler<'d> {
                 )
             }
         };
-        Action::SubLoop(SubLoopAction { name: name.clone(), given, timeout: state.timeout })
+        let worktree = state.worktree.clone();
+        Action::SubLoop(SubLoopAction { name: name.clone(), given, worktree, timeout: state.timeout })
     }
 
     fn binding(&mut self, value: &serde_json::Value, path: &DocPath) -> Binding {
@@ -516,6 +517,12 @@ impl<'d> Compiler<'d> {
                 let message = format!("`{key}` has no effect without `loop`");
                 self.problems.push(Diagnostic::warning("no-effect", Place::Key(path.key(key)), message));
             }
+        }
+        if state.worktree.is_some() {
+            let message = "`worktree` needs `loop`";
+            let help = "it is where a sub-loop works; for a whole run there is `run --worktree`";
+            let place = Place::Key(path.key("worktree"));
+            self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
         }
         let text = state.action.clone()?;
         if text.source().trim().is_empty() {

@@ -12,6 +12,7 @@ use crate::base::template::{Found, Missing, Namespace, RenderError, Room, Scope,
 use crate::definition::schema::Parameter;
 
 use super::Machine;
+use super::provided::Provided;
 
 /// What was given to a run besides its file.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Given {
     pub params: Vec<(String, Value)>,
     /// Resolved values of a loop around this one, before which the file's own are defaults.
     pub inherited: Map<String, Value>,
+    /// What the program provides.
+    pub provided: Provided,
 }
 
 /// Why the variables of a run cannot be made.
@@ -100,6 +103,9 @@ pub fn resolve(
             raw.entry(name.to_string()).or_insert_with(|| default.clone());
         }
     }
+    let provided: Vec<_> = given.provided.values(machine, &raw).collect();
+    let mut free: Vec<String> = provided.iter().map(|(name, _)| (*name).to_owned()).collect();
+    raw.extend(provided.into_iter().map(|(name, value)| (name.to_owned(), value)));
     raw.extend(given.inherited.clone());
     raw.extend(given.input.iter().map(|input| (machine.input_key.to_string(), json!(input))));
     raw.extend(given.context.iter().map(|(name, value)| (name.clone(), json!(value))));
@@ -118,9 +124,14 @@ pub fn resolve(
             errors.push(ContextError::UnknownParameter { name: name.clone(), nearest });
         }
     }
+    let input = raw.get(machine.input_key.as_str());
+    if let Some((name, hash)) = given.provided.hash(input).filter(|(name, _)| !raw.contains_key(*name)) {
+        free.push(name.to_owned());
+        raw.insert(name.to_owned(), hash);
+    }
     // What a user gave on the command line is data; only the file's own texts are templates.
     let names = given.context.iter().map(|(name, _)| name).chain(given.params.iter().map(|(name, _)| name));
-    let literal: Vec<&String> = names.chain(given.inherited.keys()).collect();
+    let literal: Vec<&String> = names.chain(given.inherited.keys()).chain(&free).collect();
     let is_literal = |name: &str| {
         literal.iter().any(|given| *given == name)
             || (given.input.is_some() && name == machine.input_key.as_str())

@@ -26,6 +26,7 @@ pub mod context;
 pub mod early;
 pub mod explore;
 pub mod graph;
+pub mod provided;
 pub mod routing;
 
 pub use action::{

@@ -92,6 +92,12 @@ pub const REPOSITORY: [&str; 7] = [
     "GIT_NAMESPACE",
 ];
 
+/// Returns an environment in which git finds the repository by its directory alone.
+pub fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
+    env
+}
+
 /// Repositories in a repository whose filters are looked for.
 const MOST_REPOSITORIES: usize = 256;
 
@@ -344,9 +350,9 @@ pub struct Git {
 
 impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
-    pub fn new(directory: &Path, mut env: BTreeMap<String, String>) -> Self {
-        env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
-        Self { directory: directory.to_owned(), env: environment(env), filters: Arc::default() }
+    pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
+        let env = environment(without_repository(env));
+        Self { directory: directory.to_owned(), env, filters: Arc::default() }
     }
 
     /// Returns the same with one more variable.

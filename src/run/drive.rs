@@ -110,18 +110,29 @@ async fn perform(
     step: (&Start, u32),
     world: &mut World,
 ) -> Result<Result<SubLoopEnd, String>, JournalError> {
-    let (sub, left) = match sub_loop::prepare(request, step, world) {
+    let (mut sub, left) = match sub_loop::prepare(request, step, world) {
         Ok(prepared) => prepared,
         Err(why) => return Ok(Err(why)),
     };
+    let workplace = sub.workplace.take();
     let mut engine = match sub_loop::engine(&sub, left, request) {
         Ok(engine) => engine,
         Err(why) => return Ok(Err(why)),
     };
     world.path.push(sub.machine.name.clone());
+    let outside = workplace.as_ref().map(|workplace| world.move_to(&workplace.root));
     let ended = Box::pin(drive(&mut engine, world)).await;
     world.path.pop();
-    Ok(Ok(sub_loop::end(&engine, ended?)))
+    if let Some(outside) = outside {
+        outside.restore(world);
+    }
+    let ended = ended?;
+    // A sub-loop that goes on later goes on where it was.
+    let left = workplace.filter(|_| !ended.is_resumable()).map(|workplace| (workplace.leave)());
+    if let Some(Err(why)) = left {
+        world.remarks.push(why);
+    }
+    Ok(Ok(sub_loop::end(&engine, ended)))
 }
 
 impl World {

@@ -34,4 +34,4 @@ mod world;
 
 pub use drive::{Ended, Lost, conduct, named};
 pub use helper::{Helper, serve};
-pub use world::{Agents, SubLoop, World, directory_of_actions};
+pub use world::{Agents, SubLoop, Workplace, World, directory_of_actions};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::base::name::StateName;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
 use crate::engine::past::{Past, Standing};
@@ -73,7 +74,7 @@ pub struct Level {
 #[derive(Clone, Debug)]
 struct Runs {
     name: String,
-    gives_back: bool,
+    given: SubLoopInput,
 }
 
 impl<'f> Replay<'f> {
@@ -95,7 +96,7 @@ impl<'f> Replay<'f> {
         let event = if let Event::ActionComplete(complete) = event {
             Event::ActionComplete(complete.numbered(seq))
         } else if let Event::SubLoopComplete(mut complete) = event {
-            let gives_back = level.runs.as_ref().is_some_and(|runs| runs.gives_back);
+            let gives_back = level.runs.as_ref().is_some_and(|runs| runs.given.gives_back());
             if let (Some(inner), Some(_)) = (inner.first(), complete.outcome) {
                 inner.past.tell(&mut complete, gives_back);
             }
@@ -104,7 +105,7 @@ impl<'f> Replay<'f> {
             event
         };
         if let Event::SubLoopStart { state, r#loop } = &event {
-            level.runs = Some(Runs { name: r#loop.clone(), gives_back: level.gives_back(state) });
+            level.runs = level.given(state).map(|given| Runs { name: r#loop.clone(), given });
         }
         level.take(&event, at);
         if matches!(event, Event::Route { .. }) {
@@ -126,7 +127,8 @@ impl<'f> Replay<'f> {
             Some(Some(Level { past, runs: Some(runs), .. })) => {
                 let known = (self.find)(&runs.name, &start.context);
                 let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
-                let captured = if runs.gives_back { past.run().captured().clone() } else { IndexMap::new() };
+                let captured =
+                    if runs.given.sees_around() { past.run().captured().clone() } else { IndexMap::new() };
                 (known, captured, past.run().step(), runs.name.clone())
             }
             Some(_) => return Err(ReplayError::Nowhere { seq }),
@@ -163,11 +165,11 @@ impl Level {
         self.past.event(&self.machine, event, at.saturating_sub(self.began));
     }
 
-    /// Tells whether the sub-loop of a state sees the captures around it and gives its own back.
-    fn gives_back(&self, state: &crate::base::name::StateName) -> bool {
-        let Some(Target::Step(id)) = self.machine.find(state) else { return false };
+    /// Returns what the sub-loop of a state is given.
+    fn given(&self, state: &StateName) -> Option<SubLoopInput> {
+        let Some(Target::Step(id)) = self.machine.find(state) else { return None };
         let sub = self.machine.step(id).action.as_ref().and_then(Action::sub_loop);
-        sub.is_some_and(|sub| matches!(sub.given, SubLoopInput::Everything))
+        sub.map(|sub| sub.given.clone())
     }
 
     /// Says whether and how it can go on.

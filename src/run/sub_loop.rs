@@ -7,6 +7,7 @@ use crate::engine::event::{LoopComplete, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{SubLoopEnd, SubLoopRequest};
 use crate::engine::{Engine, Start};
+use crate::machine::provided;
 
 use super::replay::Level;
 use super::world::{SubLoop, World};
@@ -57,8 +58,10 @@ fn again<'s>(level: Level, sub: &'s SubLoop, request: &SubLoopRequest) -> Result
     let before = level.past.elapsed();
     let now = &sub.start.event;
     let event = LoopStart { llm: now.llm, strict: now.strict, ..level.past.start().clone() };
+    let mut context = redact::filled(&level.past.start().context, &sub.start.context);
+    provided::rebase(&mut context, &sub.start.run_dir);
     let start = Start {
-        context: redact::filled(&level.past.start().context, &sub.start.context),
+        context,
         event,
         at: level.at,
         timeout: request.limit(before),

@@ -15,6 +15,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
 use crate::machine::Machine;
+use crate::process::git::without_repository;
 use crate::process::guard::Guard;
 use crate::process::signal::Cancel;
 use crate::process::spawn::Program;
@@ -89,6 +90,16 @@ pub struct SubLoop {
     pub machine: Rc<Machine>,
     /// How it begins.
     pub start: Start,
+    /// Where it works, if not where the loop around it does.
+    pub workplace: Option<Workplace>,
+}
+
+/// A directory of its own for a sub-loop.
+pub struct Workplace {
+    /// Where its actions run.
+    pub root: PathBuf,
+    /// Removes it, or says why it stays.
+    pub leave: Box<dyn FnOnce() -> Result<(), String>>,
 }
 
 /// Who answers in a run, and how patient we are.
@@ -101,7 +112,32 @@ pub struct Agents {
     pub recording: Option<Recording>,
 }
 
+/// Where actions ran before a sub-loop that works elsewhere.
+pub(super) struct Outside {
+    root: PathBuf,
+    starts_in: Option<PathBuf>,
+    env: BTreeMap<String, String>,
+}
+
+impl Outside {
+    /// Goes back there.
+    pub(super) fn restore(self, world: &mut World) {
+        let Self { root, starts_in, env } = self;
+        (world.root, world.starts_in, world.env) = (root, starts_in, env);
+    }
+}
+
 impl World {
+    /// Lets actions run in another directory, where git finds the repository by that alone.
+    pub(super) fn move_to(&mut self, root: &Path) -> Outside {
+        let env = without_repository(self.env.clone());
+        Outside {
+            starts_in: std::mem::replace(&mut self.starts_in, directory_of_actions(root)),
+            root: std::mem::replace(&mut self.root, root.to_owned()),
+            env: std::mem::replace(&mut self.env, env),
+        }
+    }
+
     /// Returns the environment of an action.
     pub(super) fn env_of(&self, setting: &Setting) -> BTreeMap<String, String> {
         let mut env = self.env.clone();

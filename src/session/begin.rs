@@ -46,6 +46,7 @@ pub struct Bound<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
     options: BeginOptions,
+    files: RunFiles,
     context: Map<String, Value>,
 }
 
@@ -63,12 +64,13 @@ impl Prepared {
     /// # Errors
     /// A variable is missing, or unknown to the loop.
     pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
-        let context = resolve(&self, &options, session)?;
+        let files = new_files((&self.located.root, &self.machine.name), &Clock::start());
+        let context = resolve(&self, (&options, &files), session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
             self.machine.limits.iterations.limit = limit;
         }
-        Ok(Bound { session, prepared: self, options, context })
+        Ok(Bound { session, prepared: self, options, files, context })
     }
 
     /// Begins a run: [`bind`](Self::bind) and [`begin`](Bound::begin).
@@ -111,7 +113,7 @@ impl<'s> Bound<'s> {
     /// # Errors
     /// The run is refused, another run has claimed its scope, it cannot be saved, or a signal came while it waited.
     pub fn begin(self) -> Result<Begun<'s>, Error> {
-        let Self { session, mut prepared, options, context } = self;
+        let Self { session, mut prepared, options, files, context } = self;
         trust::check(options.run.allow_untrusted, session, &prepared)?;
         warn(&prepared, session);
         if let Some(base) = &options.changed_since {
@@ -137,7 +139,7 @@ impl<'s> Bound<'s> {
         let of = (&*located, &*loaded, &*machine);
         let decided = consent::decide(&options.run.llm, of, library, in_ci, session)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
-        let beginning = ConfiguredRun { session, prepared, options, context, decided };
+        let beginning = ConfiguredRun { session, prepared, options, files, context, decided };
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
         Ok(Begun::Ready(Box::new(Ready { interrupts, launch })))
     }
@@ -153,16 +155,16 @@ struct ConfiguredRun<'s> {
     session: &'s Session<'s>,
     prepared: Prepared,
     options: BeginOptions,
+    files: RunFiles,
     context: Map<String, Value>,
     decided: Decided,
 }
 
 impl<'s> ConfiguredRun<'s> {
     async fn launch(mut self, night: Option<Night>, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
-        let Self { session, prepared, options, context, .. } = &mut self;
-        let session = *session;
+        let Self { session, prepared, options, files, context, .. } = &mut self;
+        let (session, files) = (*session, files.clone());
         let clock = Clock::start();
-        let files = new_files((&prepared.located.root, &prepared.machine.name), &clock);
         let worktree = if options.worktree {
             Some(Worktree::plan(&prepared.located.root, &files, session)?)
         } else {
@@ -218,7 +220,7 @@ impl<'s> ConfiguredRun<'s> {
     }
 
     fn start(&self, files: &RunFiles, before: Before, tree: StartTree, clock: &Clock) -> Start {
-        let Self { session, prepared, options, context, decided } = self;
+        let Self { session, prepared, options, context, decided, .. } = self;
         let (machine, run) = (&prepared.machine, &options.run);
         let in_ci = run.audience.is_ci();
         let inputs = options.params.iter().chain(&options.context).map(|(name, _)| name.clone());

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use crate::base::redact;
 use crate::base::time::millis;
 use crate::engine::event::{LoopStart, ResumeChanges};
+use crate::journal::files::RunFiles;
 use crate::machine::context::{self, Given};
+use crate::machine::provided::{self, Provided};
 
 use super::context::Session;
 use super::error::Error;
@@ -14,7 +16,7 @@ use super::prepared::{Prepared, changed};
 
 /// Works out what changes from now on.
 pub(crate) fn changes(
-    options: &ResumeOptions,
+    (options, files): (&ResumeOptions, &RunFiles),
     session: &Session<'_>,
     prepared: &Prepared,
     start: &LoopStart,
@@ -23,6 +25,9 @@ pub(crate) fn changes(
     if is_changed && !options.accept_changes {
         return Err(changed(start.r#loop.as_str()));
     }
+    let provided = prepared.provided(files).at_most(options.max_iterations);
+    let mut context = variables((options, provided), session, prepared, start, is_changed)?;
+    provided::rebase(&mut context, &files.scratch().to_string_lossy());
     Ok(ResumeChanges {
         // A cap from the first command line still holds; a cap from the file is read again.
         max_iterations: options.max_iterations.or_else(|| {
@@ -34,22 +39,22 @@ pub(crate) fn changes(
         llm: None,
         definition_sha256: is_changed.then(|| prepared.loaded.digest.clone()),
         source: is_changed.then(|| prepared.source()),
-        context: variables(options, session, prepared, start, is_changed)?,
+        context: (context != start.context).then_some(context),
     })
 }
 
-/// Returns the variables if they differ from before: with a changed loop file, with values of this command line,
+/// Returns the variables, which may differ from before: with a changed loop file, with values of this command line,
 /// and with secrets, which the journal does not hold.
 fn variables(
-    options: &ResumeOptions,
+    (options, provided): (&ResumeOptions, Provided),
     session: &Session<'_>,
     prepared: &Prepared,
     start: &LoopStart,
     is_changed: bool,
-) -> Result<Option<Map<String, Value>>, Error> {
+) -> Result<Map<String, Value>, Error> {
     let is_masked = start.context.values().any(redact::is_masked);
     if !is_changed && !is_masked && options.context.is_empty() {
-        return Ok(None);
+        return Ok(start.context.clone());
     }
     let overrides = &start.overrides;
     let mut context = overrides.context.clone();
@@ -73,6 +78,7 @@ fn variables(
         input: input.cloned(),
         context: context.clone().into_iter().collect(),
         params,
+        provided,
         ..Given::default()
     };
     let now = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
@@ -80,9 +86,9 @@ fn variables(
         Error::refused(errors.join("; "))
     })?;
     if is_changed {
-        return Ok(Some(now));
+        return Ok(now);
     }
     let mut kept = redact::filled(&start.context, &now);
     kept.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
-    Ok(Some(kept))
+    Ok(kept)
 }

@@ -1,10 +1,9 @@
 //! Calls git for one directory, and leaves out of its answers the files that ll-loop itself writes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::base::own::is_own;
-use crate::process::git::{Call, Git, REPOSITORY};
+use crate::process::git::{Call, Git};
 
 use super::context::Session;
 
@@ -16,12 +15,6 @@ pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {
 /// Asks for the commit that is checked out.
 pub(crate) fn head() -> Call {
     Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}")
-}
-
-/// Returns an environment in which git finds the repository by its directory alone.
-pub(crate) fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));
-    env
 }
 
 /// Returns the files that `git status --porcelain -z --no-renames` printed, without those of ll-loop itself.

@@ -16,10 +16,11 @@ use crate::definition::schema::Loop;
 use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
-use crate::engine::request::SubLoopRequest;
+use crate::engine::request::{Around, SubLoopRequest};
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::early::Values;
+use crate::machine::provided::{self, Provided};
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
 use crate::run::{SubLoop, replay};
 
@@ -51,6 +52,19 @@ fn unusable(shown: &str, problems: &Diagnostics) -> String {
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
     let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
     format!("{shown} has {}: {}", plural(errors.len() as u64, "error"), errors.join("; "))
+}
+
+/// Returns the variables that a loop takes over from the one around it. A capture of that one counts as a variable where none
+/// has its name; those that the loop needs before it begins are among them.
+fn inherited(around: &Around, machine: &Machine) -> Map<String, Value> {
+    let mut inherited = around.context.clone();
+    let declared = machine.parameters.keys().chain(&machine.required_inputs).chain([&machine.input_key]);
+    for name in declared.map(VarName::as_str).filter(|name| !around.context.contains_key(*name)) {
+        if let Some(capture) = around.captured.get(name) {
+            inherited.insert(name.to_owned(), capture.seen.stdout.without_line_end().into());
+        }
+    }
+    inherited
 }
 
 /// Returns the files of a loop: their names and texts.
@@ -111,13 +125,16 @@ impl Library {
     /// Makes a sub-loop ready to run inside of the run that began like `around`.
     pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
         let known = self.get(&request.name)?;
-        let mut inherited = request.around.as_ref().map(|around| around.context.clone()).unwrap_or_default();
+        let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
+        let mut inherited = inherited.unwrap_or_default();
         let mut params: Vec<_> =
             request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         if known.machine.parameters.is_empty() {
             inherited.extend(params.drain(..));
         }
-        let given = Given { params, inherited, ..Given::default() };
+        let mentions = |name: &str| known.texts.iter().any(|(_, text)| text.contains(name));
+        let provided = Provided::new(mentions, &around.run_dir);
+        let given = Given { params, inherited, provided, ..Given::default() };
         let context = context::resolve(&known.machine, &given, &around.env)
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
         let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
@@ -150,6 +167,7 @@ impl Library {
                 captured,
             },
             machine,
+            workplace: None,
         })
     }
 
@@ -270,7 +288,8 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
             findings.push(Diagnostic::error("binding", place, message).help(help));
         }
     }
-    for (name, _) in child.parameters.iter().filter(|(_, parameter)| parameter.required) {
+    let needed = child.parameters.iter().filter(|(_, parameter)| parameter.required);
+    for (name, _) in needed.filter(|(name, _)| !provided::NAMES.contains(&name.as_str())) {
         if bindings.is_none_or(|bindings| !bindings.contains_key(name)) {
             let message = format!("the loop `{}` needs the parameter `{name}`", child.name);
             let help = format!("add `with: {{{name}: …}}`");

@@ -11,7 +11,8 @@
 
 pub mod audience;
 pub mod begin;
-pub mod bundle;
+pub mod branch;
+mod bundle;
 pub mod bundler;
 pub mod changed;
 pub mod changes;

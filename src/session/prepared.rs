@@ -8,7 +8,9 @@ use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::engine::event::Source;
+use crate::journal::files::RunFiles;
 use crate::machine::early::Values;
+use crate::machine::provided::Provided;
 use crate::machine::{Machine, check, compile};
 
 use super::context::Session;
@@ -55,6 +57,12 @@ impl Prepared {
         let file =
             path.strip_prefix(&self.home).map_or_else(|_| shown.clone(), |file| file.display().to_string());
         Source { file, lines: lines(&self.loaded) }
+    }
+
+    /// Returns what is provided to the loop in a run with these files.
+    pub(crate) fn provided(&self, files: &RunFiles) -> Provided {
+        let mentions = |name: &str| self.loaded.sources.iter().any(|source| source.text().contains(name));
+        Provided::new(mentions, &files.scratch().to_string_lossy())
     }
 
     /// Makes the machine again where its targets and counts are made of these variables.

@@ -27,9 +27,10 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::{self, Lost, World, conduct};
+use crate::run::{self, Lost, SubLoop, World, conduct};
 
 use super::audience::Audience;
+use super::branch::Branches;
 use super::bundler::Bundler;
 use super::claim::{passed_on, surroundings};
 use super::context::Session;
@@ -145,6 +146,7 @@ impl Launch<'_> {
         let watchman = Watchman::start((&options, agents.host.is_some()), name.as_str(), &files, session);
         let Prepared { located, machine, mut library, .. } = prepared;
         let (reader, shown) = (reader(&located.root, &files, &options, session), located.shown);
+        let branches = Branches::new(&located.root, &files, session);
         let (mut engine, before, left) = position.engine(&machine);
         let mut world = World {
             checkpoints: checkpoints(&options, publication.as_ref(), session),
@@ -167,7 +169,10 @@ impl Launch<'_> {
             files: files.clone(),
             path: vec![name.clone()],
             helper: session.helper.clone(),
-            sub_loops: Box::new(move |request, around| library.start(request, around)),
+            sub_loops: Box::new(move |request, around| {
+                let sub = library.start(request, around)?;
+                Ok(SubLoop { workplace: branches.workplace(request)?, ..sub })
+            }),
         };
         if let Some(watchman) = &watchman {
             world.sinks.add(watchman.sink());

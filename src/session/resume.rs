@@ -234,7 +234,7 @@ impl<'s> UnclaimedRun<'s> {
             Some(decided) => decided,
             None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
         };
-        how.changes = changes(&self.options, self.session, &self.prepared, &event)?;
+        how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;

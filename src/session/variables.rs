@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback, Namespace, walk};
+use crate::journal::files::RunFiles;
 use crate::machine::Machine;
 use crate::machine::context::{self, ContextError, Given};
 
@@ -18,12 +19,18 @@ use super::talk::Findings;
 /// Resolves the variables of a run, and refuses a loop that needs one that was not given.
 pub(crate) fn resolve(
     prepared: &Prepared,
-    options: &BeginOptions,
+    (options, files): (&BeginOptions, &RunFiles),
     session: &Session<'_>,
 ) -> Result<Map<String, Value>, Error> {
+    let provided = prepared.provided(files).at_most(options.max_iterations);
     let params = options.params.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let given =
-        Given { input: options.input.clone(), context: options.context.clone(), params, ..Given::default() };
+    let given = Given {
+        input: options.input.clone(),
+        context: options.context.clone(),
+        params,
+        provided,
+        ..Given::default()
+    };
     let context = context::resolve(&prepared.machine, &given, session.env.all()).map_err(|errors| {
         let text = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let found = found(&errors, prepared);

@@ -9,11 +9,11 @@ use crate::base::object::ObjectId;
 use crate::base::text::{listed, plural};
 use crate::files::replace;
 use crate::journal::files::RunFiles;
-use crate::process::git::{Call, Git};
+use crate::process::git::{Call, Git, without_repository};
 
 use super::context::Session;
 use super::error::Error;
-use super::git::{self, without_repository};
+use super::git;
 
 /// What the names of branches begin with.
 const BRANCHES: &str = "ll-loop/";
@@ -96,18 +96,11 @@ impl Worktree {
     }
 
     fn make(&self) -> Result<(), String> {
-        let trees = self.path.parent().unwrap_or(&self.home);
-        let quiet = || {
-            fs_err::create_dir_all(trees)?;
-            replace::create(&trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
-        };
-        quiet().map_err(|error: io::Error| error.to_string())?;
-        // Another directory may have other filters and hooks, so files are written by a second call that looks for
-        // them there.
+        make_directory(self.path.parent().unwrap_or(&self.home))?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
         let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
         self.git.line(&add.path(self.base.as_str()))?;
-        self.git.of(&self.path).line(&Call::new("reset").with(&["--hard", "--quiet"]))?;
+        check_out(&self.git, &self.path)?;
         fs_err::create_dir_all(&self.root).map_err(|error| error.to_string())
     }
 
@@ -164,4 +157,19 @@ impl Worktree {
     fn delete(&self) -> Call {
         Call::new("branch").with(&["-d"]).path(self.branch())
     }
+}
+
+/// Makes the directory of all worktrees, in which git sees nothing.
+pub(super) fn make_directory(trees: &Path) -> Result<(), String> {
+    let quiet = || {
+        fs_err::create_dir_all(trees)?;
+        replace::create(&trees.join(".gitignore"), "# Written by ll-loop: worktrees of runs.\n*\n")
+    };
+    quiet().map_err(|error: io::Error| error.to_string())
+}
+
+/// Writes the files of a worktree that was added without them: another directory may have other filters and hooks, so
+/// this call looks for them there.
+pub(super) fn check_out(git: &Git, path: &Path) -> Result<(), String> {
+    git.of(path).line(&Call::new("reset").with(&["--hard", "--quiet"])).map(drop)
 }

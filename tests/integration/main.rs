@@ -53,6 +53,7 @@ mod on_change;
 mod paths;
 mod predecessor_keys;
 mod processes;
+mod provided;
 mod providers;
 mod redaction;
 mod relay;

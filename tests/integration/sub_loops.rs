@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::common::{Project, Ran, signal};
+use crate::common::{Project, Ran, git, signal};
 
 const KID: &str = "\
 name: kid
@@ -105,4 +105,136 @@ fn the_timeout_of_the_state_ends_the_sub_loop_alone() {
     let project = Project::with_loop("name: main\ndescription: x\ninitial: p\nstates:\n  p: {loop: kid, timeout: 0.5, on_success: bad, on_failure: bad, on_timeout: good}\n  good: {terminal: true}\n  bad: {terminal: true}\n")
         .file(".loops/kid.yaml", "name: kid\ninitial: a\nstates:\n  a: {action: sleep 60, next: done}\n  done: {terminal: true}\n");
     ends_in(&project, "good");
+}
+
+const SAYING: &str = "\
+name: kid
+description: says things
+parameters: {n: {type: string, default: a}}
+initial: say
+states:
+  say: {action: 'echo from-kid-${context.n}', capture: kv, on_yes: done, on_no: failed}
+  done: {terminal: true, action: 'true'}
+  failed: {terminal: true, outcome: failure, description: it failed}
+";
+
+/// A loop that runs `kid` with these keys, and shows an expression afterwards.
+fn shows(given: &str, kid: &str, expression: &str) -> String {
+    let text = format!(
+        "name: main\ndescription: x\ninitial: p\nstates:\n  p: {{loop: kid, {given} next: show}}\n  show: {{action: \"printf '%s' {expression} > shown\", next: done}}\n  done: {{terminal: true, outcome: success}}\n"
+    );
+    let project = Project::with_loop(&text).file(".loops/kid.yaml", kid);
+    project.run(&["run", "main"]).code(0);
+    project.read("shown")
+}
+
+#[test]
+fn captures_of_a_sub_loop_are_there_afterwards_under_both_names() {
+    for given in ["with: {n: b},", "context_passthrough: true,"] {
+        let n = if given.starts_with("with") { "b" } else { "a" };
+        for expression in
+            ["${captured.p.kv.output:shell}", "${captured.p.kv:shell}", "${captured.kv.output:shell}"]
+        {
+            assert_eq!(shows(given, SAYING, expression), format!("from-kid-{n}"), "{given} {expression}");
+        }
+        assert_eq!(shows(given, SAYING, "${captured.p.kv.exit_code}"), "0");
+    }
+    for expression in ["${captured.p.kv.output?}", "${captured.kv.output?}"] {
+        assert_eq!(shows("", SAYING, expression), "", "{expression}");
+    }
+}
+
+#[test]
+fn the_end_of_a_sub_loop_can_be_looked_at() {
+    assert_eq!(shows("", SAYING, "${captured.p.terminated_by}"), "terminal");
+    assert_eq!(shows("", SAYING, "${captured.p.failure_terminal:default=none}"), "none");
+    let failing = SAYING.replace("echo from-kid-${context.n}", "false");
+    assert_eq!(shows("", &failing, "${captured.p.failure_terminal}"), "true");
+    let broken = SAYING.replace("echo from-kid-${context.n}", "exit 9");
+    assert_eq!(shows("", &broken, "${captured.p.terminated_by}"), "error");
+    assert!(shows("", &broken, "${captured.p.error:shell}").contains("no route for the verdict `error`"));
+}
+
+#[test]
+fn a_capture_around_a_sub_loop_is_a_variable_in_it() {
+    let kid = "name: kid\ndescription: x\nrequired_inputs: [seven]\ninitial: k\nstates:\n  k: {action: 'echo ${context.seven} ${context.eight:default=none} > kid.txt', on_yes: done, on_no: done, on_error: done}\n  done: {terminal: true, outcome: success}\n";
+    let text = "name: main\ndescription: x\ncontext: {eight: own}\ninitial: pre\nstates:\n  pre: {action: echo 7, capture: seven, next: other}\n  other: {action: echo 8, capture: eight, next: p}\n  p: {loop: kid, context_passthrough: true, on_success: good, on_failure: bad}\n  good: {terminal: true}\n  bad: {terminal: true}\n";
+    let project = Project::with_loop(text).file(".loops/kid.yaml", kid);
+    ends_in(&project, "good");
+    assert_eq!(project.read("kid.txt"), "7 own\n");
+}
+
+/// A repository with the branch `topic`, and a loop that runs `kid` on the branch that a variable names.
+fn on_branch(work: &str) -> Project {
+    let kid = format!(
+        "name: kid\ndescription: x\ninitial: k\nstates:\n  k: {{action: '{work}', capture: where, on_yes: done, on_no: failed}}\n  done: {{terminal: true}}\n  failed: {{terminal: true, description: it failed}}\n"
+    );
+    let text = "name: main\ndescription: x\ninitial: p\ncontext: {branch: topic}\nstates:\n  p: {loop: kid, context_passthrough: true, worktree: '${context.branch}', on_success: good, on_failure: bad, on_error: oops}\n  good: {terminal: true}\n  bad: {terminal: true, outcome: failure, description: x}\n  oops: {terminal: true, action: 'echo ${captured.p.error:shell} > why', outcome: failure}\n";
+    let project = Project::with_loop(text).file(".loops/kid.yaml", &kid).file("a", "1\n");
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["config", "user.name", "t"]);
+    git(&project, &["config", "user.email", "t@example.org"]);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "x"]);
+    git(&project, &["branch", "topic"]);
+    project
+}
+
+#[test]
+fn a_sub_loop_works_on_a_branch_of_its_own() {
+    let work = "pwd; git branch --show-current; echo 2 > a; git commit -qam two";
+    let project = on_branch(work);
+    ends_in(&project, "good");
+    assert_eq!(project.read("a"), "1\n");
+    assert_eq!(git(&project, &["show", "topic:a"]), "2");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+    let events = project.events();
+    let said = events.iter().find(|event| event["event"] == "action_complete").unwrap().to_string();
+    assert!(said.contains("\\ntopic\\n") && said.contains("/.loops/.worktrees/"), "{said}");
+}
+
+#[test]
+fn without_a_branch_a_sub_loop_works_where_the_loop_around_it_does() {
+    let project = on_branch("git branch --show-current > branch");
+    project.run(&["run", "main", "--context", "branch="]).code(0);
+    assert_eq!(project.read("branch"), "main\n");
+}
+
+#[test]
+fn a_branch_that_cannot_be_checked_out_is_an_error() {
+    for (branch, why) in [
+        ("nowhere", "there is no such branch"),
+        ("--detach", "there is no such branch"),
+        ("HEAD", "there is no such branch"),
+        ("refs/heads/topic", "there is no such branch"),
+        ("main", "main"),
+    ] {
+        let project = on_branch("touch ran");
+        project.run(&["run", "main", "--context", &format!("branch={branch}")]).code(1);
+        assert!(project.read("why").contains(why), "{branch}: {}", project.read("why"));
+        assert!(!project.exists("ran"));
+        assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_worktree_with_work_that_is_nowhere_else_stays() {
+    let project = on_branch("echo lost > b");
+    project.run(&["run", "main"]).code(0).says("stays");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn a_sub_loop_that_goes_on_goes_on_in_its_worktree() {
+    let work = "test -e half && echo whole > a && git commit -qam two || { touch half; echo CONTEXT_HANDOFF: more; }; rm -f gone";
+    let project = on_branch(work);
+    project.run(&["run", "main"]).code(75);
+    project.run(&["resume", "main"]).code(0);
+    assert_eq!(git(&project, &["show", "topic:a"]), "whole");
+}
+
+#[test]
+fn a_worktree_needs_a_loop() {
+    let text = "name: main\ndescription: x\ninitial: a\nstates:\n  a: {action: 'true', worktree: topic, next: done}\n  done: {terminal: true}\n";
+    Project::with_loop(text).run(&["validate", "main"]).code(2).says("`worktree` needs `loop`");
 }

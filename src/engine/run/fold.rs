@@ -75,6 +75,7 @@ impl Run {
                 self.complete(machine, &complete.seen);
             }
             Event::SubLoopStart { state, .. } => {
+                self.sub_loops.shift_remove(state);
                 self.before_sub_loop = Some((self.step, self.usage.clone()));
                 if let Some(Target::Step(id)) = machine.find(state) {
                     self.phase = Phase::Pending(Pending::SubLoop(id));
@@ -306,6 +307,11 @@ impl Run {
             for (name, result) in &complete.captured {
                 self.captured.insert(name.clone(), result.clone());
             }
+            let mut kept = complete.clone();
+            if !machine.refers_to(step.name.as_str()) {
+                kept.captured.clear();
+            }
+            self.sub_loops.insert(step.name.clone(), kept);
             // It counts what it adds, too.
             self.store(machine, step, &result);
         }
@@ -331,14 +337,19 @@ impl Run {
 
     /// Keeps the ends of the oldest results when all of them are too much. What this step did is not one of them.
     fn shorten(&mut self, step: &Step) {
-        let all = || self.captured.values().chain(self.results.values());
+        let nested = || self.sub_loops.values().flat_map(|sub| sub.captured.values());
+        let all = || self.captured.values().chain(self.results.values()).chain(nested());
         let mut taken: u64 = all().map(StateResult::length).sum();
         if taken <= ALL_CAPTURES {
             return;
         }
         let names = self.captured.iter_mut().map(|(name, result)| (name.as_str(), result));
         let states = self.results.iter_mut().map(|(state, result)| (state.as_str(), result));
-        for (name, result) in names.chain(states) {
+        let nested = self
+            .sub_loops
+            .iter_mut()
+            .flat_map(|(state, sub)| sub.captured.values_mut().map(|result| (state.as_str(), result)));
+        for (name, result) in names.chain(states).chain(nested) {
             let is_new =
                 name == step.name.as_str() || step.capture.as_ref().is_some_and(|own| own.as_str() == name);
             if taken <= ALL_CAPTURES || is_new {

@@ -174,7 +174,8 @@ impl Run {
             let captured = sub.captured.values_mut().flat_map(StateResult::texts_mut);
             captured.chain([(Stream::Stdout, &mut sub.output)])
         });
-        let named = self.captured.values_mut().chain(self.results.values_mut());
+        let nested = self.sub_loops.values_mut().flat_map(|sub| sub.captured.values_mut());
+        let named = self.captured.values_mut().chain(nested).chain(self.results.values_mut());
         named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
     }
 }

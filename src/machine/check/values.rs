@@ -10,7 +10,7 @@ use crate::base::template::{Expression, Fallback, Namespace, Template};
 use crate::base::text::listed;
 use crate::board::FIELDS;
 use crate::machine::explore::written;
-use crate::machine::{Routes, Step, Target, graph};
+use crate::machine::{Routes, Step, Target, graph, provided};
 
 use super::subject::{CheckedLoop, state};
 
@@ -40,6 +40,7 @@ pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     known.extend(machine.parameters.keys().map(VarName::as_str));
     known.extend(machine.required_inputs.iter().map(VarName::as_str));
     known.insert(machine.input_key.as_str());
+    known.extend(provided::NAMES);
     let captures: BTreeSet<&str> = machine.steps().flat_map(|(_, step)| captured_by(step)).collect();
     let silent: BTreeSet<&str> =
         graph::targets(machine).map(|target| subject.name(target).as_str()).collect();
