@@ -233,6 +233,9 @@ impl<'m> Engine<'m> {
             (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
                 evidence = Evidence { file: Some(read), ..before };
             }
+            (Waiting::Judging(_, MissingEvidence::Continuation, before), Input::Continuation(written)) => {
+                evidence = Evidence { is_continued: Some(written.is_some()), ..before };
+            }
             (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
                 evidence = Evidence { queried: Some(queried), ..before };
             }
@@ -258,6 +261,7 @@ impl<'m> Engine<'m> {
                     _,
                     MissingEvidence::Survey(_)
                     | MissingEvidence::File(_)
+                    | MissingEvidence::Continuation
                     | MissingEvidence::Query(_)
                     | MissingEvidence::Answer(_),
                     _,

@@ -56,6 +56,8 @@ pub(super) enum MissingEvidence {
     Survey(SurveyRequest),
     /// A file.
     File(String),
+    /// Whether something was written down for a fresh session.
+    Continuation,
     /// The answer to a query.
     Query(Box<QueryRequest>),
     /// The answer of a model.
@@ -69,6 +71,8 @@ pub(super) struct Evidence {
     pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
     /// The file that was read.
     pub(super) file: Option<FileRead>,
+    /// Whether something was written down for a fresh session.
+    pub(super) is_continued: Option<bool>,
     /// The answer to the query.
     pub(super) queried: Option<Queried>,
     /// The answer of the model.
@@ -101,7 +105,9 @@ impl Waiting {
             Self::Work(WorkRequest::Prompt(request)) => Next::Prompt(request),
             Self::Work(WorkRequest::Tool(request)) => Next::Call(request),
             Self::Work(WorkRequest::SubLoop(_, request)) => Next::SubLoop(request),
-            Self::Continuation(..) => Next::ReadContinuation,
+            Self::Continuation(..) | Self::Judging(_, MissingEvidence::Continuation, _) => {
+                Next::ReadContinuation
+            }
             Self::Backoff(wait) => Next::Wait(*wait),
             Self::Judging(_, MissingEvidence::Survey(request), _) => Next::Survey(request),
             Self::Judging(_, MissingEvidence::File(path), _) => Next::Read(path),

@@ -195,18 +195,11 @@ impl<'d> Compiler<'d> {
     fn stall(&mut self) -> Option<Stall> {
         let stall = self.definition.stall.as_ref()?;
         let path = DocPath::root().key("stall");
-        let window = stall.window.get();
-        if window < 2 {
-            let place = Place::Value(path.key("window"));
-            let message = "`window` must be at least 2";
-            let help = "one visit alone cannot show that nothing changes";
-            self.problems.push(Diagnostic::error("count", place, message).help(help));
-        }
         let to = match &stall.action {
             schema::StallAction::Stop => None,
             schema::StallAction::Go(state) => Some(self.state(state, &path.key("action"))?),
         };
-        Some(Stall { window, to })
+        Some(Stall { window: stall.window.get(), to })
     }
 
     fn llm(&mut self) -> Llm {
@@ -235,14 +228,8 @@ impl<'d> Compiler<'d> {
 
     fn budget(&mut self) -> Budget {
         let Some(budget) = &self.definition.budget else { return Budget::default() };
-        if budget.cost_usd.is_some_and(|cost| cost <= 0.0) {
-            let place = Place::Value(DocPath::root().key("budget").key("cost_usd"));
-            let help = "to run without any model, write `llm: {enabled: false}`";
-            let message = "`cost_usd` must be more than zero";
-            self.problems.push(Diagnostic::error("count", place, message).help(help));
-        }
         Budget {
-            cost_usd: budget.cost_usd,
+            cost_usd: budget.cost_usd.map(schema::Money::get),
             tokens: budget.tokens.map(|tokens| tokens.get().into()),
             calls: budget.llm_calls.map(schema::Count::get),
             allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
@@ -251,13 +238,7 @@ impl<'d> Compiler<'d> {
 
     fn board(&mut self) -> board::Limits {
         let Some(limits) = &self.definition.board else { return board::Limits::default() };
-        let ratio = limits.abort_failed_ratio;
         let path = DocPath::root().key("board");
-        if !(0.0..=1.0).contains(&ratio) {
-            let place = Place::Value(path.key("abort_failed_ratio"));
-            let message = format!("`abort_failed_ratio: {ratio}` is not between 0 and 1");
-            self.problems.push(Diagnostic::error("count", place, message));
-        }
         let is_used = |state: &State| state.action_type == Some(ActionType::Board);
         if !self.definition.states.values().any(is_used) {
             let message = "`board` has no effect: no state works on the task board";
@@ -266,11 +247,11 @@ impl<'d> Compiler<'d> {
         }
         board::Limits {
             plan_revisions: limits.max_plan_revisions.get(),
-            fix_cycles: limits.max_fix_cycles.0,
+            fix_cycles: limits.max_fix_cycles.get(),
             attempts: limits.attempts_before_replan.get(),
-            depth: limits.max_replan_depth.0,
+            depth: limits.max_replan_depth.get(),
             idle_passes: limits.max_goal_iterations.get(),
-            failed_ratio: ratio,
+            failed_ratio: limits.abort_failed_ratio.get(),
         }
     }
 
@@ -306,6 +287,8 @@ impl<'d> Compiler<'d> {
             ("route", !state.route.is_empty()),
             ("evaluate", state.evaluate.is_some()),
             ("capture", state.capture.is_some()),
+            ("on_rate_limit_exhausted", state.on_rate_limit_exhausted.is_some()),
+            ("on_throttle_hard", state.on_throttle_hard.is_some()),
         ] {
             if given {
                 let message = format!("`{key}` has no effect in the terminal state `{name}`");
@@ -353,7 +336,7 @@ impl<'d> Compiler<'d> {
     }
 
     fn step(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Step> {
-        let action = self.action(state, path);
+        let action = self.action(state, path).map(Action::within_standard_time);
         let routes = self.routes(name, state, path);
         let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
         for (key, given) in [("outcome", state.outcome.is_some()), ("failure", state.failure.is_some())] {
@@ -381,9 +364,25 @@ impl<'d> Compiler<'d> {
             retry: self.retry(name, state, path),
             repeat: self.repeat(state, path),
             params: state.param.clone(),
+            unused: self.unused(state, path),
         };
         self.params(&step, path);
         Some(step)
+    }
+
+    /// Looks at the ways for reasons that only the predecessor knows.
+    fn unused(&mut self, state: &State, path: &DocPath) -> Vec<Target> {
+        let keys = [
+            ("on_rate_limit_exhausted", &state.on_rate_limit_exhausted),
+            ("on_throttle_hard", &state.on_throttle_hard),
+        ];
+        let given = keys.into_iter().filter_map(|(key, name)| Some((key, name.as_ref()?)));
+        let read = given.filter_map(|(key, name)| {
+            let place = Place::Key(path.key(key));
+            self.problems.push(Diagnostic::note("no-effect", place, format!("`{key}` has no effect here")));
+            self.state(name, &path.key(key))
+        });
+        read.collect()
     }
 
     /// A parameter that was not given has no value in any run.
@@ -752,7 +751,7 @@ impl<'d> Compiler<'d> {
             (Some(max), Some(_)) => Some(Retry {
                 max: self.count(max, &path.key("max_retries")).unwrap_or(1),
                 exhausted: exhausted?,
-                codes: state.retryable_exit_codes.clone(),
+                codes: state.retryable_exit_codes.iter().map(|code| code.get()).collect(),
                 delay: state.retry_delay.map_or(Duration::ZERO, |delay| delay.0),
             }),
             (None, None) => {
@@ -811,7 +810,7 @@ impl<'d> Compiler<'d> {
                 let message = format!("`passes: {passes}` cannot be reached: `{key}` allows {cap}");
                 let place = Place::Value(path.key("passes"));
                 let help = format!("each of them is a pass of its own; raise `{key}`");
-                self.problems.push(Diagnostic::error("count", place, message).help(help));
+                self.problems.push(Diagnostic::error("range", place, message).help(help));
             }
         }
         Some(passes)
@@ -1063,6 +1062,32 @@ mod tests {
             ("inexhaustible", Meaning::Success),
         ] {
             assert_eq!(inferred_meaning(&StateName::parse(name).unwrap()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn prompts_and_tools_have_a_usual_time_and_command_lines_that_of_the_run() {
+        let timeouts = |top: &str, state: &str| {
+            let text = format!(
+                "name: main\n{top}\ninitial: a\nstates:\n  a: {{{state}, next: done}}\n  done: {{terminal: true, {state}}}\n"
+            );
+            let loaded = crate::definition::load::decode("f", &text, String::new());
+            let machine = compile(&loaded.map_err(|it| it.findings).unwrap().definition).0.unwrap();
+            let timeout =
+                |action: Option<&Action>| action.and_then(Action::timeout).map(|time| time.as_secs());
+            let (step, end) = (machine.step(StepId(0)), machine.end(EndId(0)));
+            (timeout(step.action.as_ref()), timeout(end.closing.as_ref()))
+        };
+        for (action, usual) in [
+            ("action: make", None),
+            ("action: Do it., action_type: prompt", Some(3600)),
+            ("action: /do it", Some(3600)),
+            ("action: a/b, action_type: mcp_tool", Some(30)),
+        ] {
+            // What a terminal does is bounded by the minute that all of them have.
+            assert_eq!(timeouts("", action), (usual, None), "{action}");
+            assert_eq!(timeouts("default_timeout: 7", action), (Some(7), Some(7)), "{action}");
+            assert_eq!(timeouts("", &format!("{action}, timeout: 5")), (Some(5), Some(5)), "{action}");
         }
     }
 }

@@ -182,8 +182,12 @@ impl Library {
         let known = self.get(&request.name, &self.root.join(&around.event.source.file));
         let known = known.map_err(|missing| missing.why().to_owned())?;
         let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
-        let inherited = inherited.unwrap_or_default();
-        let params = request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut inherited = inherited.unwrap_or_default();
+        let mut params: Vec<_> =
+            request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        if known.machine.parameters.is_empty() {
+            inherited.extend(params.drain(..));
+        }
         let mentions = |name: &str| known.texts.iter().any(|(_, text)| text.contains(name));
         let provided = Provided::new(mentions, &around.run_dir);
         let given = Given { params, inherited, provided, ..Given::default() };
@@ -362,6 +366,18 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
         SubLoopInput::Nothing => None,
         SubLoopInput::Parameters(bindings) => Some(bindings),
     };
+    if child.parameters.is_empty() {
+        if bindings.is_some() {
+            let message = format!(
+                "the loop `{}` declares no `parameters`: what it is given becomes its context, unchecked",
+                child.name
+            );
+            let help = "declare there what it takes, so that a misspelt name is found";
+            let place = Place::Key(path.key("with"));
+            findings.push(Diagnostic::warning("binding", place, message).help(help));
+        }
+        return;
+    }
     let declared = || child.parameters.keys().map(VarName::as_str);
     for name in bindings.into_iter().flatten().map(|(name, _)| name) {
         if !child.parameters.contains_key(name) {

@@ -52,6 +52,7 @@ mod names;
 mod nightly;
 mod on_change;
 mod paths;
+mod predecessor_keys;
 mod processes;
 mod provided;
 mod providers;
