@@ -73,6 +73,10 @@ impl Evaluator for Convergence {
         Verdicts::only(&["target", "progress", "stall"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["current", "previous", "target", "delta"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let fields = [("target", self.target.as_template()), ("tolerance", self.tolerance.as_template())];
         let texts = [("source", self.source.as_ref())];

@@ -18,6 +18,7 @@ use crate::evaluate::effort::Effort;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 
+use super::check::names;
 use super::graph;
 use super::{
     Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
@@ -27,7 +28,7 @@ use super::{
 
 /// Compiles a definition. The machine is there when no problem is an error.
 pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
-    let mut compiler = Compiler::new(definition);
+    let mut compiler = Compiler::new(definition, true);
     let machine = compiler.machine();
     let problems = compiler.problems;
     (if problems.has_errors() { None } else { machine }, problems)
@@ -37,12 +38,16 @@ pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
 /// missing part can have caused are returned; `is_there` tells whether the file has a state of that name, readable or
 /// not.
 pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diagnostics {
-    let (_, problems) = compile(remains);
+    let mut compiler = Compiler::new(remains, false);
+    compiler.machine();
+    let problems = compiler.problems;
     let mut certain = Diagnostics::default();
     for problem in problems.iter() {
         let is_certain = match problem.code {
             "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
-            "unknown-key" | "duplicate-route" | "retry" | "parameter" | "nested-param" => true,
+            "unknown-key" | "unknown-name" | "duplicate-route" | "retry" | "parameter" | "nested-param" => {
+                true
+            }
             _ => false,
         };
         if is_certain {
@@ -55,13 +60,15 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
 struct Compiler<'d> {
     definition: &'d Loop,
     targets: IndexMap<&'d StateName, Target>,
+    /// Whether nothing of the file is missing.
+    is_whole: bool,
     /// What is left for looking at evaluators.
     effort: Effort,
     problems: Diagnostics,
 }
 
 impl<'d> Compiler<'d> {
-    fn new(definition: &'d Loop) -> Self {
+    fn new(definition: &'d Loop, is_whole: bool) -> Self {
         let (mut steps, mut ends) = (0, 0);
         let next = |counter: &mut usize| {
             *counter += 1;
@@ -76,7 +83,7 @@ impl<'d> Compiler<'d> {
             (name, target)
         });
         let targets = targets.collect();
-        Self { definition, targets, effort: Effort::new(), problems: Diagnostics::default() }
+        Self { definition, targets, is_whole, effort: Effort::new(), problems: Diagnostics::default() }
     }
 
     fn machine(&mut self) -> Option<Machine> {
@@ -104,6 +111,7 @@ impl<'d> Compiler<'d> {
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
         let on_resume = self.optional(definition.on_resume.as_ref(), &root.key("on_resume"));
         if self.problems.has_errors() {
+            self.names(&steps, &ends);
             return None;
         }
         let mut machine = Machine {
@@ -136,7 +144,26 @@ impl<'d> Compiler<'d> {
         };
         machine.referred = referred(&machine);
         machine.repeating = graph::repeating(&machine);
+        if self.is_whole {
+            self.problems.extend(names::unknown(&machine));
+        } else {
+            self.names(&machine.steps, &machine.ends);
+        }
         Some(machine)
+    }
+
+    /// Looks for names that cannot exist, as far as this can be told without a machine.
+    fn names(&mut self, steps: &[Step], ends: &[End]) {
+        let of_steps = steps.iter().map(|step| (&step.name, step.templates()));
+        let of_ends = ends.iter().map(|end| {
+            let closing = end.closing.iter().flat_map(Action::templates);
+            (&end.name, closing.collect())
+        });
+        for (state, templates) in of_steps.chain(of_ends) {
+            for (key, template) in templates {
+                names::unknown_in(state, &key, template, &mut self.problems);
+            }
+        }
     }
 
     fn limits(&mut self) -> LoopLimits {

@@ -6,6 +6,8 @@ use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, Located};
+use crate::machine::check::injection;
+use crate::session::check::Checked;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use clap::{Args, ValueEnum};
@@ -77,6 +79,10 @@ pub(in crate::cli) fn validate(
     let mut reports = Reports { files: Vec::new(), unread: Vec::new(), root, reader };
     for located in located(args, session)? {
         match located.and_then(|located| session.check(&located, args.deep)) {
+            Ok(report) if args.strict => {
+                let findings = report.findings.raised(injection::CODE);
+                reports.files.push(Checked { findings, ..report });
+            }
             Ok(report) => reports.files.push(report),
             Err(error) => reports.unread.push(error),
         }
