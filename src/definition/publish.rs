@@ -241,7 +241,9 @@ mod tests {
         for (key, inner) in record.iter().filter(|(key, _)| !matches!(key.as_str(), "if" | "enum" | "const"))
         {
             let inner = if let Value::Array(items) = inner { items.clone() } else { vec![inner.clone()] };
-            inner.iter().for_each(|inner| undescribed(inner, &format!("{place}/{key}"), found));
+            for inner in &inner {
+                undescribed(inner, &format!("{place}/{key}"), found);
+            }
         }
     }
 

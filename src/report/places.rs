@@ -256,7 +256,7 @@ impl<'t> OutputReader<'_, 't> {
     fn pytest(&mut self, line: &str) -> bool {
         if let Some(section) = captures(&SECTION, line) {
             self.end_section();
-            self.section.test = section[1].to_owned();
+            section[1].clone_into(&mut self.section.test);
             return true;
         }
         if line.starts_with("=====") {
