@@ -675,6 +675,10 @@ impl<'n, 'p> Fields<'n, 'p> {
                 .or_else(|| default.map_or_else(T::absent, |default| Some(default()))),
             (None, Some(default)) => Some(default()),
             (None, None) => T::absent().or_else(|| {
+                if self.is_misspelt(names) {
+                    // The key that it was written as is a finding already.
+                    return None;
+                }
                 let (place, of) = match self.path.segments() {
                     [] => (Place::File, String::new()),
                     _ => (Place::Key(self.path.clone()), format!(" in {}", subject(self.path))),
@@ -690,6 +694,15 @@ impl<'n, 'p> Fields<'n, 'p> {
                 None
             }),
         }
+    }
+
+    /// Tells whether one of these keys is probably meant by one that nobody knows.
+    fn is_misspelt(&self, names: &[&str]) -> bool {
+        let known = || self.vocabulary.known.iter().copied();
+        let is_unknown = |key: &&str| known().all(|known| known != *key) && !self.vocabulary.ignores(key);
+        let rest = self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
+        let unknown = rest.map(|(entry, _)| entry.key.as_str()).filter(is_unknown);
+        unknown.take(MAX_ADVICE).any(|key| nearest(key, known()).is_some_and(|near| names.contains(&near)))
     }
 
     /// Reads every value whose key begins with `prefix` and means nothing else, under the rest of the key.
@@ -1497,7 +1510,6 @@ mod tests {
         check::<Toy>(
             &json!({"nmae": "x", "mass": "two", "weight": 3, "material": "woood", "on_yes": "x", "labels": 4}),
             &[
-                "missing-key: the key `name` is missing",
                 "duplicate-key: `mass` and `weight` mean the same (keep one)",
                 "wrong-type: `mass` must be a number, not the text `two`",
                 "unknown-word: `material` cannot be `woood` (did you mean `wood`?)",

@@ -149,6 +149,18 @@ impl Diagnostics {
         Self { counts, ..self }
     }
 
+    /// Returns the same with all findings of one kind as errors.
+    #[must_use]
+    pub fn raised(self, code: &str) -> Self {
+        let mut raised = Self { kept: Vec::new(), counts: self.left_out() };
+        for finding in self.kept {
+            let severity = if finding.code == code { Severity::Error } else { finding.severity };
+            raised.counts[severity as usize] += 1;
+            raised.kept.push(Diagnostic { severity, ..finding });
+        }
+        raised
+    }
+
     /// Returns how many findings of each severity are not kept.
     fn left_out(&self) -> [usize; 3] {
         self.kept.iter().fold(self.counts, |mut counts, finding| {

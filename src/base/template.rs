@@ -61,6 +61,15 @@ pub enum Namespace {
     Board,
 }
 
+/// What is known of the result of a state: below `prev` and below each name of `captured`.
+pub const RESULT_FIELDS: [&str; 7] =
+    ["output", "json", "stderr", "exit_code", "duration_ms", "verdict", "state"];
+
+/// Reads `last(3)`, the one thing that can be asked of `messages`.
+pub fn last_messages(call: &str) -> Option<usize> {
+    call.strip_prefix("last(")?.strip_suffix(')')?.parse().ok()
+}
+
 impl Namespace {
     /// Every namespace, in the order of the reference.
     pub const ALL: [Self; 11] = [
@@ -92,6 +101,22 @@ impl Namespace {
             Self::Criteria => "criteria",
             Self::Board => "board",
         }
+    }
+
+    /// Returns the names below the namespace, where they are the same in every run.
+    pub fn fields(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Self::Prev => &RESULT_FIELDS,
+            Self::Result => &["verdict", "details"],
+            Self::State => &["name", "iteration", "step", "attempt"],
+            Self::Loop => {
+                &["name", "run_id", "started_at", "elapsed_ms", "elapsed", "run_dir", "continuation"]
+            }
+            Self::Criteria => &["unmet", "next_step"],
+            Self::Context | Self::Captured | Self::Env | Self::Param | Self::Messages | Self::Board => {
+                return None;
+            }
+        })
     }
 
     fn parse(word: &str) -> Option<Self> {

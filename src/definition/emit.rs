@@ -1,17 +1,24 @@
 //! A tree as the text of a file again: the keys in the order of the reference, the states at the end.
 //!
-//! Values keep the text they were written with, for `1.10` is a number in one place and a version in another.
+//! Values keep the text they were written with, for `1.10` is a number in one place and a version in another. Where
+//! readers of YAML 1.1 and 1.2 would not agree about a number, it is written as a text, or as a number for both.
 
 use std::fmt::Write as _;
 
 use super::schema::{Loop, State};
 use super::tree::entries;
-use crate::base::decode::Record as _;
-use crate::base::node::{Node, NodeValue, Scalar, ScalarValue};
+use crate::base::decode::{Decode as _, Record as _};
+use crate::base::diagnostic::Diagnostics;
+use crate::base::node::{Entry, Node, NodeValue, Scalar, ScalarStyle, ScalarValue};
+use crate::base::path::DocPath;
 use crate::base::text::is_direction;
+
+/// The most numbers that are tried as texts; more of them are written as numbers.
+const MOST_TRIED: usize = 64;
 
 /// Writes a plain loop.
 pub fn to_yaml(tree: &Node) -> String {
+    let tree = &portable(tree);
     let mut out = String::new();
     let keys = Loop::KEYS.iter().copied().filter(|key| *key != "states");
     for (key, value) in ordered(tree, &keys.collect::<Vec<_>>()) {
@@ -36,6 +43,96 @@ pub fn to_yaml(tree: &Node) -> String {
         }
     }
     out
+}
+
+/// Returns the tree without numbers that readers of YAML 1.1 and 1.2 read differently, such as `0o17` and `1e3`. Where
+/// the loop wants a text, it is quoted, with the same text; elsewhere, another number is written that means the same.
+fn portable(tree: &Node) -> Node {
+    let decode = |tree: &Node| Loop::decode(tree, &DocPath::root(), &mut Diagnostics::default());
+    let mut count = 0;
+    let numbers = rewritten(tree, &mut |scalar| {
+        count += 1;
+        canonical(scalar)
+    });
+    if count == 0 {
+        return numbers;
+    }
+    let meant = decode(tree);
+    // A quoted number is taken where a number is wanted, but not the other way round.
+    let is_number: Vec<bool> = (0..count.min(MOST_TRIED))
+        .map(|wanted| {
+            let mut at = 0..;
+            let tried = rewritten(tree, &mut |scalar| {
+                if at.next() == Some(wanted) { canonical(scalar) } else { scalar.clone() }
+            });
+            decode(&tried) == meant
+        })
+        .collect();
+    let mut is_number = is_number.into_iter();
+    rewritten(tree, &mut |scalar| {
+        if is_number.next().unwrap_or(true) { canonical(scalar) } else { as_text(scalar) }
+    })
+}
+
+/// Returns the tree with something in the place of each number that is read differently.
+fn rewritten(node: &Node, write: &mut impl FnMut(&Scalar) -> Scalar) -> Node {
+    let value = match &node.value {
+        NodeValue::Scalar(scalar) if is_read_differently(scalar) => NodeValue::Scalar(write(scalar)),
+        NodeValue::Scalar(scalar) => NodeValue::Scalar(scalar.clone()),
+        NodeValue::List(items) => NodeValue::List(items.iter().map(|item| rewritten(item, write)).collect()),
+        NodeValue::Map(entries) => {
+            let entry = |entry: &Entry| Entry { value: rewritten(&entry.value, write), ..entry.clone() };
+            NodeValue::Map(entries.iter().map(entry).collect())
+        }
+    };
+    Node { value, span: node.span.clone() }
+}
+
+/// Tells whether a number is one for readers of YAML 1.2 only, or for none but ours.
+fn is_read_differently(scalar: &Scalar) -> bool {
+    let text = scalar.text.as_str();
+    match scalar.value {
+        ScalarValue::Null | ScalarValue::Bool(_) | ScalarValue::String => false,
+        ScalarValue::Int(_) => {
+            let is_hex = text.strip_prefix("0x").is_some_and(|digits| !digits.is_empty());
+            let digits = text.trim_start_matches(['+', '-']);
+            !is_hex && !digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        ScalarValue::Float(number) if !number.is_finite() => false,
+        ScalarValue::Float(_) => {
+            let unsigned = text.trim_start_matches(['+', '-']);
+            let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+                Some((mantissa, exponent)) => (mantissa, exponent),
+                None => (unsigned, "+"),
+            };
+            let begins_with_digit = mantissa.starts_with(|c: char| c.is_ascii_digit());
+            !(mantissa.contains('.') && begins_with_digit && exponent.starts_with(['+', '-']))
+        }
+    }
+}
+
+/// Returns a number as every reader reads it.
+fn canonical(scalar: &Scalar) -> Scalar {
+    let text = match scalar.value {
+        ScalarValue::Int(number) => number.to_string(),
+        ScalarValue::Float(number) => {
+            let text = format!("{number:?}");
+            match text.split_once('e') {
+                Some((mantissa, exponent)) => {
+                    let point = if mantissa.contains('.') { "" } else { ".0" };
+                    let sign = if exponent.starts_with('-') { "" } else { "+" };
+                    format!("{mantissa}{point}e{sign}{exponent}")
+                }
+                None => text,
+            }
+        }
+        ScalarValue::Null | ScalarValue::Bool(_) | ScalarValue::String => scalar.text.clone(),
+    };
+    Scalar { text, ..scalar.clone() }
+}
+
+fn as_text(scalar: &Scalar) -> Scalar {
+    Scalar::string(scalar.text.clone(), ScalarStyle::Quoted)
 }
 
 /// Returns the entries in the order of known keys; those with a known prefix and the rest follow in their own.
@@ -159,10 +256,13 @@ fn is_printable(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::base::diagnostic::Diagnostics;
     use crate::base::node::FileId;
-    use crate::definition::yaml;
+    use crate::definition::{load, yaml};
+    use crate::machine::Machine;
+    use crate::machine::compile::compile;
 
     #[track_caller]
     fn check(text: &str) {
@@ -180,5 +280,254 @@ mod tests {
         check("context: {a: [[1, [2, 3], []], [{b: {c: [4, {d: 5, e: 6}]}}], {}]}");
         check("context: {a: [\"x\\ny\\n\", {b: \"x\\n\\ny\", c: 1}, [\"x\\ny\"]]}");
         check("states: {s: {params: {a: [{b: 1, c: [2]}, 3]}}}");
+    }
+
+    #[test]
+    fn a_number_is_one_for_every_reader_or_a_text_where_a_text_is_wanted() {
+        let text = "\
+name: n
+initial: a
+max_iterations: 0o17
+context: {a: 0o17, b: 1e3, c: 0b101, d: -0xC, e: -.5, f: 1.5e3, g: 0x1F, h: 1.10, i: 1e300, j: '0o17', k: .inf}
+states:
+  a: {action: 0o17, env: {X: 1e3, Y: 1.10}, next: done}
+  done: {terminal: true}
+";
+        let loaded = load::decode("f", text, String::new()).unwrap();
+        insta::assert_snapshot!(to_yaml(&loaded.tree), @"
+        name: 'n'
+        initial: a
+        context:
+          a: 15
+          b: 1000.0
+          c: 5
+          d: -12
+          e: -0.5
+          f: 1500.0
+          g: 0x1F
+          h: 1.10
+          i: 1.0e+300
+          j: '0o17'
+          k: .inf
+        max_iterations: 15
+        states:
+          a:
+            action: '0o17'
+            next: done
+            env:
+              X: '1e3'
+              'Y': 1.10
+          done:
+            terminal: true
+        ");
+    }
+
+    /// Texts that readers of YAML take for something else, or that are hard to write.
+    fn hard_text() -> impl Strategy<Value = String> {
+        let words = prop::sample::select(vec![
+            "",
+            " ",
+            "a",
+            " a",
+            "a ",
+            "a\n",
+            "\na",
+            "a\n\n",
+            "a\n b",
+            " a\nb",
+            "a\r\nb",
+            "a\rb",
+            "a\tb",
+            "\ta",
+            "a:",
+            "a: b",
+            ":a",
+            "#a",
+            "a #b",
+            "a#b",
+            "---",
+            "...",
+            "--- a",
+            "- a",
+            "-",
+            "? a",
+            "!a",
+            "&a",
+            "*a",
+            "%a",
+            "@a",
+            "`a",
+            "|",
+            ">",
+            "{a}",
+            "[a]",
+            "a, b",
+            "\"a\"",
+            "'a'",
+            "a'b",
+            "\\",
+            "\\n",
+            "a\u{85}b",
+            "a\u{2028}b",
+            "a\u{2029}b",
+            "\u{feff}a",
+            "\u{a0}",
+            "\u{1b}[31m",
+            "\u{0}",
+            "\u{7f}",
+            "é",
+            "\u{1f600}",
+            "\u{202e}",
+            "yes",
+            "No",
+            "on",
+            "OFF",
+            "y",
+            "N",
+            "true",
+            "True",
+            "null",
+            "Null",
+            "~",
+            "0o17",
+            "017",
+            "012",
+            "1e3",
+            "1.5e3",
+            "0x1F",
+            "0b11",
+            "1_000",
+            "12:30:45",
+            "12:30",
+            "1.10",
+            ".inf",
+            "-.INF",
+            ".nan",
+            "+1",
+            "-0",
+            "2026-11-22",
+            "2026-11-22 10:00:00",
+            "<<",
+            "=",
+            "<",
+            ">-",
+            "$${a}",
+            "\u{fffd}",
+        ]);
+        prop_oneof![
+            3 => words.clone().prop_map(str::to_owned),
+            2 => prop::collection::vec(words, 2..4).prop_map(|words| words.concat()),
+            1 => "\\PC{0,12}".prop_map(|text: String| text.replace("${", "$")),
+            1 => "[ \\n\\t:#'\"a-]{0,8}",
+        ]
+    }
+
+    /// A value written without quotes, or a text with them.
+    fn hard_scalar() -> impl Strategy<Value = Scalar> {
+        prop_oneof![
+            4 => hard_text().prop_map(|text| Scalar::string(text, ScalarStyle::Quoted)),
+            1 => "-?[0-9]{1,3}(\\.[0-9]{0,2})?([eE][+-]?[0-9]{1,2})?|0[xob][0-7]{1,3}|[.][0-9]|true|~".prop_map(Scalar::plain),
+        ]
+    }
+
+    fn hard_value() -> impl Strategy<Value = Node> {
+        let span = crate::base::node::Span { file: FileId(0), range: 0..0 };
+        let node = move |value| Node { value, span: span.clone() };
+        let leaf = hard_scalar().prop_map(NodeValue::Scalar).prop_map(node.clone());
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            let entries = prop::collection::hash_map(hard_text(), inner.clone(), 0..4);
+            let entries = entries.prop_map(|entries| {
+                entries.into_iter().map(|(key, value)| super::super::tree::entry(key, value)).collect()
+            });
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(NodeValue::List),
+                entries.prop_map(NodeValue::Map),
+            ]
+            .prop_map(node.clone())
+        })
+    }
+
+    /// The trees of the loops in the documents, which have every key of the language.
+    fn documented() -> Vec<Node> {
+        let docs = fs_err::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap();
+        let mut files: Vec<_> = docs.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let texts = files.iter().filter_map(|file| fs_err::read_to_string(file).ok());
+        let loops = texts.flat_map(|text| {
+            let blocks = text.split("```yaml loop\n").skip(1);
+            blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        });
+        loops.filter_map(|text| Some(load::decode("f", &text, String::new()).ok()?.tree)).collect()
+    }
+
+    /// Puts a value in the place of the leaf with a number.
+    fn put(node: &mut Node, at: &mut usize, value: &Node) {
+        match &mut node.value {
+            NodeValue::Scalar(_) => {
+                if *at == 0 {
+                    *node = value.clone();
+                }
+                *at = at.wrapping_sub(1);
+            }
+            NodeValue::List(items) => items.iter_mut().for_each(|item| put(item, at, value)),
+            NodeValue::Map(entries) => entries.iter_mut().for_each(|entry| put(&mut entry.value, at, value)),
+        }
+    }
+
+    fn leaves(node: &Node) -> usize {
+        match &node.value {
+            NodeValue::Scalar(_) => 1,
+            NodeValue::List(items) => items.iter().map(leaves).sum(),
+            NodeValue::Map(entries) => entries.iter().map(|entry| leaves(&entry.value)).sum(),
+        }
+    }
+
+    fn machine(tree: &Node) -> Option<Machine> {
+        let mut problems = Diagnostics::default();
+        let decoded = Loop::decode(tree, &DocPath::root(), &mut problems)?;
+        if problems.has_errors() { None } else { compile(&decoded).0 }
+    }
+
+    thread_local! {
+        static DOCUMENTED: Vec<Node> = documented();
+    }
+
+    #[test]
+    fn the_documents_have_loops_with_most_keys() {
+        let all = documented();
+        let texts: String = all.iter().map(to_yaml).collect();
+        assert!(all.len() > 30, "{}", all.len());
+        let missing: Vec<_> = State::KEYS
+            .iter()
+            .filter(|key| !key.ends_with('_') && !texts.contains(&format!("    {key}:")))
+            .collect();
+        assert!(missing.len() < State::KEYS.len() / 2, "{missing:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        #[test]
+        fn what_is_printed_is_the_same_machine(
+            which in any::<prop::sample::Index>(),
+            places in prop::collection::vec((any::<prop::sample::Index>(), hard_value()), 1..6),
+        ) {
+            let mut tree = DOCUMENTED.with(|all| which.get(all).clone());
+            for (place, value) in places {
+                let mut changed = tree.clone();
+                put(&mut changed, &mut place.index(leaves(&tree)), &value);
+                // Most places take only some values.
+                if machine(&changed).is_some() {
+                    tree = changed;
+                }
+            }
+            let written = to_yaml(&tree);
+            let again = load::decode("f", &written, String::new());
+            prop_assert!(again.is_ok(), "it cannot be read: {:?}\n{}", again.err().map(|e| e.findings), written);
+            let again = again.unwrap().tree;
+            let (one, other) = (machine(&tree), machine(&again));
+            prop_assert!(one.is_some());
+            prop_assert_eq!(format!("{one:?}"), format!("{other:?}"), "{}", written);
+            prop_assert_eq!(to_yaml(&again), written);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The JSON Schema of loop files, made from the records that the loader reads with.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::paradigm;
@@ -15,13 +17,14 @@ pub fn json_schema() -> Value {
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
-        "title": "Loop of ll-loop",
+        "title": "Loop file",
     });
     let mut record = Loop::object_schema(&mut definitions);
     extend(&mut record, &Composition::object_schema(&mut definitions));
     let shorthand = Shorthand::object_schema(&mut definitions);
     if let Some(state) = definitions.get_mut("State") {
         extend(state, &shorthand);
+        complete_routes(state);
     }
     let forms = forms(&mut record, &paradigm::schemas(&mut definitions));
     if let (Value::Object(schema), Value::Object(record), Value::Object(forms)) = (&mut schema, record, forms)
@@ -30,7 +33,87 @@ pub fn json_schema() -> Value {
         schema.extend(forms);
         schema.insert("$defs".into(), definitions.into());
     }
+    finish(&mut schema);
     schema
+}
+
+/// The verdicts that editors offer as `on_<verdict>`, with where they come from.
+const OFFERED: [(&str, &str); 19] = [
+    ("yes", "passed: also `on_success`, `on_pass` and `on_met`"),
+    ("no", "failed: also `on_failure`, `on_fail` and `on_unmet`"),
+    ("success", "passed: the same as `on_yes`"),
+    ("pass", "passed: the same as `on_yes`"),
+    ("met", "passed: the same as `on_yes`"),
+    ("failure", "failed: the same as `on_no`"),
+    ("fail", "failed: the same as `on_no`"),
+    ("unmet", "failed: the same as `on_no`"),
+    ("error", "could not be done or judged"),
+    ("timeout", "took too long"),
+    ("blocked", "needs a person, or a model where none may be asked"),
+    ("partial", "was done in part"),
+    ("target", "reached the target (`convergence`)"),
+    ("progress", "came nearer to the target (`convergence`)"),
+    ("stall", "came no nearer to the target (`convergence`)"),
+    ("tool_error", "was answered with an error (`mcp_result`)"),
+    ("not_found", "found no such server or tool (`mcp_result`)"),
+    ("done", "met every criterion (`criteria`)"),
+    ("continue", "left criteria unmet (`criteria`)"),
+];
+
+/// Names the usual `on_<verdict>` as keys of a state, for editors, which complete no pattern.
+fn complete_routes(state: &mut Value) {
+    const PATTERN: &str = "^on_(?!$|";
+    let words = OFFERED.map(|(word, _)| format!("{word}$|")).concat();
+    let Some(patterns) = state["patternProperties"].as_object_mut() else { return };
+    let Some(pattern) = patterns.keys().find(|pattern| pattern.starts_with(PATTERN)).cloned() else { return };
+    let Some(route) = patterns.remove(&pattern) else { return };
+    patterns.insert(pattern.replacen(PATTERN, &format!("{PATTERN}{words}"), 1), route.clone());
+    if let Some(properties) = state["properties"].as_object_mut() {
+        for (word, when) in OFFERED {
+            let mut route = route.clone();
+            route["description"] = format!("Where it leads when the state {when}.").into();
+            properties.entry(format!("on_{word}")).or_insert(route);
+        }
+    }
+}
+
+/// Goes through every record: a key that is missing is no further mistake beside one that is unknown, as for the
+/// loader, and every key is described.
+fn finish(schema: &mut Value) {
+    match schema {
+        Value::Object(record) => {
+            if let Some(Value::Object(properties)) = record.get_mut("properties") {
+                for (key, property) in properties.iter_mut().filter(|(_, property)| property.is_object()) {
+                    if property.get("description").is_none() && matches!(key.as_str(), "type" | "parameters")
+                    {
+                        property["description"] = match key.as_str() {
+                            "type" => "The evaluator.".into(),
+                            _ => "The parameters, each with its type.".into(),
+                        };
+                    }
+                }
+            }
+            if record.get("additionalProperties") == Some(&json!(false))
+                && let Some(required) = record.remove("required")
+            {
+                let when = known(&Value::Object(record.clone()));
+                record.insert("if".into(), when);
+                record.insert("then".into(), json!({"required": required}));
+            }
+            record.values_mut().for_each(finish);
+        }
+        Value::Array(items) => items.iter_mut().for_each(finish),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns the schema of mappings in which a record knows every key.
+fn known(record: &Value) -> Value {
+    let keys = |of: &str| record[of].as_object().into_iter().flatten().map(|(key, _)| key.clone());
+    let words: Vec<String> = keys("properties").collect();
+    let patterns = keys("patternProperties").map(|pattern| json!({"pattern": pattern}));
+    let all: Vec<Value> = std::iter::once(json!({"enum": words})).chain(patterns).collect();
+    json!({"propertyNames": {"anyOf": all}})
 }
 
 /// Returns what a loop needs in each authoring form, and takes its own keys up in the record of all.
@@ -46,23 +129,36 @@ fn forms(record: &mut Value, forms: &[(&'static str, Value)]) -> Value {
             .map(|key| (key.clone(), form["properties"][&key].clone()))
             .collect()
     };
-    // A parent can give everything, and states in a line each give the first one.
-    let needs = |keys: &Value, more: &Value| json!({"anyOf": [{"required": ["from"]}, {"required": keys, "anyOf": more}]});
-    let foreign: Map<String, Value> =
-        forms.iter().flat_map(|(_, form)| own(form)).map(|(key, _)| (key, json!(false))).collect();
-    let mut tree =
-        needs(&json!(["name"]), &json!([{"required": ["initial", "states"]}, {"required": ["flow"]}]));
+    let mut foreign: Map<String, Value> = Map::new();
+    let mut described: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (word, form) in forms {
+        for (key, property) in own(form) {
+            let said = property["description"].as_str().unwrap_or_default();
+            described.entry(key.clone()).or_default().push(format!("With `paradigm: {word}`: {said}"));
+            foreign.insert(key, json!(false));
+        }
+    }
+    if let Some(properties) = record["properties"].as_object_mut() {
+        let any = described.into_iter().map(|(key, said)| (key, json!({"description": said.join(" ")})));
+        properties.extend(any);
+    }
+    let known = known(record);
+    // A parent can give everything. Beside a key that is misspelt, none is missing.
+    let needs =
+        |then: Value| json!({"if": {"allOf": [{"not": {"required": ["from"]}}, known]}, "then": then});
+    // States in a line each give the first one.
+    let states =
+        json!({"if": {"required": ["flow"]}, "then": {}, "else": {"required": ["initial", "states"]}});
+    let mut tree = needs(json!({"required": ["name"], "allOf": [states]}));
     tree["properties"] = foreign.clone().into();
     for (word, form) in forms {
-        let mut then = needs(&form["required"], &form.get("anyOf").cloned().unwrap_or(json!([{}])));
+        let more = form.get("anyOf").cloned().unwrap_or(json!([{}]));
+        let mut then = needs(json!({"required": form["required"], "anyOf": more}));
         let mut properties = foreign.clone();
         properties.extend(own(form));
         then["properties"] = properties.into();
         let is_form = json!({"properties": {"paradigm": {"const": word}}, "required": ["paradigm"]});
         tree = json!({"if": is_form, "then": then, "else": tree});
-    }
-    if let Some(properties) = record["properties"].as_object_mut() {
-        properties.extend(foreign.into_iter().map(|(key, _)| (key, json!({}))));
     }
     if let Some(record) = record.as_object_mut() {
         record.remove("required");
@@ -93,6 +189,86 @@ mod tests {
         assert_eq!(loads.is_ok(), good, "the loader and {text}: {loads:?}");
         let errors: Vec<_> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(errors.is_empty(), good, "the schema and {text}: {errors:?}");
+    }
+
+    #[test]
+    fn one_mistake_is_one_finding_for_both() {
+        let schema = jsonschema::validator_for(&json_schema()).unwrap();
+        let good = with("", "");
+        for (text, expected) in [
+            (
+                good.replace("initial:", "initail:"),
+                "Additional properties are not allowed ('initail' was unexpected)",
+            ),
+            (good.replace("name:", "nmae:"), "Additional properties are not allowed ('nmae' was unexpected)"),
+            (
+                good.replace("states:", "state:"),
+                "Additional properties are not allowed ('state' was unexpected)",
+            ),
+            ("form: base\n".to_owned(), "Additional properties are not allowed ('form' was unexpected)"),
+            (good.replace("name: main\n", ""), "\"name\" is a required property"),
+            (good.replace("initial: a\n", ""), "\"initial\" is a required property"),
+            (
+                "paradigm: goal\ngaol: g\ntools: [a]\n".to_owned(),
+                "Additional properties are not allowed ('gaol' was unexpected)",
+            ),
+            ("paradigm: goal\ngoal: g\n".to_owned(), "\"tools\" is a required property"),
+            (
+                with("", ", evaluate: {type: output_numeric, targt: 1}"),
+                r#"{"type":"output_numeric","targt":1} is not valid under any of the schemas listed in the 'anyOf' keyword"#,
+            ),
+            (
+                with("", ", on_yes: [done]"),
+                "[\"done\"] is not valid under any of the schemas listed in the 'anyOf' keyword",
+            ),
+        ] {
+            let value: Value = serde_yaml::from_str(&text).unwrap();
+            let errors: Vec<_> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
+            assert_eq!(errors, [expected], "{text}");
+            let rejected = load::decode("f", &text, String::new()).unwrap_err();
+            assert_eq!(rejected.findings.total(), 1, "{text}: {:?}", rejected.findings);
+        }
+    }
+
+    /// The keys without a description, each with the place of its record.
+    fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
+        let Some(record) = schema.as_object() else { return };
+        for (key, property) in record.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if property.is_object() && property["description"].as_str().is_none_or(str::is_empty) {
+                found.push(format!("{place} {key}"));
+            }
+        }
+        for (key, inner) in record.iter().filter(|(key, _)| !matches!(key.as_str(), "if" | "enum" | "const"))
+        {
+            let inner = if let Value::Array(items) = inner { items.clone() } else { vec![inner.clone()] };
+            for inner in &inner {
+                undescribed(inner, &format!("{place}/{key}"), found);
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_described_and_the_usual_routes_are_offered() {
+        let schema = json_schema();
+        let mut found = Vec::new();
+        undescribed(&schema, "", &mut found);
+        // What a schema of the loop's own has in it is its own, and constants were described where they are chosen.
+        found.retain(|key| !key.contains("/allOf/then/properties/schema"));
+        assert_eq!(found, [""; 0]);
+        assert_eq!(schema["title"], "Loop file");
+        let state = &schema["$defs"]["State"]["properties"];
+        for key in [
+            "on_yes",
+            "on_no",
+            "on_error",
+            "on_timeout",
+            "on_blocked",
+            "on_partial",
+            "on_success",
+            "on_failure",
+        ] {
+            assert!(state[key]["description"].is_string(), "{key}");
+        }
     }
 
     fn with(top: &str, state: &str) -> String {

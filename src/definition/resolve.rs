@@ -335,6 +335,8 @@ impl Resolver<'_, '_> {
             let Some(entry) = take(tree, &key) else { continue };
             let finding = error("unknown-key", &entry.key_span, format!("unknown key `{key}`"));
             self.push(finding.help(format!("did you mean `{near}`?")));
+            // It would have given what is missing now.
+            self.complete = false;
         }
     }
 
@@ -421,6 +423,14 @@ impl Resolver<'_, '_> {
         }
         let mut found = Diagnostics::default();
         let expanded = paradigm::expand(&tree, &mut found);
+        // Beside a key that is misspelt, none is missing.
+        let is_lack = |finding: &Diagnostic| match &finding.place {
+            Place::Value(path) | Place::Key(path) => {
+                finding.code == "missing-key" && path.segments().len() <= 1
+            }
+            Place::Within(..) | Place::Bytes(_) | Place::At(_) | Place::File => false,
+        };
+        let found = found.filtered(|finding| self.complete || !is_lack(finding));
         self.report(&tree, &found);
         match expanded {
             paradigm::Expanded::Plain => tree,
@@ -998,7 +1008,6 @@ mod tests {
         let check = |text: &str| findings(&[("main", text)]);
         assert_snapshot!(check("paradigm: goal\ngoal: g\n"), @"main:1:11 missing-key: the key `tools` is missing");
         assert_snapshot!(check("paradigm: goal\ngoal: g\ntool: [a]\nmax_iteration: 5\n"), @"
-        main:1:11 missing-key: the key `tools` is missing
         main:3:1 unknown-key: unknown key `tool` (did you mean `tools`?)
         main:4:1 unknown-key: unknown key `max_iteration` (did you mean `max_iterations`?)
         ");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::diagnostic::nearest;
 use crate::base::name::VarName;
 use crate::base::path::Segment;
-use crate::base::template::{Found, Missing, Namespace, Scope, walk};
+use crate::base::template::{Found, Missing, Namespace, RESULT_FIELDS, Scope, last_messages, walk};
 use crate::base::text::{json_in, one_line};
 use crate::base::time::{human, millis};
 use crate::board;
@@ -48,7 +48,7 @@ impl Scope for RunScope<'_, '_> {
                 Some("iteration") => Ok(number(run.iteration())),
                 Some("step") => Ok(number(run.step())),
                 Some("attempt") => Ok(number(run.attempt())),
-                wanted => Err(among("state", wanted, &["name", "iteration", "step", "attempt"])),
+                wanted => Err(among_fields(namespace, wanted)),
             },
             Namespace::Loop => self.r#loop(path),
             Namespace::Param => self.param(path),
@@ -171,7 +171,7 @@ impl RunScope<'_, '_> {
                 walk(&format!("result.details.{name}"), value, rest)
                     .map(|value| Found::Json(Cow::Borrowed(value)))
             }
-            _ => Err(among("result", key(path), &["verdict", "details"])),
+            _ => Err(among_fields(Namespace::Result, key(path))),
         }
     }
 
@@ -188,11 +188,7 @@ impl RunScope<'_, '_> {
             Some("continuation") => {
                 Ok(Found::Text(Cow::Borrowed(self.0.run().continuation().unwrap_or_default())))
             }
-            wanted => {
-                let known =
-                    ["name", "run_id", "started_at", "elapsed_ms", "elapsed", "run_dir", "continuation"];
-                Err(among("loop", wanted, &known))
-            }
+            wanted => Err(among_fields(Namespace::Loop, wanted)),
         }
     }
 
@@ -213,7 +209,7 @@ impl RunScope<'_, '_> {
         match key(path) {
             Some("unmet") => Ok(text(state.unmet().collect::<Vec<_>>().join(", "))),
             Some("next_step") => Ok(text(state.next_step().unwrap_or_default().into_owned())),
-            wanted => Err(among("criteria", wanted, &["unmet", "next_step"])),
+            wanted => Err(among_fields(Namespace::Criteria, wanted)),
         }
     }
 
@@ -228,9 +224,7 @@ impl RunScope<'_, '_> {
         let shown = match key(path) {
             None => messages,
             Some(call) => {
-                let count =
-                    call.strip_prefix("last(").and_then(|rest| rest.strip_suffix(')')?.parse::<usize>().ok());
-                let count = count.ok_or_else(|| among("messages", Some(call), &["last(3)"]))?;
+                let count = last_messages(call).ok_or_else(|| among("messages", Some(call), &["last(3)"]))?;
                 &messages[messages.len().saturating_sub(count)..]
             }
         };
@@ -255,10 +249,7 @@ fn result_field<'r>(prefix: &str, result: &'r StateResult, path: &[Segment]) -> 
             Ok(Found::Text(Cow::Borrowed(result.verdict.as_ref().map_or("", |verdict| verdict.as_str()))))
         }
         (Some("json"), _) => document(prefix, seen.stdout.as_str(), &path[1..]),
-        (wanted, _) => {
-            let known = ["output", "json", "stderr", "exit_code", "duration_ms", "verdict", "state"];
-            Err(among(prefix, wanted, &known))
-        }
+        (wanted, _) => Err(among(prefix, wanted, &RESULT_FIELDS)),
     }
 }
 
@@ -297,6 +288,10 @@ fn key(path: &[Segment]) -> Option<&str> {
         Some(Segment::Key(key)) => Some(key),
         Some(Segment::Index(_)) | None => None,
     }
+}
+
+fn among_fields(namespace: Namespace, wanted: Option<&str>) -> Missing {
+    among(namespace.word(), wanted, namespace.fields().unwrap_or_default())
 }
 
 fn among(prefix: &str, wanted: Option<&str>, known: &[&str]) -> Missing {

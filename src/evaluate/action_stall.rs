@@ -75,6 +75,10 @@ impl Evaluator for ActionStall {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["repeat_count", "max_repeat", "changed"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let max_repeat = self.max_repeat.as_template().map(|count| ("max_repeat", count));
         self.track.iter().map(|tracked| ("track", tracked)).chain(max_repeat).collect()

@@ -110,6 +110,10 @@ impl Evaluator for Answered {
         if self.field.is_some() { Verdicts::Any } else { Verdicts::only(&["yes"]) }
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["answer", "reason", "overruled"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         self.source.iter().map(|source| ("source", source)).collect()
     }

@@ -44,6 +44,10 @@ impl Evaluator for Classify {
         Verdicts::Any
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["line"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let line = self.line.as_template().map(|line| ("line", line));
         line.into_iter().chain(self.source.as_ref().map(|source| ("source", source))).collect()

@@ -102,6 +102,10 @@ impl Evaluator for Convergence {
         Verdicts::only(&["target", "progress", "stall"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["current", "previous", "target", "delta", "reference", "regressed_vs_reference"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let fields = [("target", self.target.as_template()), ("tolerance", self.tolerance.as_template())];
         let reference = self.reference.as_ref().and_then(Field::as_template);

@@ -125,6 +125,10 @@ impl Evaluator for Criteria {
         Verdicts::only(&words[..if self.is_own() { 3 } else { 4 }])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["unmet", "next_step", "reason", "state"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let stuck_after = self.stuck_after.as_template().map(|count| ("stuck_after", count));
         let of_work = self.spec.iter().map(|spec| ("spec", spec));

@@ -55,6 +55,10 @@ impl Evaluator for DiffStall {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["stall_count", "max_stall", "diff_changed"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let max_stall = self.max_stall.as_template().map(|count| ("max_stall", count));
         self.scope.iter().map(|scope| ("scope", scope)).chain(max_stall).collect()

@@ -120,6 +120,10 @@ impl Oddity {
     }
 }
 
+/// The keys that the details of every evaluation can have: an action can fail, an evaluation too, and a model may be
+/// missing.
+pub const ANY_DETAILS: [&str; 3] = ["error", "exit_code", "reason"];
+
 /// One way to judge.
 pub trait Evaluator {
     /// Judges. An error means that a template of the evaluator itself has no value.
@@ -127,6 +131,12 @@ pub trait Evaluator {
 
     /// Returns the verdicts that can come out.
     fn verdicts(&self) -> Verdicts<'_>;
+
+    /// Returns the keys that the details of its judgements can have besides [`ANY_DETAILS`], or none if they are not
+    /// known before the run.
+    fn details(&self) -> Option<&'static [&'static str]> {
+        None
+    }
 
     /// Returns every template in the evaluator's keys, with the key.
     fn templates(&self) -> Vec<(&'static str, &Template)>;

@@ -102,6 +102,10 @@ impl Evaluator for ExitCode {
         Verdicts::only(if self.abstain_on_exit_3 { &["yes", "no", "cannot_judge"] } else { &["yes", "no"] })
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["exit_code"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let target = self.target.as_ref().and_then(Field::as_template).map(|target| ("target", target));
         let source = self.source.as_ref().map(|source| ("source", source));

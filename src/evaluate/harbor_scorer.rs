@@ -42,6 +42,10 @@ impl Evaluator for HarborScorer {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["score", "exit_code"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         self.source.iter().map(|source| ("source", source)).collect()
     }

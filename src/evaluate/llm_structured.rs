@@ -162,6 +162,11 @@ impl Evaluator for LlmStructured {
         Verdicts::Only(words.into_iter().map(Cow::Borrowed).chain(unsure).collect())
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        // What a model answers in a form of the loop's own is not known here.
+        self.schema.is_none().then_some(&["confidence", "confident", "reason", "raw", "overruled"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let keys = [
             ("prompt", self.prompt.as_ref()),

@@ -55,6 +55,10 @@ impl Evaluator for McpResult {
         Verdicts::only(&["success", "tool_error", "not_found"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["exit_code", "envelope"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         self.source.iter().map(|source| ("source", source)).collect()
     }

@@ -48,7 +48,7 @@ pub use classify::Classify;
 pub use convergence::{Convergence, Direction};
 pub use criteria::Criteria;
 pub use diff_stall::DiffStall;
-pub use evaluator::{Evaluator, FileRead, Judged, Judging, Verdicts};
+pub use evaluator::{ANY_DETAILS, Evaluator, FileRead, Judged, Judging, Verdicts};
 pub use exit_code::ExitCode;
 pub use harbor_scorer::HarborScorer;
 pub use llm_structured::LlmStructured;

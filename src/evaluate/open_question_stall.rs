@@ -35,6 +35,10 @@ impl Evaluator for OpenQuestionStall {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["stall_count", "max_stall", "epsilon", "rounds", "best"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let epsilon = self.epsilon.as_template().map(|epsilon| ("epsilon", epsilon));
         let max_stall = self.max_stall.as_template().map(|count| ("max_stall", count));

@@ -71,6 +71,10 @@ impl Evaluator for OutputContains {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["matched", "pattern", "negate"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let patterns = self.error_patterns.iter().map(|pattern| ("error_patterns", pattern));
         let source = self.source.as_ref().map(|source| ("source", source));

@@ -71,6 +71,10 @@ impl Evaluator for OutputJson {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["value", "path", "target", "operator"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let target = self.target.as_template().map(|target| ("target", target));
         let source = self.source.as_ref().map(|source| ("source", source));

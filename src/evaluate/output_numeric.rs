@@ -47,6 +47,10 @@ impl Evaluator for OutputNumeric {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["value", "target", "operator"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let target = self.target.as_template().map(|target| ("target", target));
         let key = self.key.as_ref().map(|key| ("key", key));

@@ -113,6 +113,10 @@ impl Evaluator for Score {
         Verdicts::only(&["yes", "no", "partial"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["score", "level", "issues", "feedback", "overruled"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let keys = [
             ("approve", self.approve.as_template()),

@@ -88,6 +88,10 @@ impl Evaluator for ScoreStall {
         Verdicts::only(&["yes", "no"])
     }
 
+    fn details(&self) -> Option<&'static [&'static str]> {
+        Some(&["score", "best", "stall_count", "max_stall", "epsilon", "rounds"])
+    }
+
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let texts = [
             ("source", self.source.as_ref()),

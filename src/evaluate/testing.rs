@@ -16,7 +16,7 @@ use super::model::{ModelAnswer, Question};
 use super::observation::Observation;
 use super::query::Queried;
 use super::survey::Surveyed;
-use super::{Evaluate, FileRead, Judged, Judging, jq};
+use super::{ANY_DETAILS, Evaluate, FileRead, Judged, Judging, jq};
 
 pub(super) struct Values(pub(super) Value);
 
@@ -82,7 +82,17 @@ fn answered(evaluate: &Evaluate, judging: Judging<'_>) -> Result<Judged, FieldEr
         Some(query) => Some(Queried { result: jq::run(&query.filter, &query.text), stop: None }),
         None => None,
     };
-    evaluate.judge(Judging { queried: queried.as_ref(), ..judging })
+    Ok(declared(evaluate, evaluate.judge(Judging { queried: queried.as_ref(), ..judging })?))
+}
+
+/// Checks that the details of a judgement are among those that the evaluator says it has.
+fn declared(evaluate: &Evaluate, judged: Judged) -> Judged {
+    if let Some(known) = evaluate.details() {
+        let known = |key: &&String| known.contains(&key.as_str()) || ANY_DETAILS.contains(&key.as_str());
+        let undeclared: Vec<_> = judged.details.keys().filter(|key| !known(key)).collect();
+        assert!(undeclared.is_empty(), "{undeclared:?} of {} are in no `fn details`", evaluate.name());
+    }
+    judged
 }
 
 /// The judgement of what an action did.
@@ -110,14 +120,16 @@ fn with_action<T>(
 
 /// The judgement of an action with what a model answered about it.
 pub(super) fn judge_answer(spec: &str, answer: &ModelAnswer, exit_code: i32) -> Judged {
-    with_action(spec, "out", exit_code, Some(answer), |evaluate, judging| evaluate.judge(judging).unwrap())
+    with_action(spec, "out", exit_code, Some(answer), |evaluate, judging| {
+        declared(evaluate, evaluate.judge(judging).unwrap())
+    })
 }
 
 /// The judgement of the answer to a prompt that asks for one in this form.
 pub(super) fn judge_formed(spec: &str, form: Option<&str>, stdout: &str, exit_code: i32) -> Judged {
     let form: Option<Form> = form.map(decoded);
     with_action(spec, stdout, exit_code, None, |evaluate, judging| {
-        evaluate.judge(Judging { form: form.as_ref(), ..judging }).unwrap()
+        declared(evaluate, evaluate.judge(Judging { form: form.as_ref(), ..judging }).unwrap())
     })
 }
 

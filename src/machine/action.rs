@@ -154,14 +154,6 @@ impl Action {
         }
     }
 
-    /// Returns the text that a shell reads, where one does.
-    pub fn shell_text(&self) -> Option<&Template> {
-        match self {
-            Self::Shell(shell) => Some(&shell.text),
-            Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => None,
-        }
-    }
-
     /// Returns the other loop that it runs, where it runs one.
     pub fn sub_loop(&self) -> Option<&SubLoopAction> {
         match self {

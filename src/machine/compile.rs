@@ -20,6 +20,7 @@ use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 
+use super::check::names;
 use super::early::{EarlyValues, Settled, Values};
 use super::graph;
 use super::{
@@ -35,7 +36,7 @@ pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
 
 /// Compiles a definition whose targets and counts are made of these values.
 pub fn compile_with<'d>(definition: &'d Loop, values: Values<'d>) -> (Option<Machine>, Diagnostics) {
-    let mut compiler = Compiler::new(definition, values);
+    let mut compiler = Compiler::new(definition, values, true);
     let machine = compiler.machine();
     let problems = compiler.problems;
     (if problems.has_errors() { None } else { machine }, problems)
@@ -45,12 +46,16 @@ pub fn compile_with<'d>(definition: &'d Loop, values: Values<'d>) -> (Option<Mac
 /// missing part can have caused are returned; `is_there` tells whether the file has a state of that name, readable or
 /// not.
 pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diagnostics {
-    let (_, problems) = compile(remains);
+    let mut compiler = Compiler::new(remains, Values::Written, false);
+    compiler.machine();
+    let problems = compiler.problems;
     let mut certain = Diagnostics::default();
     for problem in problems.iter() {
         let is_certain = match problem.code {
             "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
-            "unknown-key" | "duplicate-route" | "retry" | "parameter" | "nested-param" => true,
+            "unknown-key" | "unknown-name" | "duplicate-route" | "retry" | "parameter" | "nested-param" => {
+                true
+            }
             _ => false,
         };
         if is_certain {
@@ -70,13 +75,15 @@ struct Compiler<'d> {
     open: IndexMap<String, EndId>,
     /// Whether some target or count is made of values.
     depends: bool,
+    /// Whether nothing of the file is missing.
+    is_whole: bool,
     /// What is left for looking at evaluators.
     effort: Effort,
     problems: Diagnostics,
 }
 
 impl<'d> Compiler<'d> {
-    fn new(definition: &'d Loop, values: Values<'d>) -> Self {
+    fn new(definition: &'d Loop, values: Values<'d>, is_whole: bool) -> Self {
         let (mut steps, mut ends) = (0, 0);
         let next = |counter: &mut usize| {
             *counter += 1;
@@ -98,6 +105,7 @@ impl<'d> Compiler<'d> {
             params: IndexMap::new(),
             open: IndexMap::new(),
             depends: false,
+            is_whole,
             effort: Effort::new(),
             problems: Diagnostics::default(),
         }
@@ -130,6 +138,7 @@ impl<'d> Compiler<'d> {
         let (llm, budget, board) = (self.llm(), self.budget(), self.board());
         let on_resume = self.optional(definition.on_resume.as_ref(), &root.key("on_resume"));
         if self.problems.has_errors() {
+            self.names(&steps, &ends);
             return None;
         }
         ends.extend(self.open.keys().map(|made| End::open(made)));
@@ -165,7 +174,26 @@ impl<'d> Compiler<'d> {
         };
         machine.referred = referred(&machine);
         machine.repeating = graph::repeating(&machine);
+        if self.is_whole {
+            self.problems.extend(names::unknown(&machine));
+        } else {
+            self.names(&machine.steps, &machine.ends);
+        }
         Some(machine)
+    }
+
+    /// Looks for names that cannot exist, as far as this can be told without a machine.
+    fn names(&mut self, steps: &[Step], ends: &[End]) {
+        let of_steps = steps.iter().map(|step| (&step.name, step.templates()));
+        let of_ends = ends.iter().map(|end| {
+            let closing = end.closing.iter().flat_map(Action::templates);
+            (&end.name, closing.collect())
+        });
+        for (state, templates) in of_steps.chain(of_ends) {
+            for (key, template) in templates {
+                names::unknown_in(state, &key, template, &mut self.problems);
+            }
+        }
     }
 
     fn limits(&mut self) -> LoopLimits {

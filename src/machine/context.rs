@@ -178,7 +178,7 @@ pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<V
 }
 
 /// The longest chain of values that refer to each other.
-const DEEPEST: usize = 256;
+pub(super) const DEEPEST: usize = 256;
 
 struct ContextResolver<'a> {
     raw: &'a Map<String, Value>,

@@ -1,13 +1,9 @@
 //! What is worth a mark on a line of code: the step that decided a failed run, the places in the tree that its output
 //! names, and the states that come back night after night.
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
-
 use super::digest::Digest;
 use super::nights;
+use super::places::{Named, places};
 use super::reader::Reader;
 use super::step::Step;
 use super::unbegun::{Mistake, Unbegun};
@@ -22,9 +18,6 @@ pub const MAX_PER_LEVEL: usize = 8;
 pub const MAX_MESSAGE: usize = 4096;
 
 const MAX_TITLE: usize = 200;
-
-/// A longer line is data, not a message of a compiler.
-const MAX_LINE: usize = 2000;
 
 /// How bad an annotation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +111,7 @@ pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     let step = digest.deciding_step();
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
     if let Some(step) = step {
-        all.extend(places(&step.output(), &step.state.to_string(), tree));
+        all.extend(of_output(&step.output(), &step.state.to_string(), tree));
     }
     all.extend(digest.warnings().iter().map(|warning| Annotation {
         level: Level::Warning,
@@ -210,62 +203,18 @@ fn message(text: &str) -> String {
     clean[..end].to_owned()
 }
 
-/// `src/a.rs:3:5: error: …`, `a.py:3: error: …`, `./main.go:3:5: …`, `a.ts:3:5 - error …`.
-static COLONS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?(?::|\s+-)\s+(\S.*)$").ok());
-
-/// `a.ts(3,5): error TS2322: …`.
-static PARENTHESES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*([^\s:()]+)\(([0-9]{1,7})(?:,([0-9]{1,5}))?\)\s*:\s+(\S.*)$").ok());
-
-/// `  --> src/main.rs:3:5` under the line that holds the message.
-static ARROW: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*-->\s+([^\s:()]+):([0-9]{1,7})(?::([0-9]{1,5}))?\s*$").ok());
-
-/// Returns the places in the tree that a text names, with what it says about them.
-fn places(text: &str, title: &str, tree: &Checkout<'_>) -> Vec<Annotation> {
-    let mut found = Vec::new();
-    let mut before = "";
-    for line in text.lines().filter(|line| line.len() <= MAX_LINE && !line.trim().is_empty()) {
-        let inline = || captures(&COLONS, line).or_else(|| captures(&PARENTHESES, line));
-        let place = match captures(&ARROW, line) {
-            Some(place) => Some((place, before)),
-            None => inline().map(|place| (place, "")),
-        };
-        if let Some((place, above)) = place {
-            let said = place.get(4).map_or(above, |said| said.as_str()).trim();
-            found.extend(annotation(&place, &explained(said, before), title, tree));
+/// Returns a remark on each place in the tree that a text names.
+fn of_output(text: &str, title: &str, tree: &Checkout<'_>) -> Vec<Annotation> {
+    let remark = |Named { file, line, column, said }: Named| {
+        let said = if said.is_empty() { "named in the output" } else { said.as_str() };
+        Annotation {
+            level: level(said),
+            title: one_line(title, MAX_TITLE),
+            message: message(said),
+            location: Some(Location { file, line, column }),
         }
-        before = line;
-    }
-    found
-}
-
-/// Returns what is said with the line before it, where pytest explains what `AssertionError` alone does not.
-fn explained<'t>(said: &'t str, before: &'t str) -> Cow<'t, str> {
-    match before.strip_prefix("E ") {
-        Some(why) if said.ends_with("Error") => Cow::Owned(format!("{said}: {}", why.trim())),
-        Some(_) | None => Cow::Borrowed(said),
-    }
-}
-
-fn captures<'t>(pattern: &LazyLock<Option<Regex>>, line: &'t str) -> Option<Captures<'t>> {
-    pattern.as_ref().and_then(|pattern| pattern.captures(line))
-}
-
-fn annotation(place: &Captures<'_>, said: &str, title: &str, tree: &Checkout<'_>) -> Option<Annotation> {
-    let number =
-        |index| place.get(index).and_then(|text| text.as_str().parse().ok()).filter(|n: &u32| *n > 0);
-    let line = number(2)?;
-    let file = tree.find(&place[1])?;
-    let said = if said.is_empty() { "named in the output" } else { said };
-    let location = Location { file, line: Some(line), column: number(3) };
-    Some(Annotation {
-        level: level(said),
-        title: one_line(title, MAX_TITLE),
-        message: message(said),
-        location: Some(location),
-    })
+    };
+    places(text, |path| tree.find(path)).into_iter().map(remark).collect()
 }
 
 /// Returns how bad a message is by its own words; what says nothing stands in the output of a failed step.
@@ -386,6 +335,193 @@ src/a.ts:8:1 - error TS2304: Cannot find name 'y'.
         Error main.go:3:5 [check] undefined: x
         Error src/a.ts:3:5 [check] error TS2322: Type 'string' is not assignable
         "#);
+    }
+
+    /// What is said about places by an output, each as `place: message`.
+    fn said(output: &str) -> String {
+        found(output).lines().map(|line| line.replacen(" [check]", ":", 1) + "\n").collect()
+    }
+
+    #[test]
+    fn a_traceback_of_python_is_marked_at_its_innermost_frame_in_the_tree() {
+        let output = "\
+Traceback (most recent call last):
+  File \"/home/me/repo/src/app.py\", line 2, in top
+    div()
+  File \"src/app.py\", line 5, in div
+    return loads(b)
+           ^^^^^^^^
+  File \"/usr/lib/python3.12/json/__init__.py\", line 346, in loads
+    return _default_decoder.decode(s)
+json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File \"src/app.py\", line 9, in <module>
+    top()
+ValueError: bad value 77
+  File \"src/app.py\", line 3
+    def f(:
+          ^
+SyntaxError: invalid syntax
+  + Exception Group Traceback (most recent call last):
+  |   File \"src/app.py\", line 4, in g
+  |     raise ExceptionGroup('two', [a, b])
+  | ExceptionGroup: two (2 sub-exceptions)
+Traceback (most recent call last):
+  File \"/usr/lib/python3.12/runpy.py\", line 1, in run
+KeyError: 'none of ours'
+";
+        assert_snapshot!(said(output), @"
+        Error src/app.py:5: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+        Error src/app.py:9: ValueError: bad value 77
+        Error src/app.py:3: SyntaxError: invalid syntax
+        Error src/app.py:4: ExceptionGroup: two (2 sub-exceptions)
+        ");
+    }
+
+    #[test]
+    fn a_panic_of_rust_is_marked_where_it_is_or_where_it_was_called() {
+        let output = "\
+thread 'tests::adds' panicked at src/main.rs:3:5:
+assertion `left == right` failed
+  left: 1
+ right: 2
+stack backtrace:
+   0: rust_begin_unwind
+             at /rustc/abc/library/std/src/panicking.rs:645:5
+   1: demo::tests::adds
+             at ./src/main.rs:8:9
+thread 'main' (4711) panicked at /rustc/abc/library/core/src/option.rs:9:9:
+called `Option::unwrap()` on a `None` value
+stack backtrace:
+   0: core::option::unwrap_failed
+             at /rustc/abc/library/core/src/option.rs:9:9
+   1: demo::main
+             at ./src/main.rs:6:14
+   2: demo::start
+             at ./src/main.rs:1:1
+thread 'main' panicked at 'index 3, of 2', src/main.rs:7:2
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+thread 'main' panicked at /rustc/abc/library/core/src/option.rs:9:9:
+nothing of ours
+";
+        assert_snapshot!(said(output), @"
+        Error src/main.rs:3:5: assertion `left == right` failed
+        Error src/main.rs:6:14: called `Option::unwrap()` on a `None` value
+        Error src/main.rs:7:2: index 3, of 2
+        ");
+    }
+
+    #[test]
+    fn a_stack_of_node_is_marked_at_its_first_frame_in_the_tree() {
+        let output = "\
+file:///home/me/repo/web/a.js:2
+  throw new Error('x')
+  ^
+
+Error: not a number 55
+    at sum (node:internal/x:1:1)
+    at check (/home/me/repo/node_modules/web/a.js:2:11)
+    at sum (file:///home/me/repo/web/a.js:2:11)
+    at Object.<anonymous> (web/a.js:3:1)
+    at Module._compile (node:internal/modules/cjs/loader:1554:14)
+TypeError: x is undefined
+    at async src/a.ts:1:7
+    at node:internal/main/run_main_module:36:49
+AssertionError [ERR_ASSERTION]: expected
+
+1 !== 2
+
+    at new Foo (web/a.js:7:3) {
+  generatedMessage: false
+  \u{25cf} sums \u{203a} adds
+
+    expect(received).toBe(expected)
+
+      at Object.<anonymous> (src/a.ts:5:17)
+RangeError: none of ours
+    at node:internal/main/run_main_module:36:49
+";
+        assert_snapshot!(said(output), @"
+        Error web/a.js:2:11: Error: not a number 55
+        Error src/a.ts:1:7: TypeError: x is undefined
+        Error web/a.js:7:3: AssertionError [ERR_ASSERTION]: expected
+        Error src/a.ts:5:17: ● sums › adds
+        ");
+    }
+
+    #[test]
+    fn the_summary_of_pytest_is_marked_with_a_line_where_there_is_one() {
+        let summary = "\
+=========================== short test summary info ============================
+FAILED tests/test_a.py::test_one - assert 1 == 2
+FAILED tests/test_a.py::TestX::test_two[a b - c] - ZeroDivisionError: division by zero
+ERROR tests/test_a.py::test_three - fixture 'x' not found
+FAILED none.py::test_four - assert 0
+FAILED ../src/app.py::test_five
+========================= 3 failed, 1 error in 0.02s ==========================
+";
+        assert_snapshot!(said(summary), @"
+        Error tests/test_a.py: test_one: assert 1 == 2
+        Error tests/test_a.py: TestX.test_two[a b - c]: ZeroDivisionError: division by zero
+        Error tests/test_a.py: test_three: fixture 'x' not found
+        ");
+        let long = "\
+=================================== FAILURES ===================================
+___________________________________ test_one ___________________________________
+
+    def test_one():
+>       assert 1 == 2
+E       assert 1 == 2
+
+tests/test_a.py:12: AssertionError
+_____________________________ TestX.test_two[a b - c] _____________________________
+
+    def test_two(self, x):
+>       div()
+
+tests/test_a.py:20: 
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+>       return 1 / 0
+E       ZeroDivisionError: division by zero
+
+/usr/lib/python3/site-packages/calc.py:3: ZeroDivisionError
+";
+        assert_snapshot!(said(&format!("{long}{summary}")), @"
+        Error tests/test_a.py:12: AssertionError: assert 1 == 2
+        Error tests/test_a.py:20: ZeroDivisionError: division by zero
+        Error tests/test_a.py: test_three: fixture 'x' not found
+        ");
+        let short = "\
+___________________________________ test_one ___________________________________
+tests/test_a.py:12: in test_one
+    top()
+src/app.py:3: in top
+    return 1 / 0
+E   ZeroDivisionError: division by zero
+";
+        assert_snapshot!(said(short), @"Error src/app.py:3: ZeroDivisionError: division by zero");
+        assert_snapshot!(said("/home/me/repo/tests/test_a.py:12: assert 1 == 2\nFAILED tests/test_a.py::test_one - assert 1 == 2\n"), @"Error tests/test_a.py:12: assert 1 == 2");
+    }
+
+    #[test]
+    fn hostile_frames_name_nothing_outside_and_stay_text() {
+        for output in [
+            "  File \"/etc/passwd\", line 1, in x\nE: y",
+            "  File \"../src/app.py\", line 1, in x\nE: y",
+            "  File \"src/app.py\", line 0, in x\nE: y",
+            "    at x (file:///etc/passwd:1:1)",
+            "    at x (file:///home/me/repo/%2e%2e/src/app.py:1:1)",
+            "    at x (file://evil.example/src/app.py:1:1)",
+            "thread 'x' panicked at ../src/main.rs:1:1:\nx",
+            "FAILED /etc/passwd.py::test_x - y",
+        ] {
+            assert_eq!(found(output), "", "{output}");
+        }
+        let hostile = "  File \"src/app.py\", line 4, in x\nValueError: x%0A::error file=a::b\u{1b}[31m\n";
+        assert_eq!(said(hostile), "Error src/app.py:4: ValueError: x%0A::error file=a::b\n");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod log_file;
 pub mod mends;
 pub mod nights;
 pub mod passes;
+mod places;
 pub mod reader;
 mod recent;
 pub mod shown;

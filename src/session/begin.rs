@@ -114,7 +114,8 @@ impl<'s> Bound<'s> {
     /// The run is refused, another run has claimed its scope, it cannot be saved, or a signal came while it waited.
     pub fn begin(self) -> Result<Begun<'s>, Error> {
         let Self { session, mut prepared, options, files, context } = self;
-        trust::check(options.run.allow_untrusted, session, &prepared)?;
+        let given = given(&options, &prepared, &context);
+        trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
         warn(&prepared, session);
         if let Some(base) = &options.changed_since {
             let none = changes::none_since(base, &prepared, &context, session)?;
@@ -143,6 +144,18 @@ impl<'s> Bound<'s> {
         let launch = interrupts.block_on(beginning.launch(night, interrupts.cancel()))?;
         Ok(Begun::Ready(Box::new(Ready { interrupts, launch })))
     }
+}
+
+/// Returns the values of the context that the caller gave.
+fn given(options: &BeginOptions, prepared: &Prepared, context: &Map<String, Value>) -> Map<String, Value> {
+    let named = options.context.iter().chain(&options.params).map(|(name, _)| name.as_str());
+    // An input that is a mapping can give several values at once.
+    let input = options.input.as_deref();
+    let keys = input.and_then(|input| serde_json::from_str::<Map<String, Value>>(input).ok());
+    let keys = keys.iter().flat_map(Map::keys).map(String::as_str);
+    let input = input.map(|_| prepared.machine.input_key.as_str());
+    let all = named.chain(keys).chain(input);
+    all.filter_map(|name| Some((name.to_owned(), context.get(name)?.clone()))).collect()
 }
 
 /// A night of a maintain loop, and the file of the earlier nights, if the caller named one.

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
-use crate::base::name::VarName;
+use crate::base::name::{StateName, VarName};
 use crate::base::path::DocPath;
+use crate::base::template::shell_quote;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
 use crate::definition::load::{self, LoadError, Located, Reach};
@@ -17,6 +18,7 @@ use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
+use crate::machine::check::injection;
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::early::Values;
@@ -105,6 +107,39 @@ pub(crate) struct Library {
     names: Option<Vec<String>>,
     /// How many names were compared with them.
     compared: usize,
+    /// Whether strangers may have written what its loops are given.
+    is_guarded: bool,
+}
+
+/// Which texts from outside in the commands of sub-loops are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that the loop around hands on.
+    HandedOn,
+    /// These, and those that a sub-loop brings in itself.
+    All,
+}
+
+/// The most ways to sub-loops that are followed, each with other values from outside.
+const MOST_WAYS: usize = 1_000;
+
+/// Tells whether a value can become more than one word of a command.
+pub(crate) fn can_write(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => !text.is_empty() && shell_quote(text) != *text,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(entries) => !entries.is_empty(),
+    }
+}
+
+impl KnownLoop {
+    /// Says something about one of its states, with the place in its file.
+    fn at(&self, state: &StateName, message: &str) -> String {
+        let Source { file, lines } = &self.source;
+        let line = lines.get(state).map(|line| format!(":{line}")).unwrap_or_default();
+        format!("in `{state}` of the loop `{}` ({file}{line}), {message}", self.machine.name)
+    }
 }
 
 /// For more names than this nobody looks which ones may be meant.
@@ -121,6 +156,7 @@ impl Library {
             known: HashMap::new(),
             names: None,
             compared: 0,
+            is_guarded: false,
         }
     }
 
@@ -181,6 +217,9 @@ impl Library {
     pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
         let known = self.get(&request.name, &self.root.join(&around.event.source.file));
         let known = known.map_err(|missing| missing.why().to_owned())?;
+        if let Some(why) = self.objection(&known, request) {
+            return Err(why);
+        }
         let inherited = request.around.as_ref().map(|around| inherited(around, &known.machine));
         let mut inherited = inherited.unwrap_or_default();
         let mut params: Vec<_> =
@@ -239,7 +278,80 @@ impl Library {
             }
         }
         self.check_recursion(machine, &mut findings);
+        findings.extend(self.injections(machine, &BTreeSet::new(), Which::HandedOn));
         findings
+    }
+
+    /// Looks for texts from outside in the commands of the loops below a machine. `outside` are the values of its
+    /// context that came from there.
+    pub(crate) fn injections(
+        &mut self,
+        machine: &Machine,
+        outside: &BTreeSet<String>,
+        which: Which,
+    ) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        for (step, sub) in sub_loops(machine) {
+            let Some(name) = sub.name.as_literal() else { continue };
+            let handed_on = injection::handed_on(machine, step, sub, outside);
+            let mut seen = HashSet::new();
+            let mut found = Vec::new();
+            let file = self.file.clone();
+            self.injections_below((&name, &file), &handed_on, which, &mut seen, &mut found);
+            let place = Place::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
+            for message in found {
+                let help = "quote it there with `:shell`, or read it from the environment";
+                findings.push(injection::finding(place.clone(), message, help));
+            }
+        }
+        findings
+    }
+
+    fn injections_below(
+        &mut self,
+        (name, caller): (&str, &Path),
+        outside: &BTreeSet<String>,
+        which: Which,
+        seen: &mut HashSet<(PathBuf, BTreeSet<String>)>,
+        found: &mut Vec<String>,
+    ) {
+        let Ok(known) = self.get(name, caller) else { return };
+        if !seen.insert((known.file.clone(), outside.clone())) || seen.len() > MOST_WAYS {
+            return;
+        }
+        // What is wrong with a loop whoever runs it is said about that loop itself.
+        let own = match which {
+            Which::HandedOn => injection::described(&known.machine, &BTreeSet::new()),
+            Which::All => Vec::new(),
+        };
+        for (state, message) in injection::described(&known.machine, outside) {
+            let said = known.at(&state, &message);
+            if !own.contains(&(state, message)) && !found.contains(&said) {
+                found.push(said);
+            }
+        }
+        for (step, sub) in sub_loops(&known.machine) {
+            let Some(below) = sub.name.as_literal() else { continue };
+            let handed_on = injection::handed_on(&known.machine, step, sub, outside);
+            self.injections_below((&below, &known.file), &handed_on, which, seen, found);
+        }
+    }
+
+    /// From now on, a loop that pastes texts from outside into its commands is not run.
+    pub(crate) fn guard(&mut self) {
+        self.is_guarded = true;
+    }
+
+    /// Returns why a loop may not be run here with what it is given, where strangers may have written that.
+    fn objection(&self, known: &KnownLoop, request: &SubLoopRequest) -> Option<String> {
+        if !self.is_guarded {
+            return None;
+        }
+        let around = request.around.as_ref().map(|around| &around.context);
+        let given = request.params.iter().chain(around.into_iter().flatten());
+        let outside = given.filter(|(_, value)| can_write(value)).map(|(name, _)| name.clone()).collect();
+        let (state, message) = injection::described(&known.machine, &outside).into_iter().next()?;
+        Some(format!("strangers may have set off this run, and {}", known.at(&state, &message)))
     }
 
     /// Looks for a loop that cannot end without running itself again.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::base::name::StateName;
 use crate::base::text::one_line;
@@ -60,6 +60,13 @@ struct FoundRun {
     incoming: Option<Incoming>,
 }
 
+/// Returns the values of the context that the caller gave, now or when the run began.
+fn given(options: &ResumeOptions, began: &LoopStart) -> Map<String, Value> {
+    let then = began.inputs.iter().filter_map(|name| Some((name.clone(), began.context.get(name)?.clone())));
+    let now = options.context.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    then.chain(now).collect()
+}
+
 impl<'s> Session<'s> {
     /// Finds a run that was interrupted, handed off or killed, and claims its scope again. With `outside`, its loop
     /// file may lie outside of the repository.
@@ -84,7 +91,8 @@ impl<'s> Session<'s> {
         let mut context = found.began.context.clone();
         context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         prepared.settle(&context, self)?;
-        trust::check(options.run.allow_untrusted, self, &prepared)?;
+        let given = given(&options, &found.began);
+        trust::check(options.run.allow_untrusted, self, &mut prepared, &given)?;
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
             incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;
         }

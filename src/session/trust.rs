@@ -5,28 +5,83 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use crate::base::object::ObjectId;
 use crate::base::own::is_of_runs;
+use crate::base::text::plural;
 use crate::ci::github::event::{WorkflowEvent, short};
 use crate::definition::load::{self, DIRECTORY};
+use crate::machine::check::injection;
 use crate::process::git::{Call, Git};
 
 use super::claim::real;
 use super::context::Session;
 use super::error::Error;
 use super::git::{self, changed};
+use super::library::{Which, can_write};
+use super::mistakes::mistakes;
 use super::prepared::Prepared;
+use super::talk::Findings;
 
 const ADVICE: &str = "leave `ref` and `repository` out of actions/checkout, so that the repository's own branch is \
     run; or, when you know what is run, agree with `--allow-untrusted` (input `allow-untrusted: true`)";
 
-/// Refuses a loop that may come from a stranger.
-pub(crate) fn check(allowed: bool, session: &Session<'_>, prepared: &Prepared) -> Result<(), Error> {
+/// Refuses a loop that may come from a stranger, and one that pastes what strangers write into its commands. `given`
+/// are the values that the run got besides its file.
+pub(crate) fn check(
+    allowed: bool,
+    session: &Session<'_>,
+    prepared: &mut Prepared,
+    given: &Map<String, Value>,
+) -> Result<(), Error> {
     let event = WorkflowEvent::read(&session.env.lookup());
+    check_origin(allowed, &event, session, prepared)?;
+    check_commands(&event, session, prepared, given)
+}
+
+/// Refuses a loop that pastes what strangers write into its commands. Whoever agrees to run a stranger's code did not
+/// agree to run a stranger's title.
+fn check_commands(
+    event: &WorkflowEvent,
+    session: &Session<'_>,
+    prepared: &mut Prepared,
+    given: &Map<String, Value>,
+) -> Result<(), Error> {
+    if !event.has_texts_of_strangers() {
+        return Ok(());
+    }
+    let outside = given.iter().filter(|(_, value)| can_write(value)).map(|(name, _)| name.clone()).collect();
+    let Prepared { machine, library, loaded, located, .. } = prepared;
+    library.guard();
+    let mut found = injection::injections(machine, &outside);
+    found.extend(library.injections(machine, &outside, Which::All));
+    let found = found.raised(injection::CODE);
+    if !found.has_errors() {
+        return Ok(());
+    }
+    let places = plural(found.total() as u64, "place");
+    let found = Findings::of(&found, loaded);
+    session.talk.findings(&found);
+    let message = format!(
+        "{} is not run: strangers can set off the event `{}`, and in {places} a text that they may have written \
+         becomes a part of a command",
+        located.shown, event.name
+    );
+    let error = Error::refused(message).with_hint("mend each place as it says; nothing else lifts this");
+    Err(error.with_mistakes(mistakes(located, &found, &session.cwd)))
+}
+
+fn check_origin(
+    allowed: bool,
+    event: &WorkflowEvent,
+    session: &Session<'_>,
+    prepared: &Prepared,
+) -> Result<(), Error> {
     if allowed || !event.is_open_to_outsiders() {
         return Ok(());
     }
-    doubt(&event, session, prepared).map_or(Ok(()), |why| {
+    doubt(event, session, prepared).map_or(Ok(()), |why| {
         let file = &prepared.located.shown;
         let message = format!(
             "{file} is not run: the event `{}` is open to people without write access, and {why}",

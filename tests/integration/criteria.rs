@@ -174,7 +174,7 @@ fn form(work: &str, more: &str) -> Project {
 }
 
 /// Notes what it sees, and makes one file a round: `zero`, `one`, `two`.
-const ROUNDS: &str = "echo '${criteria.unmet}/${criteria.next_step}' >> seen; if test -f one; then touch two; elif test -f zero; then touch one; else touch zero; fi";
+const ROUNDS: &str = "echo ${criteria.unmet:shell}/${criteria.next_step:shell} >> seen; if test -f one; then touch two; elif test -f zero; then touch one; else touch zero; fi";
 
 #[test]
 fn a_form_works_until_every_criterion_is_met_and_shows_it() {

@@ -756,7 +756,7 @@ fn prompts_can_be_replaced() {
     let project = one("prompts: {implement: p.md}").file(".loops/p.md", "Do ${bord.task}.");
     project.run(&["validate", "main"]).code(2).says("p.md:1:4");
     let project = one("prompts: {implement: p.md}").file(".loops/p.md", "Do ${board.taks}.");
-    project.run(&["validate", "main"]).code(0).says("p.md:1:4").says("did you mean `board.task`?");
+    project.run(&["validate", "main"]).code(2).says("p.md:1:4").says("did you mean `board.task`?");
 }
 
 #[test]

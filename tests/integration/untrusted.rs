@@ -243,3 +243,180 @@ fn the_action_agrees_by_its_input() {
     project.run(&["action"]).code(0);
     assert!(project.exists("stolen"));
 }
+
+const PASTES: &str = "\
+name: main
+description: d
+initial: look
+states:
+  look: {action: git log -1 --format=%s, capture: title, next: tell}
+  tell: {action: 'touch ran; echo ${captured.title}', next: done}
+  done: {terminal: true, action: 'echo ${env.TITLE}'}
+";
+
+/// A job of the repository's own commit with this loop, on an event.
+fn reading(event: &str, text: &str) -> Project {
+    let project = job(event);
+    project.write(".loops/main.yaml", text);
+    git(&project, &["commit", "--quiet", "-am", "another"]);
+    let own = git(&project, &["rev-parse", "HEAD"]);
+    project.env("GITHUB_SHA", own)
+}
+
+#[test]
+fn a_loop_that_pastes_what_strangers_write_is_refused_with_every_place() {
+    for event in [
+        "pull_request",
+        "pull_request_target",
+        "pull_request_review",
+        "pull_request_review_comment",
+        "issues",
+        "issue_comment",
+        "discussion",
+        "discussion_comment",
+        "workflow_run",
+    ] {
+        let project = reading(event, PASTES).env("TITLE", "x");
+        for more in [&[][..], &["--allow-untrusted"], &["--no-ci"]] {
+            let ran = project.run(&[&["run", "main"], more].concat()).code(2);
+            let ran = ran.says(&format!("strangers can set off the event `{event}`, and in 2 places"));
+            let ran = ran
+                .says("error[template-injection]: `${captured.title}`")
+                .says("error[template-injection]: `${env.TITLE}`");
+            ran.says("write `${captured.title:shell}`");
+            assert!(!project.exists("ran") && !project.exists(".loops/.running"));
+        }
+        project.write(
+            ".loops/main.yaml",
+            &PASTES.replace("title}", "title:shell}").replace("TITLE}", "TITLE:shell}"),
+        );
+        git(&project, &["commit", "--quiet", "-am", "mended"]);
+        let own = git(&project, &["rev-parse", "HEAD"]);
+        project.env("GITHUB_SHA", own).run(&["run", "main"]).code(0);
+    }
+}
+
+#[test]
+fn where_only_colleagues_write_pasting_is_a_warning() {
+    for event in ["push", "schedule", "workflow_dispatch", "merge_group"] {
+        let ran = reading(event, PASTES).env("TITLE", "x").run(&["run", "main"]).code(0);
+        ran.says("has 2 warnings");
+    }
+    // A pull request of the repository's own.
+    let project = reading("pull_request", PASTES).env("TITLE", "x");
+    let payload = std::fs::read_to_string(project.at(".git/event.json")).unwrap();
+    project.write(".git/event.json", &payload.replace("mallory", "octo"));
+    project.run(&["run", "main"]).code(0);
+}
+
+#[test]
+fn a_given_value_is_refused_where_it_could_write_a_command() {
+    const GIVEN: &str = "\
+name: main
+description: d
+initial: tell
+context: {title: none, input: none}
+states:
+  tell: {action: 'touch ran; echo ${context.title} ${context.input}', next: done}
+  done: {terminal: true}
+";
+    let project = reading("issues", GIVEN);
+    for (given, code) in [
+        (&["--context", "title=v1.2/a_b"][..], 0),
+        (&["--context", "title=a b"], 2),
+        (&["--context", "title=$(id)"], 2),
+        (&["a;b"], 2),
+        (&["ab"], 0),
+        (&["--context", "other=a b"], 0),
+    ] {
+        drop(std::fs::remove_file(project.at("ran")));
+        project.run(&[&["run", "main"], given].concat()).code(code);
+        assert_eq!(project.exists("ran"), code == 0, "{given:?}");
+    }
+    reading("push", GIVEN).run(&["run", "main", "--context", "title=a b"]).code(0);
+}
+
+#[test]
+fn sub_loops_and_parents_are_looked_at_as_well() {
+    const KID: &str = "\
+name: inner
+description: d
+initial: a
+parameters: {what: {type: string, default: none}}
+states:
+  a: {action: 'touch ran; echo ${context.what}', on_yes: done}
+  done: {terminal: true}
+";
+    let main = |call: &str| {
+        format!(
+            "name: main\ndescription: d\ninitial: a\ncontext: {{which: inner}}\nstates:\n  a: {{action: 'echo \"a b\"', capture: what, next: b}}\n  \
+             b: {{{call}, on_success: done, on_failure: done, on_error: done}}\n  done: {{terminal: true}}\n"
+        )
+    };
+    let check = |event: &str, call: &str, kid: &str| {
+        let project = job(event);
+        project.write(".loops/main.yaml", &main(call));
+        project.write(".loops/inner.yaml", kid);
+        git(&project, &["commit", "--quiet", "-am", "another"]);
+        let own = git(&project, &["rev-parse", "HEAD"]);
+        let project = project.env("GITHUB_SHA", own);
+        let ran = project.run(&["run", "main"]);
+        (ran.code, project.exists("ran"), project.run(&["validate", "main"]).code(0).all())
+    };
+    // The value of a parameter.
+    let (code, has_run, said) = check("issues", "loop: inner, with: {what: '${captured.what}'}", KID);
+    assert_eq!((code, has_run), (Some(2), false), "{said}");
+    assert!(
+        said.contains(
+            "warning[template-injection]: in `a` of the loop `inner` (.loops/inner.yaml:6), `${context.what}`"
+        ),
+        "{said}"
+    );
+    // A value of the author's own.
+    let (code, has_run, said) = check("issues", "loop: inner, with: {what: fine}", KID);
+    assert_eq!((code, has_run), (Some(0), true), "{said}");
+    assert!(!said.contains("template-injection"), "{said}");
+    // Everything.
+    let (code, has_run, said) = check("issues", "loop: inner, context_passthrough: true", KID);
+    assert_eq!((code, has_run), (Some(2), false), "{said}");
+    assert!(said.contains("template-injection"), "{said}");
+    // What the sub-loop pastes itself is said of the sub-loop, and refused with the loop around it.
+    let own = KID.replace("context.what", "env.HOME");
+    let (code, has_run, said) = check("issues", "loop: inner", &own);
+    assert_eq!((code, has_run), (Some(2), false), "{said}");
+    assert!(!said.contains("template-injection"), "{said}");
+    // A name that is known only at run time: it does not begin.
+    let (_, has_run, _) = check("issues", "loop: '${context.which}', with: {what: '${captured.what}'}", KID);
+    assert!(!has_run);
+    let (_, has_run, _) = check("push", "loop: '${context.which}', with: {what: '${captured.what}'}", KID);
+    assert!(has_run);
+    // A parent and a library of fragments.
+    let project = reading("issues", "name: main\nfrom: base\n");
+    project.write(".loops/base.yaml", &PASTES.replace("name: main", "name: base"));
+    project.write(".loops/parts.yaml", "fragments: {say: {action: 'touch ran; echo ${prev.output}'}}\n");
+    project.write(".loops/uses.yaml", "name: uses\ndescription: d\nimport: [parts.yaml]\ninitial: a\nstates: {a: {action: x, on_yes: b, on_no: b, on_error: b}, b: {fragment: say, next: done}, done: {terminal: true}}\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "--quiet", "-m", "more"]);
+    let own = git(&project, &["rev-parse", "HEAD"]);
+    let project = project.env("GITHUB_SHA", own);
+    project.run(&["run", "main"]).code(2).says(".loops/base.yaml:6:");
+    project.run(&["run", "uses"]).code(2).says(".loops/parts.yaml:1:");
+    assert!(!project.exists("ran"));
+}
+
+#[test]
+fn a_run_that_goes_on_is_looked_at_again() {
+    let text = "name: main\ndescription: d\ninitial: a\ncontext: {title: none}\nstates:\n  a: {action: 'test -e there', retryable_exit_codes: [1], on_yes: b, on_no: wait}\n  wait: {action: 'echo CONTEXT_HANDOFF: more', next: a}\n  b: {action: 'touch ran; echo ${context.title}', next: done}\n  done: {terminal: true}\n";
+    let project = reading("push", text);
+    project.run(&["run", "main", "--context", "title=a b"]).code(75);
+    let project = project.env("GITHUB_EVENT_NAME", "issues");
+    project.run(&["resume", "main"]).code(2).says("`${context.title}`");
+    assert!(!project.exists("ran"));
+}
+
+#[test]
+fn pasting_is_an_error_of_a_strict_validation() {
+    let project = Project::with_loop(PASTES);
+    project.run(&["validate", "main"]).code(0).says("warning[template-injection]");
+    project.run(&["validate", "--strict", "main"]).code(2).says("error[template-injection]");
+}

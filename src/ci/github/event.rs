@@ -25,6 +25,10 @@ const OPEN_TO_OUTSIDERS: &[&str] = &[
     "workflow_run",
 ];
 
+/// Further events that anybody can set off with a text, and whose jobs have no more than a stranger's own.
+const OPEN_TO_TEXTS: &[&str] =
+    &["pull_request_review", "pull_request_review_comment", "pull_request_comment"];
+
 /// What a job knows about the event that set it off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkflowEvent {
@@ -146,6 +150,15 @@ impl WorkflowEvent {
     /// Tells whether people without write access can set off a job that has secrets, or a token that writes.
     pub fn is_open_to_outsiders(&self) -> bool {
         OPEN_TO_OUTSIDERS.contains(&self.name.as_str())
+    }
+
+    /// Tells whether strangers may have written what a job reads: titles, comments, names of branches, the code
+    /// itself. In doubt, they have.
+    pub fn has_texts_of_strangers(&self) -> bool {
+        let is_of_fork = || self.head.as_ref().is_none_or(|head| head.is_foreign);
+        self.is_open_to_outsiders()
+            || OPEN_TO_TEXTS.contains(&self.name.as_str())
+            || (self.name == "pull_request" && is_of_fork())
     }
 }
 

@@ -10,7 +10,8 @@ use super::subject::{CheckedLoop, state};
 
 pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     for (_, step) in subject.machine.steps() {
-        let Some(text) = step.action.as_ref().and_then(Action::shell_text) else { continue };
+        let Some(Action::Shell(shell)) = &step.action else { continue };
+        let text = &shell.text;
         let Some(range) = doubled_in(text.source()) else { continue };
         let shown = one_line(text.source().get(range.clone()).unwrap_or_default(), 60);
         let message = format!("`{shown}` prints 0 twice where nothing matches: `grep -c` prints it, too");

@@ -1,8 +1,8 @@
 //! What can follow what in a machine, as far as its evaluators can bring it about, and shortest paths in it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use crate::machine::routing::{Move, in_a_stall};
+use crate::machine::routing::{Move, in_a_stall, moves};
 use crate::machine::{EndId, Machine, StepId, Target};
 
 /// A graph whose nodes are the steps, then the ends, then the handlers of caps, after which a run ends, and of stalls.
@@ -69,6 +69,12 @@ impl ValueSet {
 }
 
 impl FlowGraph {
+    /// Makes the graph of a machine.
+    pub(super) fn of(machine: &Machine) -> Self {
+        let moves: Vec<_> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
+        Self::new(machine, &moves)
+    }
+
     pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
         let steps = machine.steps().len();
         let mut nodes: Vec<Target> = crate::machine::graph::targets(machine).collect();
@@ -172,6 +178,38 @@ impl FlowGraph {
             }
         }
         Unset(unset)
+    }
+
+    /// Finds the steps of which `counts` is true that can be the last such ones before a state is entered.
+    pub(super) fn last_before(&self, target: Target, counts: impl Fn(Target) -> bool) -> BTreeSet<StepId> {
+        let mut before = vec![Vec::new(); self.nodes.len()];
+        for (from, next) in self.next.iter().enumerate() {
+            for to in next {
+                before[*to].push(from);
+            }
+        }
+        for (from, again) in self.again.iter().enumerate() {
+            for again in again {
+                before[again.handler].push(from);
+            }
+        }
+        let mut seen = vec![false; self.nodes.len()];
+        let mut open: Vec<usize> = self.nodes_of(target).collect();
+        let mut found = BTreeSet::new();
+        while let Some(node) = open.pop() {
+            for from in before[node].iter().copied() {
+                if std::mem::replace(&mut seen[from], true) {
+                    continue;
+                }
+                match self.nodes[from] {
+                    Target::Step(id) if counts(Target::Step(id)) => {
+                        found.insert(id);
+                    }
+                    Target::Step(_) | Target::End(_) => open.push(from),
+                }
+            }
+        }
+        found
     }
 
     /// Tells whether some way to a state leaves a value unset.

@@ -257,3 +257,241 @@ fn retries_and_caps_are_walked_too() {
 ";
     assert_snapshot!(found_by(check_deeply, "on_max_iterations: report", states), @"");
 }
+
+/// What is said about names in the action of a second state, or in a terminal.
+fn names_in(action: &str) -> Vec<String> {
+    let states = format!(
+        "  a: {{action: x, capture: c, on_yes: b, on_no: done}}\n  b: {{action: \"{action}\", next: done}}\n  \
+         kid: {{loop: k, on_success: done, on_failure: done}}\n  done: {{terminal: true, action: \"{action}\"}}\n"
+    );
+    let text = format!("name: demo\ndescription: d\ninitial: a\nstates:\n{states}");
+    let loaded = load::decode("demo.yaml", &text, String::new()).unwrap();
+    let (_, problems) = compile(&loaded.definition);
+    let said =
+        |found: &Diagnostic| format!("{}; {}", found.message, found.help.as_deref().unwrap_or_default());
+    problems.iter().filter(|found| found.code == "unknown-name").map(said).collect()
+}
+
+#[test]
+fn a_name_that_cannot_exist_is_an_error_wherever_it_stands() {
+    for (expression, expected) in [
+        ("captured.c.outptu", "`captured.c` has no `outptu`; did you mean `captured.c.output`?"),
+        ("captured.a.exit_cod", "`captured.a` has no `exit_cod`; did you mean `captured.a.exit_code`?"),
+        ("captured.c.output.x", "`captured.c.output` has no `x`; write `${captured.c.output}`"),
+        (
+            "captured.c.0",
+            "`captured.c` has no `0`; `captured.c` has `output`, `json`, `stderr`, `exit_code`, \
+          `duration_ms`, `verdict` and `state`",
+        ),
+        ("captured.kid.x.outptu", "`captured.kid.x` has no `outptu`; did you mean `captured.kid.x.output`?"),
+        ("prev.outptu", "`prev` has no `outptu`; did you mean `prev.output`?"),
+        (
+            "prev.x?",
+            "`prev` has no `x`; `prev` has `output`, `json`, `stderr`, `exit_code`, `duration_ms`, \
+          `verdict` and `state`",
+        ),
+        ("result.verdct", "`result` has no `verdct`; did you mean `result.verdict`?"),
+        (
+            "result.details.exitcode",
+            "`result.details` has no `exitcode`; did you mean `result.details.exit_code`?",
+        ),
+        ("loop.nme:-none", "`loop` has no `nme`; did you mean `loop.name`?"),
+        ("loop.name.x", "`loop.name` has no `x`; write `${loop.name}`"),
+        ("state.x", "`state` has no `x`; `state` has `name`, `iteration`, `step` and `attempt`"),
+        ("messages.lst(3)", "`messages` has no `lst(3)`; did you mean `messages.last(3)`?"),
+        ("messages.last(many)", "`messages` has no `last(many)`; did you mean `messages.last(3)`?"),
+        ("criteria.unmt", "`criteria` has no `unmt`; did you mean `criteria.unmet`?"),
+        ("board.taks", "`board` has no `taks`; did you mean `board.task`?"),
+    ] {
+        let found = names_in(&format!("x ${{{expression}}}"));
+        // In the state and in the terminal.
+        assert_eq!(found.len(), 2, "{expression}: {found:?}");
+        assert!(found[0].ends_with(&format!(" cannot have a value: {expected}")), "{expression}: {found:?}");
+    }
+}
+
+#[test]
+fn a_name_that_some_run_can_have_is_left_alone() {
+    for expression in [
+        "captured.c",
+        "captured.c.json.a.b",
+        "captured.c.verdict",
+        "captured.elsewhere.outptu",
+        "captured.kid.terminated_by",
+        "captured.kid.failure_terminal?",
+        "captured.kid.error:-none",
+        "captured.kid.report",
+        "captured.kid.report.output",
+        "captured.kid.report.json.x",
+        "captured.kid.grandchild.terminated_by",
+        "captured.kid.grandchild.report.output",
+        "prev.json.a.0",
+        "result.details",
+        "result.details.error",
+        "result.details.exit_code",
+        "messages",
+        "messages.last(12)",
+        "env.X",
+        "context.x.y",
+        "board.task",
+        "criteria.next_step",
+    ] {
+        assert_eq!(names_in(&format!("x ${{{expression}}}")), [""; 0], "{expression}");
+    }
+}
+
+#[test]
+fn the_details_are_those_of_the_evaluations_that_can_come_before() {
+    let found = |states: &str| {
+        let text =
+            format!("name: demo\ndescription: d\ninitial: a\nstates:\n{states}  done: {{terminal: true}}\n");
+        let loaded = load::decode("demo.yaml", &text, String::new()).unwrap();
+        let (_, problems) = compile(&loaded.definition);
+        problems.iter().filter(|found| found.code == "unknown-name").count()
+    };
+    let number = "{type: output_numeric, target: 1}";
+    let form = "{type: llm_structured, schema: {type: object, properties: {verdict: {type: string}}}}";
+    let a = format!("  a: {{action: x, evaluate: {number}, on_yes: b, on_no: c}}\n");
+    let use_of = |state: &str, name: &str, next: &str| {
+        format!("  {state}: {{action: 'echo ${{result.details.{name}}}', {next}}}\n")
+    };
+    let c = "  c: {action: x, on_yes: d, on_no: d}\n";
+    let all = |b: &str, d: &str| {
+        found(&format!("{a}{}{c}{}", use_of("b", b, "next: done"), use_of("d", d, "next: done")))
+    };
+    assert_eq!(all("value", "exit_code"), 0);
+    assert_eq!(all("operator", "value"), 1, "the exit code was looked at last");
+    assert_eq!(all("pattern", "exit_code"), 1);
+    // A model's answer in a form of the loop's own may have anything.
+    let asked = format!("  a: {{action: x, evaluate: {form}, on_yes: b, on_no: b}}\n");
+    assert_eq!(found(&format!("{asked}{}", use_of("b", "whatever", "next: done"))), 0);
+    // The message is about the state itself.
+    let message = |name: &str| {
+        let message = format!("append_to_messages: '${{result.details.{name}}}'");
+        found(&format!(
+            "  a: {{action: x, evaluate: {number}, on_yes: b, on_no: b}}\n  b: {{action: x, {message}, on_yes: done, on_no: done}}\n"
+        ))
+    };
+    assert_eq!((message("exit_code"), message("value")), (0, 1));
+}
+
+/// The findings of the check against injection, for the action of a state, with what stands at the top of the file.
+fn pasted(top: &str, action: &str) -> Vec<String> {
+    let indented = action.replace('\n', "\n      ");
+    let text = format!(
+        "name: demo\ndescription: d\ninitial: a\n{top}\nstates:\n  a: {{action: x, capture: c, evaluate: {{type: classify}}, \
+         route: {{fine: b, _: b}}}}\n  b:\n    action: |\n      {indented}\n    next: done\n  done: {{terminal: true}}\n"
+    );
+    let loaded = load::decode("demo.yaml", &text, String::new())
+        .unwrap_or_else(|rejected| panic!("{text}{:#?}", rejected.findings));
+    let (machine, problems) = compile(&loaded.definition);
+    let machine = machine.unwrap_or_else(|| panic!("{problems:#?}"));
+    let findings = super::check(&machine, &loaded.definition);
+    let injections = findings.iter().filter(|finding| finding.code == injection::CODE);
+    injections.map(|finding| finding.message.clone()).collect()
+}
+
+#[test]
+fn what_others_wrote_is_seen_in_every_shell_text() {
+    for text in [
+        "echo ${captured.c}",
+        "echo ${captured.c:default=none}",
+        "echo ${captured.c:-none}",
+        "echo ${captured.c?}",
+        "echo '${captured.c}'",
+        "echo \"${captured.c}\"",
+        "echo \"$(cat <<EOF\n${captured.c}\nEOF\n)\"",
+        "cat <<'EOF'\n${captured.c}\nEOF",
+        "# ${captured.c}",
+        "eval ${captured.c}",
+        "echo ${prev.stderr}",
+        "echo ${prev.verdict}",
+        "echo ${captured.c.verdict}",
+        "echo ${result.verdict}",
+        "echo ${result.details.line}",
+        "echo ${loop.continuation}",
+        "echo ${messages}",
+        "echo ${messages.last(2)}",
+        "echo ${board.task}",
+        "echo ${criteria.unmet}",
+        "echo ${env.TITLE}",
+        "echo ${context.title}",
+        "echo ${context.again}",
+        "echo ${context.deep}",
+        "echo ${context}",
+        "echo ${context.one_of_two}",
+        "echo ${context.preset}",
+        // Quoted, where quoting does not help.
+        "echo '${captured.c:shell}'",
+        "echo \"${captured.c:shell}\"",
+        "echo `echo ${captured.c:shell}`",
+        "cat <<EOF\n${captured.c:shell}\nEOF",
+        "echo $((${captured.c:shell}))",
+        "echo x # ${captured.c:shell}",
+        "eval echo ${captured.c:shell}",
+        "echo \\${captured.c:shell}",
+        "echo \"${context.quoted}\"",
+    ] {
+        let top = "parameters: {preset: {type: string, default: '${env.P}'}}\ncontext: {title: 'a ${env.TITLE}', again: '${context.title}', deep: [{x: '${context.again}'}], quoted: '${env.TITLE:shell}', one_of_two: '${context.quoted} ${context.title}'}";
+        assert_eq!(pasted(top, text).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_the_author_or_the_engine_wrote_is_pasted_as_it_likes() {
+    for text in [
+        "echo ${captured.c:shell} ${prev.output:shell} ${result.verdict:shell} ${messages:shell}",
+        "echo ${captured.c.exit_code} ${captured.c.duration_ms} ${prev.exit_code} ${prev.state}",
+        "echo ${state.name} ${state.attempt} ${loop.name} ${loop.run_id} ${loop.run_dir} ${loop.elapsed}",
+        "echo \"$(echo ${captured.c:shell})\"",
+        "echo \"${context.own}\" ${context.number}",
+        "echo ${context.quoted}",
+        "echo $${captured}",
+        "echo \"$LL_CAPTURED_C\"",
+    ] {
+        let top = "context: {own: 'a b', number: 4, quoted: '${env.TITLE:shell}'}";
+        assert_eq!(pasted(top, text), [""; 0], "{text}");
+    }
+    // A word that an evaluator chooses among its own is no text from outside.
+    let states = "  a: {action: x, on_yes: b, on_no: b}\n  b: {action: 'echo ${result.verdict} ${prev.verdict} ${captured.a.verdict}', next: done}\n  done: {terminal: true}\n";
+    assert_eq!(found(states), "");
+}
+
+#[test]
+fn what_a_run_is_given_is_foreign_when_the_caller_says_so() {
+    let text = "name: demo\ninitial: a\nstates: {a: {action: 'echo ${context.title} ${context.number} \"${context.title:shell}\"', next: done}, done: {terminal: true}}\n";
+    let loaded = load::decode("demo.yaml", text, String::new()).unwrap();
+    let machine = compile(&loaded.definition).0.unwrap();
+    let found = |names: &[&str]| {
+        let outside = names.iter().map(|name| (*name).to_owned()).collect();
+        injection::injections(&machine, &outside).total()
+    };
+    assert_eq!((found(&[]), found(&["title"]), found(&["title", "number"])), (0, 2, 3));
+}
+
+#[test]
+fn quoting_for_a_shell_is_no_quoting_for_another_language() {
+    let found = |shell: &str| {
+        let states = format!(
+            "  a: {{action: 'print(${{env.X:shell}})', shell: {shell}, next: done}}\n  done: {{terminal: true}}\n"
+        );
+        found(&states)
+    };
+    assert_eq!(found("[bash, -euo, pipefail, -c]"), "");
+    assert_eq!(found("[sudo, -E, /bin/dash, -c]"), "");
+    assert_snapshot!(found("[/usr/bin/python3.12, -c]"), @"6:22 warning[template-injection]: `${env.X}` is pasted into a program for `/usr/bin/python3.12`");
+    assert!(found("[env, node, -e]").contains("a program for `node`"));
+}
+
+#[test]
+fn the_action_of_a_terminal_is_a_command_as_well() {
+    let states =
+        "  a: {action: x, capture: c, next: done}\n  done: {terminal: true, action: 'echo ${captured.c}'}\n";
+    assert_snapshot!(found(states), @"7:40 warning[template-injection]: `${captured.c}` is pasted into a shell command unquoted");
+}
+
+#[test]
+fn directories_and_variables_are_no_commands() {
+    let states = "  a: {action: x, capture: c, next: b}\n  b: {action: 'echo \"$C\"', cwd: '${captured.c}', env: {C: '${captured.c}'}, next: done}\n  done: {terminal: true}\n";
+    assert_eq!(found(states), "");
+}

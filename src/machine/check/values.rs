@@ -8,7 +8,6 @@ use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Fallback, Namespace, Template};
 use crate::base::text::listed;
-use crate::board::FIELDS;
 use crate::machine::explore::written;
 use crate::machine::{Routes, Step, Target, graph, provided};
 
@@ -69,23 +68,14 @@ pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     }
 }
 
-/// Unknown fields of `board`, and any of its fields in a loop without a board.
+/// Texts about the task board in a loop without one.
 pub(super) fn board(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
-    let has_board = subject.machine.has_board();
+    if subject.machine.has_board() {
+        return;
+    }
     for one in uses(subject).into_iter().filter(|one| one.expression.namespace == Namespace::Board) {
-        let expression = one.expression;
-        let known = || FIELDS.iter().copied();
-        let wanted = match expression.path.first() {
-            Some(Segment::Key(wanted)) => wanted.as_str(),
-            Some(Segment::Index(_)) | None => "",
-        };
-        let help = match nearest(wanted, known()) {
-            _ if !has_board => "add a state with `action_type: board`".to_owned(),
-            _ if known().any(|field| field == wanted) => continue,
-            Some(near) => format!("did you mean `board.{near}`?"),
-            None => format!("the board has {}", known().collect::<Vec<_>>().join(", ")),
-        };
-        let message = format!("`${{{expression}}}` is nothing that the board tells");
+        let message = format!("`${{{}}}` tells nothing in a loop without a task board", one.expression);
+        let help = "add a state with `action_type: board`";
         findings.push(Diagnostic::warning("undefined-board", one.place(), message).help(help));
     }
 }
@@ -214,7 +204,7 @@ impl Use<'_> {
 }
 
 /// Returns the names under which the result of a step is found.
-fn captured_by(step: &Step) -> impl Iterator<Item = &str> {
+pub(super) fn captured_by(step: &Step) -> impl Iterator<Item = &str> {
     let own = step.action.is_some().then_some(step.name.as_str());
     let named = step.capture.as_ref().filter(|_| step.action.is_some()).map(VarName::as_str);
     own.into_iter().chain(named)

@@ -8,6 +8,7 @@ use crate::cli::exit;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
 use crate::definition::load::{self, DIRECTORY, Listed, Located};
+use crate::machine::check::injection;
 use crate::session::check::Checker;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -103,6 +104,9 @@ pub(in crate::cli) fn validate(
             Ok(checked) if !checked.is_loop && !subject.is_named => {}
             Ok(mut checked) => {
                 names::check(&mut checked, &subject.same, commands);
+                if args.strict {
+                    checked.findings = checked.findings.raised(injection::CODE);
+                }
                 reports.add(checked);
             }
             Err(error) => reports.unread.push(Unread { asked: subject.asked, error }),
