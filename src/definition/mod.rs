@@ -1,7 +1,9 @@
 //! The file as written: found, read, decoded, and shown again when something is wrong with it.
 
+pub mod builtin;
 mod classic;
 pub mod emit;
+mod fragments;
 pub mod load;
 pub mod paradigm;
 pub mod publish;

@@ -24,7 +24,7 @@ pub struct Checked {
 }
 
 impl Session<'_> {
-    /// Checks a loop and its sub-loops. With `deep`, explores every sequence of verdicts.
+    /// Checks a loop and its sub-loops, or a library of fragments. With `deep`, explores every sequence of verdicts.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -37,6 +37,11 @@ impl Session<'_> {
                 let findings = all_findings(&rejected);
                 let rejected = *rejected;
                 return Ok(Checked { shown, findings, sources: rejected.sources, tree: rejected.tree });
+            }
+            Err(LoadError::Library { library, .. }) => {
+                let library = *library;
+                let tree = Some(library.tree);
+                return Ok(Checked { shown, findings: library.findings, sources: library.sources, tree });
             }
             Err(error) => return Err(refused(&error)),
         };

@@ -42,6 +42,7 @@ mod killed;
 mod known_runs;
 #[cfg(feature = "github")]
 mod legs;
+mod libraries;
 mod limits;
 mod locks;
 #[cfg(feature = "mcp")]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::base::text::plural;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
-use crate::definition::load::{self, Listed, Loaded};
+use crate::definition::load::{self, Listed, LoadError, Loaded};
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -46,6 +46,9 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
             continue;
         }
         let loaded = load::load(&reaching(listed.located.clone(), args.reach.allow_outside));
+        if matches!(loaded, Err(LoadError::Library { .. })) {
+            continue;
+        }
         if let Err(error) = &loaded {
             output.warning(&format!("{} cannot be read: {error}", listed.located.shown));
         }
