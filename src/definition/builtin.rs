@@ -17,7 +17,19 @@ macro_rules! files {
     };
 }
 
-const FILES: &[Builtin] = files!["lib/apo-base.yaml", "lib/apo-shape-a.yaml",];
+const FILES: &[Builtin] = files! {
+    "lib/apo-base.yaml",
+    "lib/apo-shape-a.yaml",
+    "lib/benchmark.yaml",
+    "lib/cli.yaml",
+    "lib/common.yaml",
+    "lib/composer.yaml",
+    "lib/harness.yaml",
+    "lib/policy-router.yaml",
+    "lib/prompt-fragments.yaml",
+    "lib/rubric-router.yaml",
+    "lib/score-plan-quality.yaml",
+};
 
 /// A file in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

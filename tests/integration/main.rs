@@ -30,6 +30,7 @@ mod crash;
 mod criteria;
 mod docs;
 mod files;
+mod fragments;
 mod full_disk;
 #[cfg(all(feature = "github", target_os = "linux"))]
 mod guard;
