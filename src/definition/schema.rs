@@ -176,6 +176,8 @@ record! {
         on_retry_exhausted: Option<StateName>,
         /// The wait before the first retry; it doubles with each further one, up to ten minutes.
         retry_delay: Option<Delay>,
+        /// How often in a row the state has to pass before it is left.
+        repeat: Option<Repeat>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.
         retryable_exit_codes: Vec<i32> = Vec::new(),
         /// What the state is for, for logs and reports.
@@ -412,6 +414,15 @@ impl Decode for StallAction {
 
     fn schema(definitions: &mut Definitions) -> Value {
         json!({"anyOf": [{"const": "stop"}, StateName::schema(definitions)]})
+    }
+}
+
+record! {
+    /// How often in a row a state has to pass before it is left: it is entered again until then. A verdict that does not pass
+    /// leaves it as ever.
+    pub struct Repeat {
+        /// How many times, at least 2.
+        passes: Count,
     }
 }
 

@@ -43,8 +43,8 @@ impl Engine<'_> {
     fn retry(&self, id: StepId) -> Option<Event> {
         let step = self.machine.step(id);
         let retry = step.retry.as_ref()?;
-        let again = self.run.last_entered() == Some(id) && !self.run.is_retry_announced();
-        let (state, attempt) = (step.name.clone(), self.run.attempt().saturating_add(1));
+        let again = self.run.is_another_try(id) && !self.run.is_retry_announced();
+        let (state, attempt) = (step.name.clone(), self.run.tries().saturating_add(1));
         again.then(|| Event::Retry { state, attempt, max_retries: retry.max })
     }
 
@@ -167,7 +167,7 @@ impl Engine<'_> {
     /// Returns the wait before another try of a state, which doubles from try to try.
     fn wait_before_retry(&self, id: StepId) -> Option<Duration> {
         let retry = self.machine.step(id).retry.as_ref()?;
-        let tries = self.run.attempt().checked_sub(1).filter(|_| self.run.last_entered() == Some(id))?;
+        let tries = self.run.tries().checked_sub(1).filter(|_| self.run.is_another_try(id))?;
         let wait = retry.delay.saturating_mul(1 << tries.min(16)).min(LONGEST_RETRY);
         (wait > Duration::ZERO).then_some(wait)
     }

@@ -188,9 +188,9 @@ impl Engine<'_> {
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
-            (Routes::Always { .. }, _, _) => self.noted(step).unwrap_or_else(|| self.go_on(step)),
+            (Routes::Always { .. }, _, _) => self.noted(step).unwrap_or_else(|| self.go_on(id)),
             (Routes::ByVerdict { .. }, _, Some(verdict)) => {
-                self.noted(step).unwrap_or_else(|| self.route(step, &verdict))
+                self.noted(step).unwrap_or_else(|| self.route(id, &verdict))
             }
             (Routes::ByVerdict { .. }, Some(evaluate), None) => {
                 let scope = match self.scope_of(step) {
@@ -219,7 +219,7 @@ impl Engine<'_> {
             }
             (Routes::ByVerdict { .. }, None, None) => {
                 let yes = Verdict::yes_if(true);
-                self.noted(step).unwrap_or_else(|| self.route(step, &yes))
+                self.noted(step).unwrap_or_else(|| self.route(id, &yes))
             }
         }
     }

@@ -15,7 +15,7 @@ impl Engine<'_> {
     pub(super) fn leave(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
         self.noted(step).unwrap_or_else(|| {
-            let route = self.route(step, verdict);
+            let route = self.route(id, verdict);
             self.stall(id, &route).unwrap_or(route)
         })
     }
@@ -53,22 +53,26 @@ impl Engine<'_> {
     }
 
     /// Leaves a state whose way does not depend on a verdict.
-    pub(super) fn go_on(&self, step: &Step) -> Event {
-        self.route(step, &Verdict::yes_if(true))
+    pub(super) fn go_on(&self, id: StepId) -> Event {
+        self.route(id, &Verdict::yes_if(true))
     }
 
     /// Takes the way out of a state, or the one in its place when there were enough tries.
-    pub(super) fn route(&self, step: &Step, verdict: &Verdict) -> Event {
+    pub(super) fn route(&self, id: StepId, verdict: &Verdict) -> Event {
+        let step = self.machine.step(id);
         let seen = self.run.seen();
         let ended = match seen {
             Some(seen) if seen.timed_out() => ActionEnd::Late,
             Some(seen) if !seen.succeeded() => ActionEnd::Badly,
             _ => ActionEnd::Well,
         };
+        let rounds = self.run.rounds();
         let way = if self.is_without_model(step) {
             routing::without_model(self.machine, step)
         } else {
-            routing::way(self.machine, step, verdict, ended)
+            routing::unjudged(step, id, verdict, rounds.unjudged)
+                .or_else(|| routing::repeated(step, id, verdict, rounds.passes))
+                .or_else(|| routing::way(self.machine, step, verdict, ended))
         };
         let Some(way) = way else {
             return self.no_way(step, verdict);
@@ -78,12 +82,14 @@ impl Engine<'_> {
             return self.complete(self.exhausted(cap, &step.name));
         }
         let code = seen.map_or(0, |seen| seen.exit_code);
-        let exhausted = routing::exhausted(self.machine, step, &way, self.run.attempt(), code);
+        let exhausted = routing::exhausted(self.machine, step, &way, self.run.tries(), code);
         let reason = match (exhausted, way.reason) {
             (Some(_), _) => RouteReason::RetryExhausted,
             (None, Reason::Verdict) => RouteReason::Verdict,
             (None, Reason::Next) => RouteReason::Next,
             (None, Reason::Error) => RouteReason::Error,
+            (None, Reason::Unjudged) => RouteReason::Unjudged,
+            (None, Reason::Repeat) => RouteReason::Repeat,
         };
         let to = self.machine.name_of(exhausted.unwrap_or(way.to)).clone();
         Event::Route { from: step.name.clone(), to, verdict: way.verdict, reason }

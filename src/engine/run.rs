@@ -135,6 +135,19 @@ impl Trust {
     }
 }
 
+/// How often in a row a state was entered again by itself, whatever its routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rounds {
+    /// Because nobody could judge it.
+    pub(super) unjudged: u32,
+    /// Because it has to pass more often.
+    pub(super) passes: u32,
+    /// For either reason, since it was entered from elsewhere.
+    all: u32,
+    /// Whether the entry that is due is one of them.
+    is_due: bool,
+}
+
 /// Which prompt receives the text that a hand-off left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContinuationReader {
@@ -164,6 +177,7 @@ pub struct Run {
     step: u32,
     cycle: u32,
     attempt: u32,
+    rounds: Rounds,
     visited: BTreeSet<StepId>,
     last_entered: Option<StepId>,
     edges: BTreeMap<(StateName, StateName), u32>,
@@ -224,6 +238,7 @@ impl Run {
             step: 0,
             cycle: 1,
             attempt: 0,
+            rounds: Rounds::default(),
             visited: BTreeSet::new(),
             last_entered: None,
             edges: BTreeMap::new(),
@@ -292,6 +307,21 @@ impl Run {
     /// Returns the consecutive entry into the current state, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Returns how many of these entries are tries, which `max_retries` bounds.
+    pub(super) fn tries(&self) -> u32 {
+        self.attempt.saturating_sub(self.rounds.all)
+    }
+
+    /// Returns how often in a row the current state was entered again by itself.
+    pub(super) fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    /// Tells whether the entry that is due is another try of the state that was left.
+    pub(super) fn is_another_try(&self, id: StepId) -> bool {
+        self.last_entered == Some(id) && !self.rounds.is_due
     }
 
     /// Returns the stored results by their names, in the order in which they first appeared.

@@ -32,6 +32,7 @@ mod generated;
 mod models;
 mod nights;
 mod resumed;
+mod rounds;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {
@@ -478,7 +479,7 @@ fn error_routes_come_in_their_order() {
         ("", "route: {'yes': good, _: other}", "2", "success other"),
         (wide, "route: {'yes': good, _: other}", "2", "success wide"),
         (wide, "on_yes: good, on_no: other", "1", "success other"),
-        ("", "on_yes: good, on_error: caught", "1", "error a"),
+        ("", "on_yes: good, on_error: caught", "1", "success caught"),
         ("", "on_yes: good, on_error: caught", "timeout", "success caught"),
         ("", "on_yes: good, on_error: caught, on_timeout: other", "timeout", "success other"),
         ("on_timeout: wide\n", "on_yes: good, on_error: caught", "timeout", "success caught"),

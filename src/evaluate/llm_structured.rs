@@ -17,7 +17,7 @@ use super::form::{mismatch, unusable};
 use super::model::Question;
 use super::observation::Observation;
 use super::subject::printed;
-use super::verdict::{UNCERTAIN, Verdict};
+use super::verdict::{CANNOT_JUDGE, UNCERTAIN, Verdict};
 
 record! {
     /// Asks a model what the output means.
@@ -44,7 +44,7 @@ const SHOWN: usize = 4000;
 const KEPT: usize = 8 * 1024;
 
 /// The verdicts of the schema that is used when a loop brings none.
-const VERDICTS: [&str; 4] = ["yes", "no", "blocked", "partial"];
+const VERDICTS: [&str; 5] = ["yes", "no", "blocked", "partial", CANNOT_JUDGE];
 
 const QUESTION: &str = "Evaluate whether this action succeeded based on its output.";
 

@@ -15,6 +15,9 @@ const MAX_LENGTH: usize = 120;
 /// The ending of a verdict that the model is not sure of.
 pub(super) const UNCERTAIN: &str = "_uncertain";
 
+/// The verdict of a judge that cannot judge.
+pub(super) const CANNOT_JUDGE: &str = "cannot_judge";
+
 /// What was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,12 +88,22 @@ impl Verdict {
         self.0 == "timeout"
     }
 
+    /// Tells whether nobody could judge.
+    pub fn is_unjudged(&self) -> bool {
+        self.0 == CANNOT_JUDGE
+    }
+
+    /// Returns the verdict that the model was not sure of.
+    pub fn certain(&self) -> Option<Self> {
+        self.0.strip_suffix(UNCERTAIN).map(Self::new)
+    }
+
     /// Returns what the word means when its evaluator is unknown, as in a journal of an earlier version. An answer that
     /// its own judge is not sure of verifies nothing.
     pub fn observes(&self) -> Observes {
         match self.as_str() {
             "no" | "failure" | "error" | "timeout" | "stall" | "blocked" | "partial" | "tool_error"
-            | "cannot_judge" => Observes::Failing,
+            | CANNOT_JUDGE => Observes::Failing,
             word if word.ends_with(UNCERTAIN) => Observes::Failing,
             "progress" => Observes::Nothing,
             _ => Observes::Passing,

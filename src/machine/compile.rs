@@ -346,6 +346,7 @@ impl<'d> Compiler<'d> {
             },
             message: state.append_to_messages.clone(),
             retry: self.retry(name, state, path),
+            repeat: self.repeat(state, path),
             params: state.param.clone(),
         };
         self.params(&step, path);
@@ -736,6 +737,34 @@ impl<'d> Compiler<'d> {
                 None
             }
         }
+    }
+
+    fn repeat(&mut self, state: &State, path: &DocPath) -> Option<u32> {
+        let passes = state.repeat.as_ref()?.passes.get();
+        let path = path.key("repeat");
+        if state.next.is_some() {
+            let message = "`repeat` has no effect beside `next`";
+            let help = "`next` is taken whatever the result; name the verdicts with `on_yes` and `on_no`";
+            self.problems.push(Diagnostic::warning("no-effect", Place::Key(path), message).help(help));
+            return None;
+        }
+        let definition = self.definition;
+        // The state that it begins with takes no edge.
+        let edges = definition.max_edge_revisits.map(|edges| edges.get().saturating_add(1));
+        let caps = [
+            ("max_iterations", Some(definition.max_iterations.get())),
+            ("max_steps", definition.max_steps.map(schema::Count::get)),
+            ("max_edge_revisits", edges),
+        ];
+        for (key, cap) in caps {
+            if let Some(cap) = cap.filter(|cap| passes > *cap) {
+                let message = format!("`passes: {passes}` cannot be reached: `{key}` allows {cap}");
+                let place = Place::Value(path.key("passes"));
+                let help = format!("each of them is a pass of its own; raise `{key}`");
+                self.problems.push(Diagnostic::error("count", place, message).help(help));
+            }
+        }
+        Some(passes)
     }
 
     fn target(&mut self, from: &StateName, target: &schema::Target, path: &DocPath) -> Option<Target> {

@@ -69,7 +69,7 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
             walk.visit(Situation { at, verified, capped: false }, None);
         }
     }
-    let moves: Vec<Vec<Move>> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
+    let moves: Vec<Vec<Move>> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
     let mut here = 0;
     while let Some(node) = walk.nodes.get(here).copied() {
         match node.at {

@@ -201,6 +201,8 @@ pub struct Step {
     pub message: Option<Template>,
     /// How often it may be entered again in a row.
     pub retry: Option<Retry>,
+    /// How often in a row it has to pass before it is left.
+    pub repeat: Option<u32>,
     /// What `${param.…}` stands for in its texts.
     pub params: IndexMap<VarName, Field<Value>>,
 }

@@ -4,7 +4,7 @@
 use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::{Observes, Verdict};
 
-use super::{Action, Machine, Routes, Step, Target};
+use super::{Action, Machine, Routes, Step, StepId, Target};
 
 /// How the action of a state ended, as far as the way depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +26,10 @@ pub enum Reason {
     Next,
     /// It is the way of errors.
     Error,
+    /// Nobody could judge, and the state is entered once more.
+    Unjudged,
+    /// It has to pass more often.
+    Repeat,
 }
 
 /// The key of a loop file that holds a way.
@@ -41,6 +45,10 @@ pub enum Key {
     AnyOther,
     /// `on_error`, `on_timeout` or `on_blocked` of the loop.
     Loop(&'static str),
+    /// `repeat` of the state.
+    Repeat,
+    /// None: a judge that cannot judge is asked again.
+    Unjudged,
 }
 
 /// A way out of a state.
@@ -80,6 +88,34 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
     }
 }
 
+/// How often in a row a state is entered again because nobody could judge it.
+const MOST_UNJUDGED: u32 = 2;
+
+/// Returns the way back into a state that nobody could judge, and that names no way for that. It is taken a few times in a
+/// row before the ways of errors are.
+pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Option<Way> {
+    let Routes::ByVerdict { table, .. } = &step.routes else { return None };
+    let is_unnamed = verdict.is_unjudged() && !table.contains_key(verdict);
+    (is_unnamed && times < MOST_UNJUDGED).then(|| Way {
+        to: Target::Step(id),
+        verdict: Some(verdict.clone()),
+        reason: Reason::Unjudged,
+        key: Key::Unjudged,
+    })
+}
+
+/// Returns the way back into a state that passed, and has to pass more often in a row.
+pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, passes: u32) -> Option<Way> {
+    let wanted = step.repeat?;
+    let passed = step.observes(verdict) == Observes::Passing;
+    (passed && passes.saturating_add(1) < wanted).then(|| Way {
+        to: Target::Step(id),
+        verdict: Some(verdict.clone()),
+        reason: Reason::Repeat,
+        key: Key::Repeat,
+    })
+}
+
 fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> {
     let Routes::ByVerdict { table, error, otherwise } = &step.routes else { return None };
     let fallback = machine.fallback;
@@ -88,8 +124,9 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
         |(to, key): (Target, Key)| Way { to, verdict: Some(verdict.clone()), reason: Reason::Verdict, key };
     let as_error =
         |(to, key): (Target, Key)| Way { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
-    let is_failure = verdict.is_error() || verdict.is_timeout();
-    if let Some(found) = own(verdict).or_else(|| alias(step, verdict).and_then(|other| own(&other))) {
+    let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged();
+    let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
+    if let Some(found) = named(verdict).or_else(|| named(&verdict.certain()?)) {
         return Some(as_said(found));
     }
     let any_error = || error.map(|to| (to, Key::AnyError)).or_else(|| own(&Verdict::error()));
@@ -109,8 +146,14 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
             return Some(as_error((to, Key::Loop("on_error"))));
         }
     }
-    if let Some(to) = otherwise {
-        return Some(as_said((*to, Key::AnyOther)));
+    if let Some(to) = otherwise.filter(|_| !verdict.is_unjudged()) {
+        return Some(as_said((to, Key::AnyOther)));
+    }
+    // An author who wrote only `on_yes` and `on_error` means everything else by the second.
+    if is_no(step, verdict)
+        && let Some((to, key)) = any_error()
+    {
+        return Some(Way { reason: Reason::Error, ..as_said((to, key)) });
     }
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
     blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
@@ -149,6 +192,12 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
     step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
 }
 
+/// Tells whether a verdict means `no` for this state.
+fn is_no(step: &Step, verdict: &Verdict) -> bool {
+    let no = Verdict::yes_if(false);
+    *verdict == no || alias(step, verdict) == Some(no)
+}
+
 pub(super) fn is_sub_loop(step: &Step) -> bool {
     step.action.as_ref().is_some_and(|action| action.sub_loop().is_some())
 }
@@ -169,7 +218,8 @@ pub fn may_exhaust(machine: &Machine, step: &Step, way: &Way) -> Option<Target> 
 }
 
 fn is_again(machine: &Machine, step: &Step, way: &Way) -> bool {
-    machine.name_of(way.to) == &step.name
+    let is_by_itself = matches!(way.key, Key::Repeat | Key::Unjudged);
+    !is_by_itself && machine.name_of(way.to) == &step.name
 }
 
 fn is_bounded_error(step: &Step, way: &Way) -> bool {
@@ -276,9 +326,15 @@ pub fn in_a_stall(machine: &Machine, one: &Move) -> Option<Target> {
 }
 
 /// Returns everything that can come after a state.
-pub fn moves(machine: &Machine, step: &Step) -> Vec<Move> {
+pub fn moves(machine: &Machine, id: StepId) -> Vec<Move> {
+    let step = machine.step(id);
     let mut moves = Vec::new();
     for departure in departures(step) {
+        let again = unjudged(step, id, &departure.verdict, 0);
+        if let Some(way) = again.or_else(|| repeated(step, id, &departure.verdict, 0)) {
+            let to = Some(way.to);
+            moves.push(Move { departure: departure.clone(), way: Some(way), is_exhausted: false, to });
+        }
         let way = way(machine, step, &departure.verdict, departure.ended);
         let in_its_place = way.as_ref().and_then(|way| may_exhaust(machine, step, way));
         let to = way.as_ref().map(|way| way.to);

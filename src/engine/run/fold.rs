@@ -11,13 +11,30 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::{ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Run, Streak};
+use super::{ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak};
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
+
+impl Rounds {
+    fn after(self, reason: RouteReason) -> Self {
+        let again = Self { unjudged: 0, passes: 0, all: self.all.saturating_add(1), is_due: true };
+        match reason {
+            RouteReason::Unjudged => Self { unjudged: self.unjudged.saturating_add(1), ..again },
+            RouteReason::Repeat => Self { passes: self.passes.saturating_add(1), ..again },
+            RouteReason::Verdict
+            | RouteReason::Next
+            | RouteReason::Error
+            | RouteReason::RetryExhausted
+            | RouteReason::Maintain
+            | RouteReason::Cap
+            | RouteReason::Stall => Self { all: self.all, ..Self::default() },
+        }
+    }
+}
 
 impl Run {
     /// Takes the next event. An event that does not fit the phase changes nothing: the engine never makes one.
@@ -215,6 +232,10 @@ impl Run {
         self.lost = id.is_none().then(|| state.clone());
         self.current = Some(state.clone());
         (self.iteration, self.step, self.attempt) = (iteration, step, attempt);
+        self.rounds.is_due = false;
+        if attempt == 1 {
+            self.rounds.all = 0;
+        }
         // A sub-loop that goes on says at its end what it cost in all.
         if let Some((_, usage)) = self.before_sub_loop.take_if(|(at, _)| *at == step) {
             self.usage = usage;
@@ -363,11 +384,19 @@ impl Run {
         reason: RouteReason,
     ) {
         *self.edges.entry((from.clone(), to.clone())).or_default() += 1;
+        self.rounds = self.rounds.after(reason);
         match reason {
             RouteReason::Maintain => self.restart(),
             RouteReason::Cap => self.capped = self.capped.or_else(|| self.cap_in_force(machine)),
             RouteReason::Verdict | RouteReason::Next | RouteReason::Error | RouteReason::RetryExhausted => {
                 self.leave(machine, from, verdict);
+            }
+            RouteReason::Unjudged | RouteReason::Repeat => {
+                self.leave(machine, from, verdict);
+                // That it comes to the same again is meant.
+                if let Some(Target::Step(id)) = machine.find(from) {
+                    self.streaks.remove(&id);
+                }
             }
             RouteReason::Stall => {
                 self.leave(machine, from, verdict);
@@ -387,6 +416,7 @@ impl Run {
     fn restart(&mut self) {
         self.cycle += 1;
         self.attempt = 0;
+        self.rounds = Rounds::default();
         self.streaks.clear();
         self.last_entered = None;
         self.trust.is_doubted = false;

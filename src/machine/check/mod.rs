@@ -26,13 +26,14 @@ pub use models::fate;
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     description,
     reach::unreachable,
     reach::no_end,
     cycles::cycles,
     verdicts::impossible,
     verdicts::unhandled,
+    verdicts::no_as_error,
     ends::unverified_success,
     ends::silent_failure,
     injection::injection,

@@ -20,7 +20,7 @@ pub(super) struct CheckedLoop<'m> {
 
 impl<'m> CheckedLoop<'m> {
     pub(super) fn new(machine: &'m Machine, definition: &'m Loop) -> Self {
-        let moves: Vec<_> = machine.steps().map(|(_, step)| moves(machine, step)).collect();
+        let moves: Vec<_> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
         let flow = FlowGraph::new(machine, &moves);
         Self { machine, definition, moves, flow }
     }
@@ -62,6 +62,8 @@ impl<'m> CheckedLoop<'m> {
             Key::AnyError => path.key("route").key("_error"),
             Key::AnyOther => path.key("route").key("_"),
             Key::Loop(key) => DocPath::root().key(*key),
+            Key::Repeat => path.key("repeat"),
+            Key::Unjudged => path,
         }
     }
 

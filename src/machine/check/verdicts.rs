@@ -43,6 +43,22 @@ pub(super) fn impossible(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) 
     }
 }
 
+/// A `no` that takes the way of errors: an author may not have thought of it.
+pub(super) fn no_as_error(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
+    for (_, step, moves) in subject.steps() {
+        let no = Verdict::yes_if(false);
+        let means_no =
+            |verdict: &Verdict| *verdict == no || routing::alias(step, verdict).as_ref() == Some(&no);
+        let taken = moves.iter().filter(|one| means_no(&one.departure.verdict));
+        let taken = taken.filter_map(|one| one.way.as_ref()).find(|way| way.reason == routing::Reason::Error);
+        let Some(way) = taken else { continue };
+        let message = format!("`{}` takes its way of errors when the verdict is `no`", step.name);
+        let help = "that is how it is meant where `on_no` is absent; write `on_no` to say so";
+        let place = Place::Key(subject.way(step, &way.key));
+        findings.push(Diagnostic::note("no-as-error", place, message).help(help));
+    }
+}
+
 /// A verdict for which neither the state nor the loop has a way. Errors and timeouts end a run as errors, which is
 /// what they are, and are left to the deep check.
 pub(super) fn unhandled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
