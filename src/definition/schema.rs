@@ -148,6 +148,10 @@ record! {
         on as prefix "on_": IndexMap<String, Target>,
         /// Where to go whatever the result.
         next: Option<Target>,
+        /// What kind of state it is: `learning` needs the key of that name. Other words have no effect.
+        kind as "type": Option<String>,
+        /// What has to be known before the run goes on, in a state of the type `learning`.
+        learning: Option<Learning>,
         /// Whether the run ends here.
         terminal: bool = false,
         /// What ending here means; inferred from the state's name when absent.
@@ -297,6 +301,7 @@ choice! {
         SlashCommand = "slash_command",
         McpTool = "mcp_tool",
         Board = "board",
+        HumanApproval = "human_approval",
     }
 }
 
@@ -475,6 +480,20 @@ impl Parameter {
                 _ => wrong(&format!("one of {}", self.values.join(", "))),
             },
         }
+    }
+}
+
+record! {
+    /// What has to be known before a run goes on: each target has a record, `.ll/learning-tests/<slug>.md`.
+    pub struct Learning {
+        /// What has to be known.
+        targets: Vec<Template> = Vec::new(),
+        /// The same as one text, with commas between them.
+        targets_csv: Option<Template>,
+        /// How often an agent is asked about a target whose record is missing or stale.
+        max_retries: AtMost = AtMost(2),
+        /// The same as a template.
+        max_retries_expr: Option<Template>,
     }
 }
 

@@ -504,6 +504,10 @@ pub enum ActionKind {
     SubLoop,
     /// An operation on the task board.
     Board,
+    /// A question for a person.
+    HumanApproval,
+    /// A look at what is known.
+    Learning,
 }
 
 impl ActionKind {
@@ -511,7 +515,9 @@ impl ActionKind {
     pub fn asks_agent(self) -> bool {
         match self {
             Self::Prompt => true,
-            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board => false,
+            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 
@@ -519,7 +525,9 @@ impl ActionKind {
     pub fn is_operation(self) -> bool {
         match self {
             Self::Board => true,
-            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop => false,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 
@@ -527,7 +535,9 @@ impl ActionKind {
     pub fn has_steps(self) -> bool {
         match self {
             Self::SubLoop => true,
-            Self::Shell | Self::Prompt | Self::Mcp | Self::Board => false,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::Board | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
 
 mod action;
+mod asked;
 pub mod calls;
 pub mod check;
 pub mod compile;
@@ -27,8 +28,8 @@ pub mod graph;
 pub mod routing;
 
 pub use action::{
-    Action, Binding, BoardAction, JudgedBy, Params, PromptAction, Setting, ShellAction, SubLoopAction,
-    SubLoopInput, ToolAction,
+    Action, ApprovalAction, Binding, BoardAction, JudgedBy, LearningAction, Params, PromptAction, Setting,
+    ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
 
 /// A step, as an index into its machine.
@@ -369,6 +370,11 @@ impl Step {
         judged || self.action.as_ref().is_some_and(Action::asks_agent)
     }
 
+    /// Tells whether an agent or a model may be asked in this state, also where it could do without.
+    pub fn can_ask(&self) -> bool {
+        self.needs_model() || self.action.as_ref().is_some_and(Action::can_ask_agent)
+    }
+
     /// Returns what a verdict of this state says about the work. The success of a sub-loop says something only when
     /// something passed in it.
     pub fn observes(&self, verdict: &Verdict) -> Observes {
@@ -378,6 +384,7 @@ impl Step {
             // The board answers for itself: its word is about the plan, unless it could not do what it was asked.
             Some(Action::Board(_)) if !verdict.is_error() => Observes::Nothing,
             Some(Action::Board(_)) => unless_failing(Observes::Nothing),
+            Some(Action::Approval(_) | Action::Learning(_)) => verdict.observes(),
             Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => match &self.evaluate {
                 None => unless_failing(Observes::Nothing),
                 Some(evaluate) => evaluate.observes(verdict, self.action.is_some()),

@@ -17,7 +17,9 @@ use crate::report::digest::Digest;
 
 use super::ticking::tick;
 use super::world::World;
-use super::{action, agent, continuation, measure, query, shared_file, sub_loop, survey, tool};
+use super::{
+    action, agent, approval, continuation, learning, measure, query, shared_file, sub_loop, survey, tool,
+};
 
 /// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,11 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::PromptDone(seen, usage)
             }
             Next::Call(request) => Input::ActionDone(tool::call(request, world).await),
+            Next::Approve(request) => Input::ActionDone(approval::perform(request, world).await),
+            Next::Learn(request) => {
+                let (seen, usage) = Box::pin(learning::perform(request, world)).await;
+                Input::PromptDone(seen, usage)
+            }
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),

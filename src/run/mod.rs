@@ -2,6 +2,7 @@
 
 mod action;
 mod agent;
+mod approval;
 pub mod area;
 pub mod checkpoint;
 pub mod clock;
@@ -12,6 +13,7 @@ mod filtered;
 mod git;
 mod helper;
 mod kept;
+mod learning;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;

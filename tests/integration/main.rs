@@ -15,6 +15,7 @@ mod advice;
 mod agents;
 mod architecture;
 mod artifact;
+mod asked;
 mod background;
 mod bad_input;
 mod board;
