@@ -138,8 +138,17 @@ struct Written {
     value: Node,
     /// The library, and where it is imported; nothing for one of the loop itself.
     library: Option<(String, Span)>,
-    /// What came of it when the first state asked for it.
-    read: Option<Option<Rc<Fragment>>>,
+    read: Reading,
+}
+
+/// What came of a fragment when the first state asked for it.
+enum Reading {
+    /// No state has.
+    Unasked,
+    /// It is not usable, which was said.
+    Failed,
+    /// It is there.
+    Read(Rc<Fragment>),
 }
 
 /// A partial state and its parameters.
@@ -530,18 +539,18 @@ impl Resolver<'_, '_> {
                 key_span: key_span.clone(),
                 value: value.clone(),
                 library: import.map(|import| (name.clone(), import.clone())),
-                read: None,
+                read: Reading::Unasked,
             };
             library.insert(key.clone(), written);
         }
     }
 
     /// Reads a fragment that a state asks for.
-    fn read_fragment(&mut self, name: &str, written: &Node) -> Option<Rc<Fragment>> {
+    fn read_fragment(&mut self, name: &str, written: &Node) -> Reading {
         if let Some(finding) = fragments::not_a_mapping(name, written) {
             self.push(finding);
             self.complete = false;
-            return None;
+            return Reading::Failed;
         }
         let parameters = self.value(written, &DocPath::root().key("parameters")).unwrap_or_default();
         let mut state = written.clone();
@@ -550,7 +559,7 @@ impl Resolver<'_, '_> {
         if let Some(nested) = take(&mut state, "fragment") {
             self.push(fragments::nested(name, &nested));
         }
-        Some(Rc::new(Fragment { state, parameters, written }))
+        Reading::Read(Rc::new(Fragment { state, parameters, written }))
     }
 
     /// Warns of mistakes in fragments that no state asks for.
@@ -559,7 +568,8 @@ impl Resolver<'_, '_> {
         if !self.complete {
             return;
         }
-        for (name, written) in library.iter().filter(|(_, written)| written.read.is_none()) {
+        for (name, written) in library.iter().filter(|(_, written)| matches!(written.read, Reading::Unasked))
+        {
             let of_program = |(library, _): &(String, Span)| is_builtin(library);
             if written.library.as_ref().is_some_and(of_program) {
                 continue;
@@ -611,8 +621,11 @@ impl Resolver<'_, '_> {
             self.complete = false;
             return;
         };
-        let read = written.read.get_or_insert_with(|| self.read_fragment(&name, &written.value));
-        let Some(fragment) = read.clone() else { return };
+        if matches!(written.read, Reading::Unasked) {
+            written.read = self.read_fragment(&name, &written.value);
+        }
+        let Reading::Read(fragment) = &written.read else { return };
+        let fragment = Rc::clone(fragment);
         if !self.pay(&fragment.state, &span) {
             return;
         }

@@ -13,6 +13,7 @@ use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
+use crate::evaluate::verdict::Verdict;
 use crate::machine::{Action, Target, context};
 
 use super::Engine;
@@ -149,7 +150,7 @@ impl RunScope<'_, '_> {
         let Some(Target::Step(id)) = machine.find(&result.state) else { return None };
         let Some(Action::Approval(_)) = machine.step(id).action else { return None };
         let seen = &result.seen;
-        let word = match result.verdict.as_ref().map(|verdict| verdict.as_str()) {
+        let word = match result.verdict.as_ref().map(Verdict::as_str) {
             _ if seen.timed_out() => "timeout",
             Some("yes") => "approve",
             Some("no") => "reject",

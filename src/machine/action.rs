@@ -153,7 +153,7 @@ pub enum JudgedBy {
 const ENDS_OF_SUB_LOOPS: &[&str] = &["success", "failure", "blocked"];
 
 /// What a person can say.
-pub const ANSWERS: &[&str] = &["yes", "no", "edit"];
+pub(super) const ANSWERS: &[&str] = &["yes", "no", "edit"];
 
 /// Whether everything is known.
 const KNOWLEDGE: &[&str] = &["yes", "blocked"];

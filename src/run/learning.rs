@@ -1,6 +1,7 @@
 //! Looks whether what a run builds on is known: each target has a record with a status. Where the record is missing or
 //! stale, an agent is asked to find out, and the record is looked at again: what the agent says of itself does not count.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::text::one_line;
@@ -51,17 +52,17 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
         loop {
             match status(&record) {
                 Status::Proven => {
-                    told += &format!("{shown}: proven\n");
+                    let _ = writeln!(told, "{shown}: proven");
                     break;
                 }
                 Status::Refuted => {
-                    told += &format!("{shown}: refuted\n");
+                    let _ = writeln!(told, "{shown}: refuted");
                     return (blocked(told, format!("`{shown}` is refuted"), clock.elapsed()), spent);
                 }
                 Status::Unknown => {}
             }
             if let Some(why) = hindrance(request, tries, world) {
-                told += &format!("{shown}: unknown\n");
+                let _ = writeln!(told, "{shown}: unknown");
                 let reason = format!("`{shown}` is not known: {why}");
                 return (blocked(told, reason, clock.elapsed()), spent);
             }
