@@ -567,6 +567,7 @@ mod tests {
     use super::*;
     use crate::base::diagnostic::Severity;
     use crate::base::name::StateName;
+    use crate::definition::early::Early;
     use crate::definition::render;
     use crate::definition::schema::{Count, OnHandoff, Shell, Target};
 
@@ -643,15 +644,15 @@ mod tests {
         let definition = loaded.definition;
         assert_eq!(definition.shell, Shell::Argv(vec!["bash".into(), "-euc".into()]));
         assert_eq!(definition.default_idle_timeout, Some(Duration::from_mins(5)));
-        assert_eq!(definition.max_iterations, Count::of(50));
+        assert_eq!(definition.max_iterations, Early::of(Count::of(50)));
         assert_eq!((definition.maintain, definition.on_handoff), (true, OnHandoff::Pause));
         let names: Vec<_> = definition.states.keys().map(StateName::as_str).collect();
         assert_eq!(names, ["a", "b", "done"]);
         let b = &definition.states[&StateName::parse("b").unwrap()];
         assert_eq!(b.action.as_ref().map(crate::base::template::Template::source), Some("make"));
         assert_eq!(b.shell, Some(Shell::Sh));
-        assert_eq!(b.on["flaky"], Target::Current);
-        assert_eq!(b.on["yes"], Target::State(StateName::parse("done").unwrap()));
+        assert_eq!(b.on["flaky"], Early::of(Target::Current));
+        assert_eq!(b.on["yes"], Early::of(Target::State(StateName::parse("done").unwrap())));
     }
 
     #[test]

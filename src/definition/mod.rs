@@ -2,6 +2,7 @@
 
 pub mod builtin;
 mod classic;
+pub mod early;
 pub mod emit;
 mod fragments;
 pub mod load;

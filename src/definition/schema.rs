@@ -17,8 +17,10 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
-use crate::evaluate::field::Field;
+use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::form::Form;
+
+use super::early::Early;
 
 record! {
     /// A loop: a finite-state machine whose states run commands and whose verdicts choose the next state.
@@ -28,7 +30,7 @@ record! {
         /// What the loop is for, in a sentence.
         description: Option<String>,
         /// The state where a run starts.
-        initial: StateName,
+        initial: Early<StateName>,
         /// The states, by name.
         states: IndexMap<StateName, State>,
         /// The authoring form; `fsm` is the only one that needs no translation.
@@ -44,15 +46,15 @@ record! {
         /// The paths that a run claims for itself.
         scope: Vec<Template> = vec![Template::literal(".")],
         /// How many passes a run may take.
-        max_iterations: Count = Count::of(50),
+        max_iterations: Early<Count> = Early::of(Count::of(crate::definition::schema::STANDARD_ITERATIONS)),
         /// How many state executions a run may take.
-        max_steps: Option<Count>,
+        max_steps: Option<Early<Count>>,
         /// The state that runs once when `max_iterations` is met.
-        on_max_iterations: Option<StateName>,
+        on_max_iterations: Option<Early<StateName>>,
         /// The state that runs once when `max_steps` is met.
-        on_max_steps: Option<StateName>,
+        on_max_steps: Option<Early<StateName>>,
         /// How often one way from state to state may be taken.
-        max_edge_revisits: Option<Count>,
+        max_edge_revisits: Option<Early<Count>>,
         /// The longest time for the whole run.
         timeout: Option<Duration>,
         /// The longest time for an action whose state sets none.
@@ -68,11 +70,11 @@ record! {
         /// The wait before it starts again.
         maintain_delay: Option<Delay>,
         /// Where an `error` goes that the state itself has no route for.
-        on_error: Option<StateName>,
+        on_error: Option<Early<StateName>>,
         /// Where a `timeout` goes that the state itself has no route for.
-        on_timeout: Option<StateName>,
+        on_timeout: Option<Early<StateName>>,
         /// Where a `blocked` goes that the state itself has no route for.
-        on_blocked: Option<StateName>,
+        on_blocked: Option<Early<StateName>>,
         /// What runs shell actions: `bash`, `sh`, or a command and its arguments, before the text.
         shell: Shell = Shell::Bash,
         /// Environment for every action.
@@ -98,7 +100,7 @@ record! {
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
         /// The state where a run goes on that was left; where it was left, when absent.
-        on_resume: Option<StateName>,
+        on_resume: Option<Early<StateName>>,
         /// Settings of the predecessor; loads with a notice.
         config: Option<Value>,
     }
@@ -143,11 +145,11 @@ record! {
         /// How the result becomes a verdict. `exit_code` for shell actions when absent.
         evaluate or "condition": Option<Evaluate>,
         /// Where each verdict leads, with `_` for any other and `_error` for errors.
-        route: IndexMap<String, Target> = IndexMap::new(),
+        route: IndexMap<String, Early<Target>> = IndexMap::new(),
         /// `on_<verdict>`: where that verdict leads.
-        on as prefix "on_": IndexMap<String, Target>,
+        on as prefix "on_": IndexMap<String, Early<Target>>,
         /// Where to go whatever the result.
-        next: Option<Target>,
+        next: Option<Early<Target>>,
         /// What kind of state it is: `learning` needs the key of that name. Other words have no effect.
         kind as "type": Option<String>,
         /// What has to be known before the run goes on, in a state of the type `learning`.
@@ -175,9 +177,9 @@ record! {
         /// The directory of the action, inside the working tree.
         cwd: Option<Template>,
         /// How many times in a row the state may be entered again.
-        max_retries: Option<Count>,
+        max_retries: Option<Early<Count>>,
         /// Where to go when `max_retries` is used up.
-        on_retry_exhausted: Option<StateName>,
+        on_retry_exhausted: Option<Early<StateName>>,
         /// The wait before the first retry; it doubles with each further one, up to ten minutes.
         retry_delay: Option<Delay>,
         /// How often in a row the state has to pass before it is left.
@@ -187,7 +189,7 @@ record! {
         /// What the state is for, for logs and reports.
         description: Option<String>,
         /// Where a maintain loop starts again after this terminal.
-        on_maintain: Option<StateName>,
+        on_maintain: Option<Early<StateName>>,
         /// Values for `${param.…}`, as a fragment gets them through `with`.
         param: IndexMap<VarName, Field<Value>> = IndexMap::new(),
         /// Extra values that a prompt is shown.
@@ -401,24 +403,24 @@ record! {
 }
 
 /// What is done about a stall.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StallAction {
     /// The run ends.
     Stop,
     /// The run goes on in this state.
-    Go(StateName),
+    Go(Early<StateName>),
 }
 
 impl Decode for StallAction {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         match node.as_scalar() {
             Some(scalar) if scalar.text == "stop" => Some(Self::Stop),
-            _ => StateName::decode(node, path, out).map(Self::Go),
+            _ => Early::decode(node, path, out).map(Self::Go),
         }
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"anyOf": [{"const": "stop"}, StateName::schema(definitions)]})
+        json!({"anyOf": [{"const": "stop"}, Early::<StateName>::schema(definitions)]})
     }
 }
 
@@ -427,7 +429,7 @@ record! {
     /// leaves it as ever.
     pub struct Repeat {
         /// How many times, at least 2.
-        passes: Count,
+        passes: Early<Count>,
     }
 }
 
@@ -540,6 +542,9 @@ choice! {
     pub enum Unpriced { Refuse = "refuse", Allow = "allow" }
 }
 
+/// How many passes a run may take that says nothing else.
+pub const STANDARD_ITERATIONS: u32 = 50;
+
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -615,6 +620,14 @@ impl Decode for Count {
     }
 }
 
+impl FromText for Count {
+    const EXPECTED: &'static str = "a whole number of at least 1";
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.trim().parse().ok().filter(|count| (1..=MAX_COUNT).contains(count)).map(Self)
+    }
+}
+
 impl Decode for AtMost {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         whole(node, 0, path, out).map(Self)
@@ -653,6 +666,14 @@ impl Decode for Delay {
 impl Target {
     /// The word that leads into the same state again.
     pub const CURRENT: &'static str = "$current";
+}
+
+impl FromText for Target {
+    const EXPECTED: &'static str = "the name of a state";
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text == Self::CURRENT { Some(Self::Current) } else { StateName::from_text(text).map(Self::State) }
+    }
 }
 
 impl Decode for Target {

@@ -51,8 +51,15 @@ impl Engine<'_> {
             Err(unseen) => TreeState::Unseen { unseen: unseen.clone() },
         });
         let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
-        begun
-            .unwrap_or_else(|error| Decision::Happens(error_in(&step.name, action.key(), &error.to_string())))
+        begun.unwrap_or_else(|error| Decision::Happens(self.unmade(step, action.key(), &error.to_string())))
+    }
+
+    /// Says that the work of a state cannot be made. Where nothing leads on from there, the run ends.
+    fn unmade(&self, step: &Step, key: &str, error: &str) -> Event {
+        if routing::unmade(self.machine, step).is_none() {
+            return error_in(&step.name, key, error);
+        }
+        Event::ActionError { state: step.name.clone(), error: format!("in `{key}`: {error}") }
     }
 
     /// Tells whether the working tree is looked at before a step: where it may come again and nothing else acts in
@@ -193,7 +200,11 @@ impl Engine<'_> {
 
     fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
         let Some((server, tool)) = text.trim().split_once('/') else {
-            return Ok(Decision::Happens(error_in(state, "action", &format!("`{text}` is not SERVER/TOOL"))));
+            let error = format!("`{text}` is not SERVER/TOOL");
+            return Ok(Decision::Happens(match self.step_of(state) {
+                Some(step) => self.unmade(step, "action", &error),
+                None => error_in(state, "action", &error),
+            }));
         };
         let mut room = Room::new();
         let params = call.params.iter().map(|(key, value)| {

@@ -66,6 +66,7 @@ impl Engine<'_> {
             | Event::StateEnter { .. }
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)
+            | Event::ActionError { .. }
             | Event::Evaluate { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

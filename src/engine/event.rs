@@ -169,6 +169,13 @@ pub enum Event {
     Board(BoardEvent),
     /// The run is saved for a later one.
     Handoff(Handoff),
+    /// A state's work could not be made, and the state has a way for that.
+    ActionError {
+        /// The state.
+        state: StateName,
+        /// What is wrong, without the name of the state.
+        error: String,
+    },
     /// A state failed in a way that nothing caught.
     LoopError {
         /// The state.

@@ -14,6 +14,9 @@ use super::{Engine, bounds};
 impl Engine<'_> {
     pub(super) fn leave(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
+        if self.run.is_unmade() {
+            return self.route(id, verdict);
+        }
         self.noted(step).unwrap_or_else(|| {
             let route = self.route(id, verdict);
             self.stall(id, &route).unwrap_or(route)
@@ -67,7 +70,9 @@ impl Engine<'_> {
             _ => ActionEnd::Well,
         };
         let rounds = self.run.rounds();
-        let way = if self.is_without_model(step) {
+        let way = if self.run.is_unmade() {
+            routing::unmade(self.machine, step)
+        } else if self.is_without_model(step) {
             routing::without_model(self.machine, step)
         } else {
             routing::unjudged(step, id, verdict, rounds.unjudged)

@@ -198,6 +198,7 @@ pub struct Run {
     /// Of what there was more than is kept, and whether that was said.
     exceeded: BTreeMap<Overflow, bool>,
     noted: bool,
+    unmade: bool,
     retry_announced: bool,
     trust: Trust,
     /// How many of the warnings of the start are said.
@@ -257,6 +258,7 @@ impl Run {
             message_count: 0,
             exceeded: BTreeMap::new(),
             noted: false,
+            unmade: false,
             retry_announced: false,
             trust: Trust::default(),
             warned: 0,
@@ -317,6 +319,11 @@ impl Run {
     /// Returns how often in a row the current state was entered again by itself.
     pub(super) fn rounds(&self) -> Rounds {
         self.rounds
+    }
+
+    /// Tells whether the work of the current state could not be made.
+    pub(super) fn is_unmade(&self) -> bool {
+        self.unmade
     }
 
     /// Tells whether the entry that is due is another try of the state that was left.

@@ -290,6 +290,7 @@ fn traced(events: &[Event]) -> String {
                 let told = handoff.continuation.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
                 write!(out, " handoff: {}{told}, {}", handoff.message, handoff.behavior.word())
             }
+            Event::ActionError { error, .. } => write!(out, " action error: {error}"),
             Event::LoopError { error, .. } => write!(out, " error: {error}"),
             Event::LoopTimeout { elapsed_ms, .. } => write!(out, " loop timeout after {elapsed_ms}ms"),
             Event::LoopComplete(end) => {
@@ -712,6 +713,67 @@ fn a_missing_value_ends_the_run_and_names_everything() {
     1/1 a error: in `action`: `${prev.output}` has no value: no state with an action ran before this one
     = error (4, unverified) by Error in a after 1 iterations, 1 steps: in `action`: `${prev.output}` has no value: no state with an action ran before this one
     ");
+}
+
+#[test]
+fn work_that_cannot_be_made_takes_the_way_of_errors() {
+    let ends = "  good: {terminal: true}\n  bad: {terminal: true}\n";
+    let ran = |top: &str, state: &str| {
+        trace(
+            &format!(
+                "{top}states:\n  b: {{action: y, capture: c, next: a}}\n  a: {{{state}}}\n  show: {{action: 'seen ${{prev.output}} ${{captured.c}} ${{result.verdict}}', next: good}}\n{ends}"
+            ),
+            "y: 0 kept",
+        )
+    };
+    assert_snapshot!(ran("", "action: 'echo ${env.NONE}', on_yes: bad, on_error: show"), @"
+    1/1 b: y (0) → a [Next]
+    1/2 a action error: in `action`: `${env.NONE}` has no value: the environment variable is not set → show [Verdict for error]
+    1/3 show: seen kept kept error (0) → good [Next]
+    = success (0, unverified) by Terminal in good after 1 iterations, 3 steps: ended in `good` unverified: nothing passed since the last failing observation
+    ");
+    for (top, state) in [
+        ("", "action: 'echo ${env.NONE}', route: {'yes': bad, _error: show}"),
+        ("", "action: 'echo ${env.NONE}', next: bad, on_error: show"),
+        ("on_error: show\n", "action: 'echo ${env.NONE}', next: bad"),
+        ("on_error: show\n", "action: 'echo ${env.NONE}', on_yes: bad"),
+        ("", "action: x, env: {A: '${env.NONE}'}, on_yes: bad, on_error: show"),
+        ("", "action: x, cwd: '${env.NONE}', on_yes: bad, on_error: show"),
+        ("", "action: '${state.name}', action_type: mcp_tool, on_yes: bad, on_error: show"),
+        ("", "loop: kid, with: {a: '${env.NONE}'}, on_yes: bad, on_error: show"),
+        ("", "loop: '${env.NONE}', on_yes: bad, on_error: show"),
+    ] {
+        let trace = ran(top, state);
+        assert!(trace.contains("action error: in `"), "{state}\n{trace}");
+        assert!(trace.contains(": seen kept kept error (0) → good"), "{state}\n{trace}");
+    }
+    // Without a way for it the run ends, `next` or not.
+    for state in ["action: 'echo ${env.NONE}', next: good", "action: 'echo ${env.NONE}', on_yes: good"] {
+        let trace = ran("", state);
+        assert!(trace.contains("error (4,") && trace.contains("${env.NONE}"), "{trace}");
+    }
+}
+
+#[test]
+fn work_that_cannot_be_made_is_tried_as_often_as_any() {
+    let text = "states:\n  a: {action: 'echo ${env.NONE}', max_retries: 2, on_retry_exhausted: done, on_yes: done, on_error: $current}\n  done: {terminal: true}\n";
+    let trace = trace(text, "");
+    assert_eq!(trace.matches("action error").count(), 3, "{trace}");
+    assert!(trace.contains("RetryExhausted") && trace.contains("success (0, unverified)"), "{trace}");
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_an_error_unless_it_has_a_way_of_its_own() {
+    let text = "states:\n  a: {action: x, evaluate: {type: mcp_result}, on_success: good, WAYS}\n  good: {terminal: true}\n  bad: {terminal: true}\n";
+    let absent = "x: 127";
+    for (ways, end) in [
+        ("on_error: bad", "in bad"),
+        ("on_error: bad, on_not_found: good", "in good"),
+        ("route: {_error: bad, _: good}", "in bad"),
+    ] {
+        let trace = trace(&text.replace("WAYS", ways), absent);
+        assert!(trace.contains("not_found") && trace.contains(end), "{trace}");
+    }
 }
 
 #[test]

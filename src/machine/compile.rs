@@ -13,20 +13,28 @@ use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
-use crate::definition::schema::{self, ActionType, Loop, Shell, State, TerminalOutcome};
+use crate::definition::early::Early;
+use crate::definition::schema::{self, ActionType, Count, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::effort::Effort;
+use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Evaluate, Verdicts};
 
+use super::early::{EarlyValues, Settled, Values};
 use super::{
     Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
     Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
     SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
 };
 
-/// Compiles a definition. The machine is there when no problem is an error.
+/// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
 pub fn compile(definition: &Loop) -> (Option<Machine>, Diagnostics) {
-    let mut compiler = Compiler::new(definition);
+    compile_with(definition, Values::Written)
+}
+
+/// Compiles a definition whose targets and counts are made of these values.
+pub fn compile_with<'d>(definition: &'d Loop, values: Values<'d>) -> (Option<Machine>, Diagnostics) {
+    let mut compiler = Compiler::new(definition, values);
     let machine = compiler.machine();
     let problems = compiler.problems;
     (if problems.has_errors() { None } else { machine }, problems)
@@ -54,13 +62,20 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
 struct Compiler<'d> {
     definition: &'d Loop,
     targets: IndexMap<&'d StateName, Target>,
+    values: EarlyValues<'d>,
+    /// The parameters of the state that is compiled.
+    params: IndexMap<VarName, Field<Value>>,
+    /// What stands for targets that are known only when a run begins, by how they are made.
+    open: IndexMap<String, EndId>,
+    /// Whether some target or count is made of values.
+    depends: bool,
     /// What is left for looking at evaluators.
     effort: Effort,
     problems: Diagnostics,
 }
 
 impl<'d> Compiler<'d> {
-    fn new(definition: &'d Loop) -> Self {
+    fn new(definition: &'d Loop, values: Values<'d>) -> Self {
         let (mut steps, mut ends) = (0, 0);
         let next = |counter: &mut usize| {
             *counter += 1;
@@ -75,7 +90,16 @@ impl<'d> Compiler<'d> {
             (name, target)
         });
         let targets = targets.collect();
-        Self { definition, targets, effort: Effort::new(), problems: Diagnostics::default() }
+        Self {
+            definition,
+            targets,
+            values: EarlyValues::new(definition, values),
+            params: IndexMap::new(),
+            open: IndexMap::new(),
+            depends: false,
+            effort: Effort::new(),
+            problems: Diagnostics::default(),
+        }
     }
 
     fn machine(&mut self) -> Option<Machine> {
@@ -85,14 +109,16 @@ impl<'d> Compiler<'d> {
         let (mut steps, mut ends) = (Vec::new(), Vec::new());
         for (name, state) in &definition.states {
             let path = states.key(name.as_str());
+            self.params.clone_from(&state.param);
             if state.terminal {
                 ends.push(self.end(name, state, &path));
             } else if let Some(step) = self.step(name, state, &path) {
                 steps.push(step);
             }
         }
+        self.params.clear();
         self.parameters();
-        let initial = self.named(&definition.initial, &root.key("initial"));
+        let initial = self.state(&definition.initial, &root.key("initial"));
         let fallback = Fallback {
             on_error: self.optional(definition.on_error.as_ref(), &root.key("on_error")),
             on_timeout: self.optional(definition.on_timeout.as_ref(), &root.key("on_timeout")),
@@ -105,6 +131,7 @@ impl<'d> Compiler<'d> {
         if self.problems.has_errors() {
             return None;
         }
+        ends.extend(self.open.keys().map(|made| End::open(made)));
         let mut machine = Machine {
             name: definition.name.clone(),
             description: definition.description.clone(),
@@ -128,6 +155,8 @@ impl<'d> Compiler<'d> {
             max_handoffs: definition.max_handoffs.get(),
             board,
             on_resume,
+            depends: self.depends,
+            undecided: self.open.values().copied().collect(),
             steps,
             ends,
             referred: BTreeSet::new(),
@@ -148,11 +177,15 @@ impl<'d> Compiler<'d> {
             let message = "`on_max_steps` has no effect without `max_steps`";
             self.problems.push(Diagnostic::warning("no-effect", place, message));
         }
+        let limit = self.count(&definition.max_iterations, &root.key("max_iterations"));
         LoopLimits {
-            iterations: Cap { limit: definition.max_iterations.get(), handler: iterations },
-            steps: definition.max_steps.map(|limit| Cap { limit: limit.get(), handler: steps }),
+            iterations: Cap { limit: limit.unwrap_or(schema::STANDARD_ITERATIONS), handler: iterations },
+            steps: self
+                .optional_count(definition.max_steps.as_ref(), &root.key("max_steps"))
+                .map(|limit| Cap { limit, handler: steps }),
             cycles: None,
-            edge_revisits: definition.max_edge_revisits.map(schema::Count::get),
+            edge_revisits: self
+                .optional_count(definition.max_edge_revisits.as_ref(), &root.key("max_edge_revisits")),
             timeout: definition.timeout,
             backoff: definition.backoff.map(|delay| delay.0),
         }
@@ -170,7 +203,7 @@ impl<'d> Compiler<'d> {
         }
         let to = match &stall.action {
             schema::StallAction::Stop => None,
-            schema::StallAction::Go(state) => Some(self.named(state, &path.key("action"))?),
+            schema::StallAction::Go(state) => Some(self.state(state, &path.key("action"))?),
         };
         Some(Stall { window, to })
     }
@@ -726,9 +759,10 @@ impl<'d> Compiler<'d> {
 
     fn retry(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Retry> {
         let exhausted = self.optional(state.on_retry_exhausted.as_ref(), &path.key("on_retry_exhausted"));
-        match (state.max_retries, &state.on_retry_exhausted) {
+        let max = state.max_retries.as_ref();
+        match (max, &state.on_retry_exhausted) {
             (Some(max), Some(_)) => Some(Retry {
-                max: max.get(),
+                max: self.count(max, &path.key("max_retries")).unwrap_or(1),
                 exhausted: exhausted?,
                 codes: state.retryable_exit_codes.clone(),
                 delay: state.retry_delay.map_or(Duration::ZERO, |delay| delay.0),
@@ -758,24 +792,33 @@ impl<'d> Compiler<'d> {
         }
     }
 
+    /// Returns how often a state may be entered in a row, by the keys that say so.
+    fn caps(&self) -> [(&'static str, Option<u32>); 3] {
+        let known = |count: &Early<Count>| match self.values.settle(count, &self.params) {
+            Settled::Known(count) => Some(count.get()),
+            Settled::Open | Settled::Missing(_) | Settled::Unfit(_) => None,
+        };
+        let definition = self.definition;
+        // The first entry takes no way back.
+        let edges =
+            definition.max_edge_revisits.as_ref().and_then(known).map(|edges| edges.saturating_add(1));
+        [
+            ("max_iterations", known(&definition.max_iterations)),
+            ("max_steps", definition.max_steps.as_ref().and_then(known)),
+            ("max_edge_revisits", edges),
+        ]
+    }
+
     fn repeat(&mut self, state: &State, path: &DocPath) -> Option<u32> {
-        let passes = state.repeat.as_ref()?.passes.get();
         let path = path.key("repeat");
+        let passes = self.count(&state.repeat.as_ref()?.passes, &path.key("passes"))?;
         if state.next.is_some() {
             let message = "`repeat` has no effect beside `next`";
             let help = "`next` is taken whatever the result; name the verdicts with `on_yes` and `on_no`";
             self.problems.push(Diagnostic::warning("no-effect", Place::Key(path), message).help(help));
             return None;
         }
-        let definition = self.definition;
-        // The state that it begins with takes no edge.
-        let edges = definition.max_edge_revisits.map(|edges| edges.get().saturating_add(1));
-        let caps = [
-            ("max_iterations", Some(definition.max_iterations.get())),
-            ("max_steps", definition.max_steps.map(schema::Count::get)),
-            ("max_edge_revisits", edges),
-        ];
-        for (key, cap) in caps {
+        for (key, cap) in self.caps() {
             if let Some(cap) = cap.filter(|cap| passes > *cap) {
                 let message = format!("`passes: {passes}` cannot be reached: `{key}` allows {cap}");
                 let place = Place::Value(path.key("passes"));
@@ -786,19 +829,32 @@ impl<'d> Compiler<'d> {
         Some(passes)
     }
 
-    fn target(&mut self, from: &StateName, target: &schema::Target, path: &DocPath) -> Option<Target> {
-        match target {
-            schema::Target::State(name) => self.named(name, path),
-            schema::Target::Current => self.targets.get(from).copied(),
+    fn target(&mut self, from: &StateName, target: &Early<schema::Target>, path: &DocPath) -> Option<Target> {
+        match self.early(target, path) {
+            Worked::Known(schema::Target::State(name)) => self.named(&name, target.field(), path),
+            Worked::Known(schema::Target::Current) => self.targets.get(from).copied(),
+            Worked::Open => Some(self.open(target.field())),
+            Worked::Refused => None,
         }
     }
 
-    fn optional(&mut self, name: Option<&StateName>, path: &DocPath) -> Option<Target> {
-        name.and_then(|name| self.named(name, path))
+    fn optional(&mut self, name: Option<&Early<StateName>>, path: &DocPath) -> Option<Target> {
+        name.and_then(|name| self.state(name, path))
     }
 
-    fn named(&mut self, name: &StateName, path: &DocPath) -> Option<Target> {
+    fn state(&mut self, name: &Early<StateName>, path: &DocPath) -> Option<Target> {
+        match self.early(name, path) {
+            Worked::Known(found) => self.named(&found, name.field(), path),
+            Worked::Open => Some(self.open(name.field())),
+            Worked::Refused => None,
+        }
+    }
+
+    fn named<T>(&mut self, name: &StateName, made: &Field<T>, path: &DocPath) -> Option<Target> {
         let found = self.targets.get(name).copied();
+        if found.is_none() && made.as_template().is_some() && self.values.are_draft() {
+            return Some(self.open(made));
+        }
         if found.is_none() {
             self.problems.push_with(Severity::Error, || {
                 let known = self.targets.keys().map(|name| name.as_str());
@@ -806,7 +862,8 @@ impl<'d> Compiler<'d> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("the states are {}", listed_in_part(known)),
                 };
-                let message = format!("the state `{name}` is not defined");
+                let from = made.as_template().map(|made| format!(", which `{}` becomes,", made.source()));
+                let message = format!("the state `{name}`{} is not defined", from.unwrap_or_default());
                 let label = "no state has this name";
                 let place = Place::Value(path.clone());
                 Diagnostic::error("unknown-state", place, message).label(label).help(help)
@@ -814,6 +871,62 @@ impl<'d> Compiler<'d> {
         }
         found
     }
+
+    /// Returns what stands for a target that is known only when a run begins.
+    fn open<T>(&mut self, made: &Field<T>) -> Target {
+        let made = made.as_template().map_or("", Template::source).to_owned();
+        let declared = self.targets.values().filter(|target| matches!(target, Target::End(_))).count();
+        let next = EndId(declared + self.open.len());
+        Target::End(*self.open.entry(made).or_insert(next))
+    }
+
+    fn count(&mut self, count: &Early<Count>, path: &DocPath) -> Option<u32> {
+        match self.early(count, path) {
+            Worked::Known(count) => Some(count.get()),
+            Worked::Open | Worked::Refused => None,
+        }
+    }
+
+    fn optional_count(&mut self, count: Option<&Early<Count>>, path: &DocPath) -> Option<u32> {
+        count.and_then(|count| self.count(count, path))
+    }
+
+    /// Works out a value that is needed before the run, and says why where it cannot be.
+    fn early<T: FromText + Clone>(&mut self, value: &Early<T>, path: &DocPath) -> Worked<T> {
+        let source = value.field().as_template().map(Template::source).unwrap_or_default();
+        self.depends |= !source.is_empty();
+        let place = Place::Value(path.clone());
+        match self.values.settle(value, &self.params) {
+            Settled::Known(value) => Worked::Known(value),
+            Settled::Open => {
+                let message = format!("`{source}` is known only when a run begins");
+                let help = "until then every state counts as reachable";
+                self.problems.push(Diagnostic::note("open-value", place, message).help(help));
+                Worked::Open
+            }
+            Settled::Missing(error) => {
+                let message = error.to_string();
+                let help = "give it with `--context NAME=…`, or add it to `context`";
+                self.problems.push(Diagnostic::error("undefined-context", place, message).help(help));
+                Worked::Refused
+            }
+            Settled::Unfit(text) => {
+                let message =
+                    format!("`{source}` becomes `{}`, which is not {}", one_line(&text, 60), T::EXPECTED);
+                self.problems.push(Diagnostic::error("unfit-value", place, message));
+                Worked::Refused
+            }
+        }
+    }
+}
+
+/// A value that is needed before the run.
+enum Worked<T> {
+    Known(T),
+    /// It is known only when a run begins.
+    Open,
+    /// It cannot be worked out, which was said.
+    Refused,
 }
 
 /// Returns every name that a template reads from `captured`.

@@ -65,7 +65,9 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
         machine.stall.and_then(|stall| stall.to),
         machine.on_resume,
     ];
-    let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten());
+    // A target that is not known yet may be any of them.
+    let any = targets(machine).filter(|_| !machine.is_decided());
+    let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten()).chain(any);
     spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)))
 }
 

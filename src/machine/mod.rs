@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::template::Template;
+use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::Parameter;
 pub use crate::definition::schema::{OnChange, OnHandoff, Phase, SignalKind};
@@ -23,6 +24,7 @@ pub mod calls;
 pub mod check;
 pub mod compile;
 pub mod context;
+pub mod early;
 pub mod explore;
 pub mod graph;
 pub mod routing;
@@ -92,6 +94,10 @@ pub struct Machine {
     pub board: board::Limits,
     /// Where an unfinished run is resumed; without it, in the state in which it stopped.
     pub on_resume: Option<Target>,
+    /// Whether some target or count is made of the variables of a run.
+    depends: bool,
+    /// Stand for targets that are known only when a run begins. A machine that runs has none.
+    undecided: BTreeSet<EndId>,
     steps: Vec<Step>,
     ends: Vec<End>,
     referred: BTreeSet<String>,
@@ -297,10 +303,40 @@ pub enum Meaning {
     Blocked,
 }
 
+impl End {
+    /// Returns what stands for a target that is known only when a run begins.
+    fn open(made: &str) -> Self {
+        let name = one_line(&made.replace("${", "‹").replace('}', "›"), 60);
+        let unnamed = || StateName::parse("‹open›").expect("it is a name");
+        Self {
+            name: StateName::parse(&name).unwrap_or_else(|_| unnamed()),
+            description: None,
+            meaning: Meaning::DeclaredSuccess,
+            closing: None,
+            on_maintain: None,
+        }
+    }
+}
+
 impl Machine {
     /// Tells whether a step may come again without another one acting in between.
     pub fn repeats(&self, id: StepId) -> bool {
         self.repeating.contains(&id)
+    }
+
+    /// Tells whether another context may make another machine.
+    pub fn depends_on_context(&self) -> bool {
+        self.depends
+    }
+
+    /// Tells whether every target is known.
+    pub fn is_decided(&self) -> bool {
+        self.undecided.is_empty()
+    }
+
+    /// Tells whether an end only stands for a target that is not known yet.
+    pub fn is_undecided(&self, id: EndId) -> bool {
+        self.undecided.contains(&id)
     }
 
     /// Returns a step.

@@ -1,8 +1,8 @@
 //! Where a state leads: the one place that knows in which order the ways of a state and of its loop are tried. A run
 //! asks it what happens next, the checks ask it what can happen.
 
-use crate::evaluate::Verdicts;
 use crate::evaluate::verdict::{Observes, Verdict};
+use crate::evaluate::{Evaluate, Verdicts};
 
 use super::{Action, JudgedBy, Machine, Routes, Step, StepId, Target};
 
@@ -105,10 +105,10 @@ pub fn unjudged(step: &Step, id: StepId, verdict: &Verdict, times: u32) -> Optio
 }
 
 /// Returns the way back into a state that passed, and has to pass more often in a row.
-pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, passes: u32) -> Option<Way> {
+pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Option<Way> {
     let wanted = step.repeat?;
     let passed = step.observes(verdict) == Observes::Passing;
-    (passed && passes.saturating_add(1) < wanted).then(|| Way {
+    (passed && before.saturating_add(1) < wanted).then(|| Way {
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Repeat,
@@ -124,7 +124,8 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
         |(to, key): (Target, Key)| Way { to, verdict: Some(verdict.clone()), reason: Reason::Verdict, key };
     let as_error =
         |(to, key): (Target, Key)| Way { to, verdict: Some(Verdict::error()), reason: Reason::Error, key };
-    let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged();
+    let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
+    let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
     if let Some(found) = named(verdict).or_else(|| named(&verdict.certain()?)) {
         return Some(as_said(found));
@@ -157,6 +158,16 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<Way> 
     }
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
     blocked.map(|to| as_said((to, Key::Loop("on_blocked"))))
+}
+
+/// Finds the way out of a state whose work cannot be made: that of errors, also where another one is taken whatever the
+/// result, because there is none.
+pub fn unmade(machine: &Machine, step: &Step) -> Option<Way> {
+    let verdict = Verdict::error();
+    let Routes::Always { on_error, .. } = &step.routes else { return by_verdict(machine, step, &verdict) };
+    let own = on_error.map(|to| (to, Key::On(verdict.clone())));
+    let (to, key) = own.or(machine.fallback.on_error.map(|to| (to, Key::Loop("on_error"))))?;
+    Some(Way { to, verdict: Some(verdict), reason: Reason::Error, key })
 }
 
 /// Finds the way out of a state that needs a model where none may be asked: the one that the state itself has for
@@ -193,6 +204,11 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
         return Some(Verdict::new(other));
     }
     step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
+}
+
+/// Tells whether a state is judged by the answer of a tool, which may not be there.
+fn calls_tool(step: &Step) -> bool {
+    matches!(step.evaluate, Some(Evaluate::McpResult(_)))
 }
 
 /// Tells whether a verdict means `no` for this state.

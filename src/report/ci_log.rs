@@ -114,7 +114,7 @@ impl CiLog {
                 self.pending_verdict()?;
                 self.say(event)
             }
-            Event::LoopError { .. } | Event::LoopTimeout { .. } => {
+            Event::ActionError { .. } | Event::LoopError { .. } | Event::LoopTimeout { .. } => {
                 self.pending_verdict()?;
                 self.say(event)
             }

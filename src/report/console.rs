@@ -152,14 +152,14 @@ impl Console {
             Event::Retry { .. } | Event::Backoff { .. } | Event::Warning { .. } | Event::Stall { .. } => {
                 self.note(event)
             }
-            Event::LoopError { .. } if by_task => {
+            Event::ActionError { .. } | Event::LoopError { .. } if by_task => {
                 self.stop_spinner();
                 if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
                     self.stage()?;
                 }
                 self.note(event)
             }
-            Event::LoopError { .. } => {
+            Event::ActionError { .. } | Event::LoopError { .. } => {
                 if !self.levels.headed {
                     self.head()?;
                 }

@@ -309,6 +309,7 @@ impl Digest {
             | Event::Backoff { .. }
             | Event::SubLoopStart { .. }
             | Event::Stall { .. }
+            | Event::ActionError { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }

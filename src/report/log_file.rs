@@ -70,6 +70,7 @@ impl Sink for LogFile {
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)
             | Event::Stall { .. }
+            | Event::ActionError { .. }
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => Ok(()),
         }

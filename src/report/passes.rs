@@ -111,7 +111,7 @@ fn mark(stamped: &Stamped) -> Option<u64> {
         Event::Warning { message, .. } | Event::Message { text: message, .. } => {
             (5, message).hash(&mut hasher);
         }
-        Event::LoopError { error, .. } => (6, error).hash(&mut hasher),
+        Event::ActionError { error, .. } | Event::LoopError { error, .. } => (6, error).hash(&mut hasher),
         Event::Signal { .. } => 7.hash(&mut hasher),
         Event::Handoff(_) => 8.hash(&mut hasher),
         Event::LoopTimeout { .. } => 9.hash(&mut hasher),

@@ -79,7 +79,9 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         Event::Handoff(handoff) => Line::new("→", &handoff.message).topic("handoff").about(&handoff.state),
         // The sentence names the state.
         Event::Stall { state, window, seen } => Line::new("!", &seen.sentence(state, *window)).topic("stall"),
-        Event::LoopError { state, error } => Line::new("✗", error).topic("error").about(state),
+        Event::ActionError { state, error } | Event::LoopError { state, error } => {
+            Line::new("✗", error).topic("error").about(state)
+        }
         Event::LoopTimeout { state, elapsed_ms } => {
             let elapsed = human(Duration::from_millis(*elapsed_ms));
             Line::new("✗", &format!("timeout of the loop in {state} after {elapsed}"))

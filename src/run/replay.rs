@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use serde_json::{Map, Value};
 
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, Stamped};
@@ -22,8 +23,8 @@ pub struct Known {
     pub digest: String,
 }
 
-/// Finds a loop by the name that a state gives it.
-pub type Find<'f> = dyn FnMut(&str) -> Result<Known, String> + 'f;
+/// Finds a loop by the name that a state gives it, with the variables that it began with.
+pub type Find<'f> = dyn FnMut(&str, &Map<String, Value>) -> Result<Known, String> + 'f;
 
 /// Why a journal is not that of a run of these loops.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +124,7 @@ impl<'f> Replay<'f> {
         let (known, captured, step, name) = match around {
             None => (self.outermost.clone(), IndexMap::new(), 0, String::new()),
             Some(Some(Level { past, runs: Some(runs), .. })) => {
-                let known = (self.find)(&runs.name);
+                let known = (self.find)(&runs.name, &start.context);
                 let known = known.map_err(|why| ReplayError::SubLoop { name: runs.name.clone(), why })?;
                 let captured = if runs.gives_back { past.run().captured().clone() } else { IndexMap::new() };
                 (known, captured, past.run().step(), runs.name.clone())

@@ -63,10 +63,11 @@ impl Prepared {
     /// # Errors
     /// A variable is missing, or unknown to the loop.
     pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
+        let context = resolve(&self, &options, session)?;
+        self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
             self.machine.limits.iterations.limit = limit;
         }
-        let context = resolve(&self, &options, session)?;
         Ok(Bound { session, prepared: self, options, context })
     }
 

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::base::command;
 use crate::base::time::Timestamp;
 use crate::journal::files::RunFiles;
@@ -35,7 +37,7 @@ pub(crate) fn fold(
 ) -> Result<Folded, Error> {
     let Prepared { machine, loaded, library, located, .. } = prepared;
     let outermost = Known { machine: Rc::new(machine.clone()), digest: loaded.digest.clone() };
-    let mut find = |name: &str| library.find(name);
+    let mut find = |name: &str, context: &Map<String, Value>| library.find(name, context);
     let mut replay = Replay::new(outermost, &mut find);
     let (mut last, mut elapsed, mut failed) = (None, Duration::ZERO, None);
     let whole = read_whole(&files.journal(), |stamped| {

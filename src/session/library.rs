@@ -4,20 +4,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::VarName;
 use crate::base::path::DocPath;
 use crate::base::text::plural;
 use crate::base::time::Timestamp;
 use crate::definition::load::{self, Located, Reach};
+use crate::definition::schema::Loop;
 use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::SubLoopRequest;
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
+use crate::machine::early::Values;
 use crate::machine::{Action, Machine, Step, SubLoopAction, SubLoopInput, graph};
 use crate::run::{SubLoop, replay};
 
@@ -26,10 +28,29 @@ use super::lines::lines;
 /// A loop that was looked up.
 pub(crate) struct KnownLoop {
     machine: Rc<Machine>,
+    definition: Loop,
     digest: String,
     source: Source,
     /// The files it is written in: their names and texts.
     texts: Vec<(String, String)>,
+}
+
+impl KnownLoop {
+    /// Returns its machine for a run with these variables.
+    fn settled(&self, context: &Map<String, Value>) -> Result<Rc<Machine>, String> {
+        if !self.machine.depends_on_context() {
+            return Ok(Rc::clone(&self.machine));
+        }
+        let (machine, problems) = compile::compile_with(&self.definition, Values::Run(context));
+        machine.map(Rc::new).ok_or_else(|| unusable(&self.source.file, &problems))
+    }
+}
+
+/// Says why a loop cannot be run.
+fn unusable(shown: &str, problems: &Diagnostics) -> String {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
+    format!("{shown} has {}: {}", plural(errors.len() as u64, "error"), errors.join("; "))
 }
 
 /// Returns the files of a loop: their names and texts.
@@ -60,10 +81,10 @@ impl Library {
         known
     }
 
-    /// Finds a sub-loop that an earlier process of the run had begun.
-    pub(crate) fn find(&mut self, name: &str) -> Result<replay::Known, String> {
+    /// Finds a sub-loop that an earlier process of the run had begun with these variables.
+    pub(crate) fn find(&mut self, name: &str, context: &Map<String, Value>) -> Result<replay::Known, String> {
         let known = self.get(name)?;
-        Ok(replay::Known { machine: Rc::clone(&known.machine), digest: known.digest.clone() })
+        Ok(replay::Known { machine: known.settled(context)?, digest: known.digest.clone() })
     }
 
     /// Returns the files of the loops that were looked up so far: their names and texts.
@@ -75,22 +96,15 @@ impl Library {
         let located = load::find(name, &self.root).map_err(|error| error.to_string())?;
         let located = located.reaching(self.reach.clone());
         let loaded = load::load(&located).map_err(|error| error.to_string())?;
-        let (machine, problems) = compile::compile(&loaded.definition);
+        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
         let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
-        let errors =
-            problems.iter().filter(|problem| problem.severity == crate::base::diagnostic::Severity::Error);
-        let errors: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
         match machine {
             Some(machine) => {
                 let texts = texts(&loaded.sources);
-                Ok(KnownLoop { machine: Rc::new(machine), digest: loaded.digest, source, texts })
+                let (machine, definition) = (Rc::new(machine), loaded.definition);
+                Ok(KnownLoop { machine, definition, digest: loaded.digest, source, texts })
             }
-            None => Err(format!(
-                "{} has {}: {}",
-                located.shown,
-                plural(errors.len() as u64, "error"),
-                errors.join("; ")
-            )),
+            None => Err(unusable(&located.shown, &problems)),
         }
     }
 
@@ -103,13 +117,13 @@ impl Library {
         let context = context::resolve(&known.machine, &given, &around.env)
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
         let captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
+        let machine = known.settled(&context)?;
         Ok(SubLoop {
-            machine: Rc::clone(&known.machine),
             start: Start {
                 event: LoopStart {
                     r#loop: known.machine.name.clone(),
                     definition_sha256: known.digest.clone(),
-                    max_iterations: known.machine.limits.iterations.limit,
+                    max_iterations: machine.limits.iterations.limit,
                     inputs: request.params.keys().cloned().collect(),
                     until_clean: false,
                     tree: None,
@@ -131,6 +145,7 @@ impl Library {
                 on_handoff: around.on_handoff,
                 captured,
             },
+            machine,
         })
     }
 

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::engine::event::Source;
+use crate::machine::early::Values;
 use crate::machine::{Machine, check, compile};
 
 use super::context::Session;
@@ -57,6 +60,29 @@ impl Prepared {
         Source { file, lines: lines(&self.loaded) }
     }
 
+    /// Makes the machine again where its targets and counts are made of these variables.
+    ///
+    /// # Errors
+    /// One of them has no value, or one that does not fit.
+    pub(crate) fn settle(
+        &mut self,
+        context: &Map<String, Value>,
+        session: &Session<'_>,
+    ) -> Result<(), Error> {
+        if !self.machine.depends_on_context() {
+            return Ok(());
+        }
+        let (machine, problems) = compile::compile_with(&self.loaded.definition, Values::Run(context));
+        if let Some(machine) = machine {
+            self.machine = machine;
+            return Ok(());
+        }
+        let errors = problems.filtered(|problem| problem.severity == Severity::Error);
+        let found = Findings::of(&errors, &self.loaded);
+        session.talk.findings(&found);
+        Err(unusable(&self.located, &found, &self.cwd))
+    }
+
     /// Lets the run work in a directory other than the one that its loop is in.
     pub(crate) fn work_in(&mut self, root: PathBuf) {
         self.located.root = root;
@@ -90,7 +116,7 @@ impl Session<'_> {
             Err(error) => return Err(refused(&error)),
         };
         let mut findings = std::mem::take(&mut loaded.findings);
-        let (machine, problems) = compile::compile(&loaded.definition);
+        let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
         findings.extend(problems);
         let mut library = Library::new(&located);
         let machine = machine.filter(|_| !findings.has_errors());

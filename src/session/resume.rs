@@ -81,6 +81,9 @@ impl<'s> Session<'s> {
         };
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
+        let mut context = found.began.context.clone();
+        context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+        prepared.settle(&context, self)?;
         trust::check(options.run.allow_untrusted, self, &prepared)?;
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
             incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
+mod early_values;
 mod fake_host;
 #[path = "../support/leaks.rs"]
 mod leaks;

@@ -52,7 +52,7 @@ fn text(prepared: &Prepared) -> String {
     if let Some(description) = &definition.description {
         let _ = writeln!(out, "{}", description.trim());
     }
-    let _ = writeln!(out, "at most {} iterations\n", definition.max_iterations.get());
+    let _ = writeln!(out, "at most {} iterations\n", prepared.machine.limits.iterations.limit);
     out.push_str(&graph::text(&prepared.machine));
     if !definition.commands.is_empty() {
         out.push_str("\ncommands:\n");

@@ -109,6 +109,7 @@ impl Run {
                 None => self.warn_of_closing(),
             },
             Event::Handoff(handoff) => self.hand_off(handoff),
+            Event::ActionError { state, error } => self.fail_to_begin(state, error),
             Event::LoopError { state, error } => {
                 self.trust.observe(Observes::Failing);
                 self.end(Outcome::Error, TerminatedBy::Error, state, error);
@@ -204,6 +205,21 @@ impl Run {
         };
     }
 
+    /// The work of a state could not be made: its verdict is an error, and what earlier states left stays.
+    fn fail_to_begin(&mut self, state: &StateName, error: &str) {
+        let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
+        let verdict = Verdict::error();
+        self.trust.observe(Observes::Failing);
+        if self.prev.is_none() {
+            let (seen, verdict) = (Observation::not_started(error), Some(verdict.clone()));
+            self.prev = Some(StateResult { state: state.clone(), seen, verdict });
+        }
+        let details = Map::from_iter([("error".to_owned(), error.into())]);
+        self.evaluation = Some(Evaluation { verdict: verdict.clone(), details });
+        self.unmade = true;
+        self.phase = Phase::Deciding(Deciding::Leave(id, verdict));
+    }
+
     /// Counts what models cost.
     fn spend(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
@@ -244,6 +260,7 @@ impl Run {
         self.sub_loop = None;
         self.action = None;
         self.noted = false;
+        self.unmade = false;
         self.retry_announced = false;
         self.restarting = false;
         if let Some(id) = id {

@@ -8,18 +8,13 @@ const ENDS: &str = "  done: {terminal: true}\n  bad: {terminal: true, outcome: f
 fn walked(states: &str, script: &str) -> String {
     let machine = machine(&format!("states:\n{states}\n{ENDS}"));
     let events = events(&machine, start(true), &world(script));
-    let mut out = String::new();
-    for event in &events {
-        match event {
-            Event::StateEnter { state, .. } => out += &format!("{state} "),
-            Event::Retry { attempt, max_retries, .. } => {
-                out += &format!("(try {attempt} after {max_retries}) ")
-            }
-            Event::LoopComplete(end) => out += &format!("= {} in {}", end.outcome.word(), end.final_state),
-            _ => {}
-        }
-    }
-    out
+    let shown = events.iter().filter_map(|event| match event {
+        Event::StateEnter { state, .. } => Some(state.to_string()),
+        Event::Retry { attempt, max_retries, .. } => Some(format!("(try {attempt} after {max_retries})")),
+        Event::LoopComplete(end) => Some(format!("= {} in {}", end.outcome.word(), end.final_state)),
+        _ => None,
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 #[test]

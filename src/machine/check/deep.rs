@@ -22,7 +22,7 @@ pub(super) fn walk(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     endless(subject, &all, findings);
     dead_ends(subject, &all, findings);
     unverified(subject, &all, findings);
-    if all.is_complete() {
+    if all.is_complete() && subject.machine.is_decided() {
         never_entered(subject, &all, findings);
     }
 }

@@ -104,9 +104,11 @@ impl Tracker {
                     step.route = Some(Routed { to: to.clone(), verdict: verdict.clone(), reason: *reason });
                 }
             }),
-            Event::LoopError { state, error } => {
+            Event::ActionError { state, error } | Event::LoopError { state, error } => {
                 let error = text::head(error, TAIL).to_owned();
-                self.trouble = Some((state.clone(), error.clone()));
+                if matches!(stamped.event, Event::LoopError { .. }) {
+                    self.trouble = Some((state.clone(), error.clone()));
+                }
                 self.with_current(|step| {
                     if step.state == *state {
                         step.error = Some(error);
