@@ -4,6 +4,7 @@
 //! declaration, so they cannot disagree. [`choice!`] is the same for words, [`tagged!`] for records that name their
 //! kind under `type`.
 
+use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -32,8 +33,38 @@ pub trait Decode: Sized {
         None
     }
 
+    /// What `null` means under a key of the language.
+    const NULL: Null = Null::NotGiven;
+
+    /// Returns what `null` means under a name that the author of the file chose.
+    fn named_null() -> NamedNull<Self> {
+        NamedNull::Wrong
+    }
+
     /// Returns the JSON Schema of what [`Decode::decode`] accepts.
     fn schema(definitions: &mut Definitions) -> Value;
+}
+
+/// What `null` means under a key of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Null {
+    /// The key counts as absent. Where nothing at all is written, somebody may have forgotten the value.
+    NotGiven,
+    /// The key counts as absent, and nothing at all is an ordinary way to write that it holds nothing.
+    Nothing,
+    /// It is a value.
+    Value,
+}
+
+/// What `null` means under a name that the author of the file chose.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NamedNull<T> {
+    /// A value.
+    Value(T),
+    /// The name counts as absent.
+    NotGiven,
+    /// A mistake.
+    Wrong,
 }
 
 /// A record made by [`record!`].
@@ -41,8 +72,8 @@ pub trait Record: Decode {
     /// The keys it knows, for suggestions.
     const KEYS: &'static [&'static str];
 
-    /// Reads the record from a mapping in which `tag` belongs to somebody else.
-    fn decode_beside(tag: Option<&str>, node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self>;
+    /// Reads the record from a mapping in which the key of `tag` belongs to somebody else.
+    fn decode_beside(tag: Option<&Tag>, node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self>;
 
     /// Returns its schema as it is, not as a reference.
     fn object_schema(definitions: &mut Definitions) -> Value;
@@ -77,11 +108,10 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
     let message = format!("{} must be {expected}, not {found}", subject(path));
     let mut finding = Diagnostic::error("wrong-type", Place::Value(path.clone()), message);
     if let Some(scalar) = node.as_scalar() {
-        let meant = ScalarValue::of_plain(scalar.text.trim());
-        let unquoted = expected.contains("number")
-            && matches!(meant, ScalarValue::Int(_) | ScalarValue::Float(_))
-            || expected.contains("true") && matches!(meant, ScalarValue::Bool(_));
-        if unquoted && scalar.style == ScalarStyle::Quoted {
+        let is_truth = matches!(ScalarValue::of_plain(scalar.text.trim()), ScalarValue::Bool(_));
+        if expected.contains("number") && scalar.text.contains("${") {
+            finding = finding.help(NO_TEMPLATE);
+        } else if expected.contains("true") && is_truth && scalar.style == ScalarStyle::Quoted {
             finding = finding.help("remove the quotes");
         } else if expected.contains("true") {
             match scalar.text.to_lowercase().as_str() {
@@ -93,6 +123,9 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
     }
     out.push(finding);
 }
+
+/// What to do about a template where a number is wanted.
+const NO_TEMPLATE: &str = "write the number itself: it is needed before a template has a value";
 
 fn described(scalar: &Scalar) -> String {
     let text = one_line(&scalar.text, 40);
@@ -143,52 +176,143 @@ impl Decode for String {
     }
 }
 
-impl Decode for i32 {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        let int = match node.as_scalar().map(|scalar| &scalar.value) {
-            Some(ScalarValue::Int(int)) => Self::try_from(*int).ok(),
-            _ => None,
-        };
-        if int.is_none() {
-            wrong_type(node, path, "a whole number", out);
+/// Returns the number that stands in a place, plain or in quotes. A text that is no number is none.
+pub fn number(node: &Node) -> Option<ScalarValue> {
+    let scalar = node.as_scalar()?;
+    let value = match (&scalar.value, scalar.style) {
+        (ScalarValue::String, ScalarStyle::Quoted | ScalarStyle::Block) => {
+            ScalarValue::of_plain(scalar.text.trim())
         }
-        int
-    }
+        (value, _) => value.clone(),
+    };
+    matches!(value, ScalarValue::Int(_) | ScalarValue::Float(_)).then_some(value)
+}
 
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "integer", "minimum": Self::MIN, "maximum": Self::MAX})
+/// Returns the schema of a number in quotes.
+fn quoted_number_schema(is_whole: bool) -> Value {
+    let pattern = match is_whole {
+        true => r"^\s*[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)\s*$",
+        false => r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$",
+    };
+    json!({"type": "string", "pattern": pattern})
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a larger whole number is read as JSON and YAML readers do")]
+fn as_float(number: &ScalarValue) -> Option<f64> {
+    match number {
+        ScalarValue::Int(int) => Some(*int as f64),
+        ScalarValue::Float(float) => Some(*float).filter(|float| float.is_finite()),
+        ScalarValue::Null | ScalarValue::Bool(_) | ScalarValue::String => None,
     }
 }
 
 impl Decode for f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a larger whole number is read as JSON and YAML readers do"
-    )]
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        match node.as_scalar().map(|scalar| &scalar.value) {
-            Some(ScalarValue::Int(int)) => Some(*int as Self),
-            Some(ScalarValue::Float(float)) if float.is_finite() => Some(*float),
-            _ => {
-                wrong_type(node, path, "a number", out);
-                None
-            }
+        let read = number(node).as_ref().and_then(as_float);
+        if read.is_none() {
+            wrong_type(node, path, "a number", out);
         }
+        read
     }
 
     fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "number"})
+        json!({"anyOf": [{"type": "number"}, quoted_number_schema(false)]})
+    }
+}
+
+/// The numbers that a key takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// What they are, as a noun with its article.
+    pub expected: &'static str,
+    /// Whether they have no fraction.
+    pub is_whole: bool,
+    /// The least of them.
+    pub least: Least,
+    /// The greatest of them.
+    pub most: Option<f64>,
+}
+
+/// The lower end of a range.
+#[derive(Clone, Copy, Debug)]
+pub enum Least {
+    /// This number.
+    At(f64),
+    /// Any number above this one.
+    Above(f64),
+}
+
+impl Bounds {
+    /// Makes the range of whole numbers from one to another.
+    pub const fn whole(least: f64, most: f64, expected: &'static str) -> Self {
+        Self { expected, is_whole: true, least: Least::At(least), most: Some(most) }
+    }
+
+    /// Tells whether a number is one of them.
+    pub fn contain(&self, number: f64) -> bool {
+        let is_enough = match self.least {
+            Least::At(least) => number >= least,
+            Least::Above(least) => number > least,
+        };
+        is_enough && self.most.is_none_or(|most| number <= most) && (!self.is_whole || number.fract() == 0.0)
+    }
+
+    fn schema(&self) -> Value {
+        let mut plain = json!({"type": if self.is_whole { "integer" } else { "number" }});
+        match self.least {
+            Least::At(least) => plain["minimum"] = self.limit(least),
+            Least::Above(least) => plain["exclusiveMinimum"] = self.limit(least),
+        }
+        if let Some(most) = self.most {
+            plain["maximum"] = self.limit(most);
+        }
+        json!({"anyOf": [plain, quoted_number_schema(self.is_whole)]})
+    }
+
+    fn limit(&self, limit: f64) -> Value {
+        #[expect(clippy::cast_possible_truncation, reason = "the limits of whole numbers are small")]
+        if limit.fract() == 0.0 { json!(limit as i64) } else { json!(limit) }
+    }
+}
+
+/// A number that has to lie in a range.
+pub trait Ranged: Sized {
+    /// The range.
+    const BOUNDS: Bounds;
+
+    /// Makes the value of a number in the range.
+    fn of_number(number: f64) -> Self;
+}
+
+impl<T: Ranged> Decode for T {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        let bounds = Self::BOUNDS;
+        let written = number(node).filter(|number| !bounds.is_whole || matches!(number, ScalarValue::Int(_)));
+        let Some(number) = written.as_ref().and_then(as_float) else {
+            wrong_type(node, path, bounds.expected, out);
+            return None;
+        };
+        if !bounds.contain(number) {
+            let text = node.as_scalar().map(|scalar| one_line(scalar.text.trim(), 40)).unwrap_or_default();
+            let message = format!("{} must be {}, not {text}", subject(path), bounds.expected);
+            out.push(Diagnostic::error("range", Place::Value(path.clone()), message));
+            return None;
+        }
+        Some(Self::of_number(number))
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        Self::BOUNDS.schema()
     }
 }
 
 /// Reads a span of time that may be zero.
 pub fn duration(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Duration> {
-    let read = match node.as_scalar() {
-        Some(Scalar { value: ScalarValue::String, text, .. }) => parse_duration(text),
-        #[expect(clippy::cast_precision_loss, reason = "durations that large are refused anyway")]
-        Some(Scalar { value: ScalarValue::Int(seconds), .. }) => duration_from_secs(*seconds as f64),
-        Some(Scalar { value: ScalarValue::Float(seconds), .. }) => duration_from_secs(*seconds),
-        _ => {
+    let seconds = number(node).as_ref().and_then(as_float);
+    let read = match (seconds, node.as_scalar()) {
+        (Some(seconds), _) => duration_from_secs(seconds),
+        (None, Some(Scalar { value: ScalarValue::String, text, .. })) => parse_duration(text),
+        (None, _) => {
             wrong_type(node, path, DURATION, out);
             return None;
         }
@@ -207,8 +331,12 @@ fn duration_finding(path: &DocPath, error: &DurationError) -> Diagnostic {
         DurationError::NotPositive => format!("{subject} must be more than zero"),
         DurationError::TooLong => format!("{subject} can be at most ten years"),
     };
-    Diagnostic::error("duration", Place::Value(path.clone()), message)
-        .help("write seconds (`90`, `0.5`) or a duration (`250ms`, `5m`, `1h30m`)")
+    let is_template = matches!(error, DurationError::Unreadable(text) if text.contains("${"));
+    let help = match is_template {
+        true => NO_TEMPLATE,
+        false => "write seconds (`90`, `0.5`) or a duration (`250ms`, `5m`, `1h30m`)",
+    };
+    Diagnostic::error("duration", Place::Value(path.clone()), message).help(help)
 }
 
 /// Returns the schema of a span of time; `zero` tells whether nothing may pass.
@@ -241,6 +369,11 @@ impl Decode for Template {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         let source = text(node, path, "a text", out)?;
         template(source, path, out)
+    }
+
+    /// A variable without a value is empty.
+    fn named_null() -> NamedNull<Self> {
+        NamedNull::Value(Self::literal(""))
     }
 
     fn schema(_: &mut Definitions) -> Value {
@@ -322,6 +455,8 @@ impl<T: Decode> Decode for Vec<T> {
         read.into_iter().collect()
     }
 
+    const NULL: Null = Null::Nothing;
+
     fn schema(definitions: &mut Definitions) -> Value {
         json!({"type": ["array", "null"], "items": T::schema(definitions)})
     }
@@ -341,11 +476,17 @@ impl<K: DecodeKey, T: Decode> Decode for IndexMap<K, T> {
         Some(entries.iter().filter_map(|entry| decode_entry(entry, &entry.key, path, out)).collect())
     }
 
+    const NULL: Null = Null::Nothing;
+
     fn schema(definitions: &mut Definitions) -> Value {
+        let value = T::schema(definitions);
         json!({
             "type": ["object", "null"],
             "propertyNames": K::key_schema(),
-            "additionalProperties": T::schema(definitions),
+            "additionalProperties": match T::named_null() {
+                NamedNull::Value(_) | NamedNull::NotGiven => or_null(value),
+                NamedNull::Wrong => value,
+            },
         })
     }
 }
@@ -361,21 +502,49 @@ fn decode_entry<K: DecodeKey, T: Decode>(
     let key = K::decode_key(key)
         .map_err(|message| out.push(Diagnostic::error("name", Place::Key(path.clone()), message)))
         .ok();
-    let value = T::decode(&entry.value, &path, out);
+    let value = match T::named_null() {
+        NamedNull::Value(value) if entry.value.is_null() => Some(value),
+        NamedNull::NotGiven if entry.value.is_null() => None,
+        NamedNull::Value(_) | NamedNull::NotGiven | NamedNull::Wrong => T::decode(&entry.value, &path, out),
+    };
     Some((key?, value?))
+}
+
+/// Returns a schema that takes `null` as well.
+fn or_null(mut schema: Value) -> Value {
+    let Some(object) = schema.as_object_mut() else { return schema };
+    let is_listed = object.contains_key("enum") || object.contains_key("const");
+    match object.get_mut("type").filter(|_| !is_listed) {
+        Some(Value::Array(types)) => {
+            if !types.contains(&"null".into()) {
+                types.push("null".into());
+            }
+            return schema;
+        }
+        Some(one @ Value::String(_)) => {
+            *one = json!([one, "null"]);
+            return schema;
+        }
+        _ => {}
+    }
+    if object.is_empty() {
+        return schema;
+    }
+    match object.get_mut("anyOf") {
+        Some(Value::Array(any)) => {
+            let null = json!({"type": "null"});
+            if !any.contains(&null) {
+                any.push(null);
+            }
+            schema
+        }
+        _ => json!({"anyOf": [schema, {"type": "null"}]}),
+    }
 }
 
 impl<T: Decode> Decode for Option<T> {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        if !node.is_null() {
-            return T::decode(node, path, out).map(Some);
-        }
-        if node.as_scalar().is_some_and(|scalar| scalar.text.is_empty()) {
-            let message = format!("{} has no value", subject(path));
-            let finding = Diagnostic::warning("empty-value", Place::Key(path.clone()), message);
-            out.push(finding.help("give it one, or remove the key"));
-        }
-        Some(None)
+        if node.is_null() { Some(None) } else { T::decode(node, path, out).map(Some) }
     }
 
     fn absent() -> Option<Self> {
@@ -383,13 +552,19 @@ impl<T: Decode> Decode for Option<T> {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        json!({"anyOf": [T::schema(definitions), {"type": "null"}]})
+        or_null(T::schema(definitions))
     }
 }
 
 impl Decode for Value {
     fn decode(node: &Node, _: &DocPath, _: &mut Diagnostics) -> Option<Self> {
         Some(node.to_json())
+    }
+
+    const NULL: Null = Null::Value;
+
+    fn named_null() -> NamedNull<Self> {
+        NamedNull::Value(Self::Null)
     }
 
     fn schema(_: &mut Definitions) -> Value {
@@ -406,6 +581,7 @@ pub struct Fields<'n, 'p> {
     taken: Vec<bool>,
     path: &'p DocPath,
     vocabulary: &'static Vocabulary,
+    tag: Option<&'p Tag>,
 }
 
 /// The keys that a record has something to say about.
@@ -415,12 +591,35 @@ pub struct Vocabulary {
     pub known: &'static [&'static str],
     /// The keys that load without effect; a `*` at one end stands for any text.
     pub ignored: &'static [&'static str],
+    /// The keys that load without an effect somebody may rely on, and what is missed.
+    pub missed: &'static [(&'static str, &'static str)],
+    /// The keys of the predecessor that are refused, and what to write in their place.
+    pub refused: &'static [(&'static str, &'static str)],
+}
+
+/// What tells apart the records of a [`tagged!`] enum, as one of them sees it.
+#[derive(Debug)]
+pub struct Tag {
+    /// The key that somebody else has read.
+    pub key: &'static str,
+    /// Its word.
+    pub word: &'static str,
+    /// The words of all records with the keys of each.
+    pub records: &'static [(&'static str, &'static [&'static str])],
+}
+
+impl Tag {
+    /// Returns the word of another record that has a key.
+    fn owner_of(&self, key: &str) -> Option<&'static str> {
+        let mut others = self.records.iter().filter(|(word, _)| *word != self.word);
+        others.find(|(_, keys)| keys.contains(&key)).map(|(word, _)| *word)
+    }
 }
 
 impl<'n, 'p> Fields<'n, 'p> {
-    /// Opens a mapping; `tag` is a key that somebody else has read.
+    /// Opens a mapping; the key of `tag` is one that somebody else has read.
     pub fn open(
-        tag: Option<&str>,
+        tag: Option<&'p Tag>,
         node: &'n Node,
         path: &'p DocPath,
         vocabulary: &'static Vocabulary,
@@ -430,8 +629,8 @@ impl<'n, 'p> Fields<'n, 'p> {
             wrong_type(node, path, "a mapping", out);
             return None;
         };
-        let taken = entries.iter().map(|entry| Some(entry.key.as_str()) == tag).collect();
-        Some(Self { entries, taken, path, vocabulary })
+        let taken = entries.iter().map(|entry| tag.is_some_and(|tag| entry.key == tag.key)).collect();
+        Some(Self { entries, taken, path, vocabulary, tag })
     }
 
     /// Reads the value under `names[0]` or one of its aliases.
@@ -441,12 +640,16 @@ impl<'n, 'p> Fields<'n, 'p> {
         default: Option<fn() -> T>,
         out: &mut Diagnostics,
     ) -> Option<T> {
-        let mut first: Option<&Entry> = None;
+        let (mut first, mut empty): (Option<&Entry>, Option<&Entry>) = (None, None);
         for (entry, taken) in self.entries.iter().zip(&mut self.taken) {
             if *taken || !names.contains(&entry.key.as_str()) {
                 continue;
             }
             *taken = true;
+            if entry.value.is_null() && T::NULL != Null::Value {
+                empty = Some(entry);
+                continue;
+            }
             let Some(first) = first else {
                 first = Some(entry);
                 continue;
@@ -459,6 +662,9 @@ impl<'n, 'p> Fields<'n, 'p> {
                     .help("keep one"),
             );
         }
+        if first.is_none() && T::NULL == Null::NotGiven {
+            empty.inspect(|entry| note_empty(entry, self.path, out));
+        }
         match (first, default) {
             // A broken value that may be absent counts as absent, so that the rest can be looked at.
             (Some(entry), default) => T::decode(&entry.value, &self.path.key(&entry.key), out)
@@ -469,7 +675,13 @@ impl<'n, 'p> Fields<'n, 'p> {
                     [] => (Place::File, String::new()),
                     _ => (Place::Key(self.path.clone()), format!(" in {}", subject(self.path))),
                 };
-                let message = format!("the key `{}` is missing{of}", names[0]);
+                let (place, message) = match empty {
+                    Some(entry) => (
+                        Place::Key(self.path.key(&entry.key)),
+                        format!("the key `{}` has no value", entry.key),
+                    ),
+                    None => (place, format!("the key `{}` is missing{of}", names[0])),
+                };
                 out.push(Diagnostic::error("missing-key", place, message));
                 None
             }),
@@ -492,6 +704,9 @@ impl<'n, 'p> Fields<'n, 'p> {
                 continue;
             }
             *taken = true;
+            if entry.value.is_null() {
+                note_empty(entry, self.path, out);
+            }
             read.extend(decode_entry(entry, rest, self.path, out));
         }
         Some(read)
@@ -502,8 +717,25 @@ impl<'n, 'p> Fields<'n, 'p> {
         let rest = self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
         for (count, (entry, _)) in rest.enumerate() {
             let place = Place::Key(self.path.key(&entry.key));
-            out.push(self.vocabulary.finding(&entry.key, place, count < MAX_ADVICE));
+            out.push(match self.tag.and_then(|tag| Some((tag, tag.owner_of(&entry.key)?))) {
+                Some((tag, owner)) => {
+                    let message = format!("`{}` has no effect with `{}: {}`", entry.key, tag.key, tag.word);
+                    let help = format!("it is a key of `{owner}`; remove it, or change the `{}`", tag.key);
+                    Diagnostic::warning("no-effect", place, message).help(help)
+                }
+                None => self.vocabulary.finding(&entry.key, place, count < MAX_ADVICE),
+            });
         }
+    }
+}
+
+/// Notes a key behind which nothing at all is written. `null` says on purpose that there is nothing.
+fn note_empty(entry: &Entry, path: &DocPath, out: &mut Diagnostics) {
+    if entry.value.as_scalar().is_some_and(|scalar| scalar.text.is_empty()) {
+        let path = path.key(&entry.key);
+        let message = format!("{} has no value", subject(&path));
+        let finding = Diagnostic::warning("empty-value", Place::Key(path), message);
+        out.push(finding.help("give it one, or remove the key"));
     }
 }
 
@@ -530,6 +762,14 @@ impl Vocabulary {
         let shown = one_line(key, 60);
         if self.ignores(key) {
             return Diagnostic::note("no-effect", place, format!("`{shown}` has no effect here"));
+        }
+        if let Some((_, missed)) = self.missed.iter().find(|(missed, _)| *missed == key) {
+            let message = format!("`{shown}` has no effect here: {missed}");
+            return Diagnostic::warning("no-effect", place, message);
+        }
+        if let Some((_, advice)) = self.refused.iter().find(|(refused, _)| *refused == key) {
+            let message = format!("`{shown}` is not supported");
+            return Diagnostic::error("unsupported", place, message).help(*advice);
         }
         let finding = Diagnostic::error("unknown-key", place, format!("unknown key `{shown}`"));
         if !advise || key.len() > MAX_LENGTH {
@@ -562,12 +802,18 @@ pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mu
 }
 
 /// Reads the `type` of a tagged record; the position in `names` tells which record follows.
-pub fn tag(node: &Node, names: &[&'static str], path: &DocPath, out: &mut Diagnostics) -> Option<usize> {
+pub fn tag(
+    node: &Node,
+    names: &[&'static str],
+    refused: &[(&'static str, &'static str)],
+    path: &DocPath,
+    out: &mut Diagnostics,
+) -> Option<usize> {
     if !matches!(node.value, NodeValue::Map(_)) {
         wrong_type(node, path, "a mapping with a `type`", out);
         return None;
     }
-    let Some(tag) = node.get("type") else {
+    let Some(tag) = node.get("type").filter(|tag| !tag.is_null()) else {
         let message = format!("the key `type` is missing in {}", subject(path));
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         let finding = Diagnostic::error("missing-key", Place::Key(path.clone()), message);
@@ -577,10 +823,23 @@ pub fn tag(node: &Node, names: &[&'static str], path: &DocPath, out: &mut Diagno
     let path = path.key("type");
     let word = text(tag, &path, "a word", out)?;
     let found = names.iter().position(|name| *name == word);
-    if found.is_none() {
+    if found.is_none() && !is_refused(word, refused, &path, out) {
         unknown_word(word, names, &path, out);
     }
     found
+}
+
+/// Reports a word of the predecessor that is refused.
+pub fn is_refused(
+    word: &str,
+    refused: &[(&'static str, &'static str)],
+    path: &DocPath,
+    out: &mut Diagnostics,
+) -> bool {
+    let Some((_, advice)) = refused.iter().find(|(refused, _)| *refused == word) else { return false };
+    let message = format!("`{word}` is not supported");
+    out.push(Diagnostic::error("unsupported", Place::Value(path.clone()), message).help(*advice));
+    true
 }
 
 /// Returns the text of doc comments as one description.
@@ -605,6 +864,10 @@ pub fn object_schema(
             (None, Some(start)) => drop(patterns.insert(format!("^{start}"), ignored.clone())),
             (None, None) => drop(properties.insert((*pattern).to_owned(), ignored.clone())),
         }
+    }
+    for (key, missed) in vocabulary.missed {
+        let description = format!("Loads without effect: {missed}.");
+        properties.insert((*key).to_owned(), json!({"description": description, "deprecated": true}));
     }
     let mut schema = json!({
         "type": "object",
@@ -657,7 +920,9 @@ impl ObjectSchema {
         description: &str,
         definitions: &mut Definitions,
     ) {
-        let mut schema = T::schema(definitions);
+        let may_be_absent = has_default || T::absent().is_some();
+        let schema = T::schema(definitions);
+        let mut schema = if may_be_absent { or_null(schema) } else { schema };
         if let Value::Object(map) = &mut schema {
             map.insert("description".into(), description.into());
         }
@@ -665,7 +930,7 @@ impl ObjectSchema {
             self.properties.insert((*name).to_owned(), schema.clone());
         }
         // A required key with an alias would need an `anyOf`; there is none.
-        if !has_default && T::absent().is_none() && names.len() == 1 {
+        if !may_be_absent && names.len() == 1 {
             self.required.push(names[0]);
         }
     }
@@ -682,7 +947,7 @@ impl ObjectSchema {
         vocabulary: &Vocabulary,
         definitions: &mut Definitions,
     ) {
-        let mut schema = T::schema(definitions);
+        let mut schema = or_null(T::schema(definitions));
         if let Value::Object(map) = &mut schema {
             map.insert("description".into(), description.into());
         }
@@ -725,7 +990,8 @@ impl<K: DecodeKey, T: Decode> Prefixed for IndexMap<K, T> {
 ///
 /// A field is `name: Type`, required unless the type may be absent or a default follows (`= expression`). It is read
 /// from the key of its name, or from another one (`as "key"`), or from every key with a prefix (`as prefix "on_"`);
-/// `or "alias"` adds a second name. After the struct, `ignored [...]` lists keys that load without effect.
+/// `or "alias"` adds a second name. After the struct, `ignored [...]` lists keys that load without effect, `missed
+/// ["key" = "what is missed"]` those whose effect may be missed, and `refused ["key" = "advice"]` those that are an error.
 macro_rules! record {
     (
         $(#[doc = $doc:literal])*
@@ -737,6 +1003,8 @@ macro_rules! record {
             ),* $(,)?
         }
         $(ignored [$($ignored:literal),* $(,)?])?
+        $(missed [$($missed:literal = $loss:literal),* $(,)?])?
+        $(refused [$($refused:literal = $advice:literal),* $(,)?])?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -751,6 +1019,8 @@ macro_rules! record {
             static VOCABULARY: d::Vocabulary = d::Vocabulary {
                 known: <$name as d::Record>::KEYS,
                 ignored: &[$($($ignored),*)?],
+                missed: &[$($(($missed, $loss)),*)?],
+                refused: &[$($(($refused, $advice)),*)?],
             };
 
             impl d::Record for $name {
@@ -758,7 +1028,7 @@ macro_rules! record {
                     &[$($crate::base::decode::record!(@key $field $(as $key)? $(prefix $prefix)?), $($alias,)*)*];
 
                 fn decode_beside(
-                    tag: Option<&str>,
+                    tag: Option<&d::Tag>,
                     node: &$crate::base::node::Node,
                     path: &$crate::base::path::DocPath,
                     out: &mut $crate::base::diagnostic::Diagnostics,
@@ -843,13 +1113,14 @@ macro_rules! record {
     (@has $default:expr) => { true };
 }
 
-/// Declares an enum of words.
+/// Declares an enum of words. After it, `refused ["word" = "advice"]` lists words of the predecessor that are an error.
 macro_rules! choice {
     (
         $(#[doc = $doc:literal])*
         $visibility:vis enum $name:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal),* $(,)?
         }
+        $(refused [$($refused:literal = $advice:literal),* $(,)?])?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -899,7 +1170,10 @@ macro_rules! choice {
                 match $crate::base::decode::text(node, path, "a word", out)? {
                     $($word => Some(Self::$variant),)*
                     other => {
-                        $crate::base::decode::unknown_word(other, Self::WORDS, path, out);
+                        let refused = &[$($(($refused, $advice)),*)?];
+                        if !$crate::base::decode::is_refused(other, refused, path, out) {
+                            $crate::base::decode::unknown_word(other, Self::WORDS, path, out);
+                        }
                         None
                     }
                 }
@@ -915,19 +1189,22 @@ macro_rules! choice {
 /// Declares an enum of records that are told apart by the word under `type`.
 ///
 /// With a trait behind its name (`enum Name: Trait`) it stands for the record that it holds wherever that trait is
-/// asked for.
+/// asked for. After it, `refused ["word" ["key"] = "advice"]` lists words of the predecessor that are an error, with
+/// keys of theirs.
 macro_rules! tagged {
     (
         $(#[doc = $doc:literal])*
         $visibility:vis enum $name:ident: $trait:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident($record:ty) = $word:literal),* $(,)?
         }
+        $(refused [$($refused:literal [$($refused_key:literal),*] = $advice:literal),* $(,)?])?
     ) => {
         $crate::base::decode::tagged! {
             $(#[doc = $doc])*
             $visibility enum $name {
                 $($(#[doc = $variant_doc])* $variant($record) = $word),*
             }
+            $(refused [$($refused [$($refused_key),*] = $advice),*])?
         }
 
         impl std::ops::Deref for $name {
@@ -945,6 +1222,7 @@ macro_rules! tagged {
         $visibility:vis enum $name:ident {
             $($(#[doc = $variant_doc:literal])* $variant:ident($record:ty) = $word:literal),* $(,)?
         }
+        $(refused [$($refused:literal [$($refused_key:literal),*] = $advice:literal),* $(,)?])?
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -955,6 +1233,12 @@ macro_rules! tagged {
         impl $name {
             /// Every type, in the order of the reference.
             $visibility const NAMES: &'static [&'static str] = &[$($word),*];
+
+            /// The keys of each.
+            const RECORDS: &'static [(&'static str, &'static [&'static str])] = &[
+                $(($word, <$record as $crate::base::decode::Record>::KEYS),)*
+                $($(($refused, &[$($refused_key),*])),*)?
+            ];
 
             /// Returns the word under `type`.
             $visibility fn name(&self) -> &'static str {
@@ -970,10 +1254,12 @@ macro_rules! tagged {
                 path: &$crate::base::path::DocPath,
                 out: &mut $crate::base::diagnostic::Diagnostics,
             ) -> Option<Self> {
-                use $crate::base::decode::{Record, tag};
-                let index = tag(node, Self::NAMES, path, out)?;
-                match Self::NAMES[index] {
-                    $($word => <$record>::decode_beside(Some("type"), node, path, out).map(Self::$variant),)*
+                use $crate::base::decode::{Record, Tag, tag};
+                let refused = &[$($(($refused, $advice)),*)?];
+                let word = Self::NAMES[tag(node, Self::NAMES, refused, path, out)?];
+                let tag = Tag { key: "type", word, records: Self::RECORDS };
+                match word {
+                    $($word => <$record>::decode_beside(Some(&tag), node, path, out).map(Self::$variant),)*
                     _ => None,
                 }
             }
@@ -987,7 +1273,7 @@ macro_rules! tagged {
                         description(&[$($variant_doc),*]),
                         <$record>::object_schema(definitions),
                     )),*];
-                    let schema = tagged_schema(&description(&[$($doc),*]), Self::NAMES, variants);
+                    let schema = tagged_schema(&description(&[$($doc),*]), Self::NAMES, variants, Self::RECORDS);
                     definitions.insert(name.to_owned(), schema);
                 }
                 serde_json::json!({"$ref": format!("#/$defs/{name}")})
@@ -996,14 +1282,60 @@ macro_rules! tagged {
     };
 }
 
+/// Declares a number that has to lie in a range.
+macro_rules! ranged {
+    (
+        $(#[doc = $doc:literal])*
+        $visibility:vis struct $name:ident($inner:vis $number:ty) in $bounds:expr
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        $visibility struct $name($inner $number);
+
+        impl $name {
+            /// Returns the number.
+            $visibility const fn get(self) -> $number {
+                self.0
+            }
+        }
+
+        impl $crate::base::decode::Ranged for $name {
+            const BOUNDS: $crate::base::decode::Bounds = $bounds;
+
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::unnecessary_cast,
+                reason = "it lies in the range"
+            )]
+            fn of_number(number: f64) -> Self {
+                Self(number as $number)
+            }
+        }
+    };
+}
+
 pub(crate) use choice;
+pub(crate) use ranged;
 pub(crate) use record;
 pub(crate) use tagged;
 
 /// Returns the schema of records told apart by `type`: the word decides which one has to fit.
-pub fn tagged_schema(description: &str, names: &[&str], variants: Vec<(&str, String, Value)>) -> Value {
+pub fn tagged_schema(
+    description: &str,
+    names: &[&str],
+    variants: Vec<(&str, String, Value)>,
+    records: &[(&str, &[&str])],
+) -> Value {
+    let keys: BTreeSet<&str> = records.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
     let branches = variants.into_iter().map(|(name, description, mut schema)| {
         schema["description"] = description.into();
+        for key in &keys {
+            if schema["properties"].get(*key).is_none() {
+                schema["properties"][*key] =
+                    json!({"description": format!("Has no effect with `{name}`."), "deprecated": true});
+            }
+        }
         schema["properties"]["type"] = json!({"const": name});
         json!({"if": {"properties": {"type": {"const": name}}, "required": ["type"]}, "then": schema})
     });
@@ -1032,13 +1364,20 @@ mod tests {
             /// What it is made of.
             kind as "material": Option<Material>,
             /// Where its parts go.
-            parts as prefix "on_": IndexMap<String, i32>,
+            parts as prefix "on_": IndexMap<String, Size>,
             /// One part that is known.
             on_top: Option<bool>,
             /// Words on it.
             labels: Vec<String> = Vec::new(),
         }
         ignored ["old", "*_ok", "rate_*", "on_rate"]
+        missed ["lock" = "it can be opened"]
+        refused ["battery" = "wind it up"]
+    }
+
+    ranged! {
+        /// A size.
+        struct Size(i32) in Bounds::whole(1.0, 100.0, "a whole number from 1 to 100")
     }
 
     choice! {
@@ -1050,7 +1389,7 @@ mod tests {
         /// A ball.
         struct Ball {
             /// Its size.
-            size: i32,
+            size: Size,
         }
     }
 
@@ -1068,7 +1407,7 @@ mod tests {
 
     impl Thing for Ball {
         fn weight(&self) -> i32 {
-            self.size * 2
+            self.size.get() * 2
         }
     }
 
@@ -1086,6 +1425,7 @@ mod tests {
             /// Pulled.
             Kite(Kite) = "kite",
         }
+        refused ["brick" ["weight"] = "throw a `ball`"]
     }
 
     /// Makes a tree from JSON; places do not matter here.
@@ -1140,7 +1480,7 @@ mod tests {
             name: StateName::parse("1").unwrap(),
             weight: 2.0,
             kind: Some(Material::Tin),
-            parts: IndexMap::from([("yes".to_owned(), 3)]),
+            parts: IndexMap::from([("yes".to_owned(), Size(3))]),
             on_top: Some(true),
             labels: vec!["x".to_owned(), "5".to_owned()],
         };
@@ -1151,13 +1491,13 @@ mod tests {
     #[test]
     fn every_problem_is_told_at_once() {
         check::<Toy>(
-            &json!({"nmae": "x", "mass": "2", "weight": 3, "material": "woood", "on_yes": "x", "labels": 4}),
+            &json!({"nmae": "x", "mass": "two", "weight": 3, "material": "woood", "on_yes": "x", "labels": 4}),
             &[
                 "missing-key: the key `name` is missing",
                 "duplicate-key: `mass` and `weight` mean the same (keep one)",
-                "wrong-type: `mass` must be a number, not the text `2` (remove the quotes)",
+                "wrong-type: `mass` must be a number, not the text `two`",
                 "unknown-word: `material` cannot be `woood` (did you mean `wood`?)",
-                "wrong-type: `on_yes` must be a whole number, not the text `x`",
+                "wrong-type: `on_yes` must be a whole number from 1 to 100, not the text `x`",
                 "wrong-type: `labels` must be a list, not `4`",
                 "unknown-key: unknown key `nmae` (did you mean `name`?)",
             ],
@@ -1171,6 +1511,89 @@ mod tests {
         assert!(toy.is_some_and(|toy| toy.parts.is_empty()));
         let codes: Vec<_> = out.iter().map(|finding| (finding.code, finding.severity)).collect();
         assert_eq!(codes, [("no-effect", Severity::Note); 4]);
+    }
+
+    #[test]
+    fn what_is_missed_is_a_warning_and_what_is_refused_an_error() {
+        check::<Toy>(
+            &json!({"name": "x", "lock": true, "battery": 1}),
+            &[
+                "no-effect: `lock` has no effect here: it can be opened",
+                "unsupported: `battery` is not supported (wind it up)",
+            ],
+        );
+        let (_, out) = read::<Toy>(&json!({"name": "x", "lock": true}));
+        assert_eq!(out.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Warning]);
+    }
+
+    #[test]
+    fn null_is_not_given() {
+        let all = json!({
+            "name": "x", "mass": null, "weight": 3, "material": null, "on_top": null, "labels": null,
+            "on_yes": null
+        });
+        let (_, out) = read::<Toy>(&json!({"name": "x", "on_yes": null}));
+        assert!(out.has_errors(), "a type says whether it may be absent under a name: {out:?}");
+        let mut without = all;
+        without.as_object_mut().unwrap().remove("on_yes");
+        let (toy, out) = read::<Toy>(&without);
+        let codes: Vec<_> = out.iter().map(|finding| finding.code).collect();
+        assert!(codes.is_empty(), "{out:?}");
+        assert_eq!(toy.map(|toy| (toy.weight, toy.kind, toy.labels)), Some((3.0, None, Vec::new())));
+        check::<Toy>(&json!({"name": null}), &["missing-key: the key `name` has no value"]);
+        check::<Flying>(
+            &json!({"type": null}),
+            &["missing-key: the key `type` is missing in the file (the types are `ball`, `kite`)"],
+        );
+    }
+
+    #[test]
+    fn null_is_a_value_where_the_names_are_the_authors() {
+        let env = read::<IndexMap<String, Template>>(&json!({"A": null})).0.unwrap();
+        assert_eq!(env["A"].source(), "");
+        assert_eq!(read::<IndexMap<String, Value>>(&json!({"a": null})).0.unwrap()["a"], Value::Null);
+    }
+
+    #[test]
+    fn a_number_in_quotes_is_a_number() {
+        assert_eq!(read::<f64>(&json!(" 1.5 ")).0, Some(1.5));
+        assert_eq!(read::<Size>(&json!("7")).0, Some(Size(7)));
+        assert_eq!(read::<Duration>(&json!("60")).0, Some(Duration::from_mins(1)));
+        let help = "write the number itself: it is needed before a template has a value";
+        for text in ["three", "", "7 apples", "1_000", "1.5"] {
+            check::<Size>(
+                &json!(text),
+                &[&format!(
+                    "wrong-type: the file must be a whole number from 1 to 100, not the text `{text}`"
+                )],
+            );
+        }
+        check::<Size>(
+            &json!("${context.n}"),
+            &[&format!(
+                "wrong-type: the file must be a whole number from 1 to 100, not the text `${{context.n}}` ({help})"
+            )],
+        );
+        let expected = "a number of seconds or a duration such as `5m`";
+        check::<Duration>(
+            &json!("${context.n}"),
+            &[&format!("duration: the file must be {expected}, not the text `${{context.n}}` ({help})")],
+        );
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_an_error_that_names_the_range() {
+        for number in [json!(0), json!(101), json!("-3"), json!(u64::MAX)] {
+            let shown = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
+            check::<Size>(
+                &number,
+                &[&format!("range: the file must be a whole number from 1 to 100, not {shown}")],
+            );
+        }
+        assert_eq!(
+            Size::schema(&mut Definitions::new())["anyOf"][0],
+            json!({"type": "integer", "minimum": 1, "maximum": 100})
+        );
     }
 
     #[test]
@@ -1191,7 +1614,7 @@ mod tests {
         assert!(out.is_empty());
         assert_eq!(ball.as_ref().map(Flying::name), Some("ball"));
         assert_eq!(ball.as_ref().map(|ball| ball.weight()), Some(6));
-        assert_eq!(ball, Some(Flying::Ball(Ball { size: 3 })));
+        assert_eq!(ball, Some(Flying::Ball(Ball { size: Size(3) })));
         check::<Flying>(
             &json!({"type": "bal", "size": 3}),
             &["unknown-word: `type` cannot be `bal` (did you mean `ball`?)"],
@@ -1202,7 +1625,23 @@ mod tests {
         );
         check::<Flying>(
             &json!({"type": "kite", "size": 3}),
-            &["unknown-key: unknown key `size` (the keys here are `string`)"],
+            &[
+                "no-effect: `size` has no effect with `type: kite` (it is a key of `ball`; remove it, or change the `type`)",
+            ],
+        );
+        check::<Flying>(
+            &json!({"type": "kite", "siz": 3}),
+            &["unknown-key: unknown key `siz` (the keys here are `string`)"],
+        );
+        check::<Flying>(
+            &json!({"type": "brick", "size": 3}),
+            &["unsupported: `brick` is not supported (throw a `ball`)"],
+        );
+        check::<Flying>(
+            &json!({"type": "ball", "size": 3, "weight": 3}),
+            &[
+                "no-effect: `weight` has no effect with `type: ball` (it is a key of `brick`; remove it, or change the `type`)",
+            ],
         );
         check::<Flying>(&json!({"type": ["kite"]}), &["wrong-type: `type` must be a word, not a list"]);
         check::<Flying>(
@@ -1221,11 +1660,7 @@ mod tests {
             &json!("yes"),
             &["wrong-type: the file must be `true` or `false`, not the text `yes` (write `true`)"],
         );
-        check::<i32>(&json!(1.5), &["wrong-type: the file must be a whole number, not `1.5`"]);
-        check::<i32>(
-            &json!(3_000_000_000_u64),
-            &["wrong-type: the file must be a whole number, not `3000000000`"],
-        );
+        check::<Size>(&json!(1.5), &["wrong-type: the file must be a whole number from 1 to 100, not `1.5`"]);
         check::<String>(&json!(null), &["wrong-type: the file must be a text, not empty"]);
         check::<StateName>(&json!("a/b"), &["name: a state name cannot contain '/'"]);
         assert_eq!(read::<String>(&json!(true)).0, Some("true".to_owned()));
@@ -1257,7 +1692,8 @@ mod tests {
         }
     }
 
-    static VOCABULARY_FOR_TEST: Vocabulary = Vocabulary { known: &["on_top", "on_"], ignored: &["*_ok"] };
+    static VOCABULARY_FOR_TEST: Vocabulary =
+        Vocabulary { known: &["on_top", "on_"], ignored: &["*_ok"], missed: &[], refused: &[] };
 
     #[test]
     fn the_schema_says_what_the_decoder_does() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::schema::Loop;
-use super::tree::{entries, entries_mut, entry, map, put, take, text};
+use super::tree::{entries, entries_mut, entry, given, map, put, take, text};
 use crate::base::decode::Record as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, nearest};
 use crate::base::node::{Entry, Node};
@@ -35,10 +35,8 @@ fn results(states: &Node) -> HashSet<String> {
 
 /// `check_condition` decides on what an earlier state left: its output, or its exit code.
 fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagnostics) {
-    let Some(mut condition) = take(state, "check_condition").filter(|entry| !entry.value.is_null()) else {
-        return;
-    };
-    if let Some(other) = ["evaluate", "condition"].into_iter().find(|key| state.get(key).is_some()) {
+    let Some(mut condition) = take(state, "check_condition") else { return };
+    if let Some(other) = ["evaluate", "condition"].into_iter().find(|key| given(state, key).is_some()) {
         let message = format!("`check_condition` and `{other}` both say how the state decides");
         out.push(Diagnostic::error("duplicate-key", Place::At(condition.key_span), message).help("keep one"));
         return;
@@ -72,11 +70,13 @@ fn convergence(state: &mut Node) {
         Some(verdict) => matches!(verdict.as_str(), "yes" | "no"),
         None => matches!(entry.key.as_str(), "evaluate" | "condition" | "next" | "loop" | "route"),
     };
-    if entries(state).iter().any(decides_otherwise) {
+    let is_given = |entry: &&Entry| !entry.value.is_null();
+    if entries(state).iter().filter(is_given).any(decides_otherwise) {
         return;
     }
     let way = |entry: &&Entry| matches!(entry.key.as_str(), "on_target" | "on_progress" | "on_stall");
-    let Some(at) = entries(state).iter().find(way).map(|entry| entry.key_span.clone()) else {
+    let Some(at) = entries(state).iter().filter(is_given).find(way).map(|entry| entry.key_span.clone())
+    else {
         return;
     };
     let judge = vec![
@@ -90,12 +90,13 @@ fn convergence(state: &mut Node) {
 /// The stall detector of the predecessor.
 fn circuit(tree: &mut Node, out: &mut Diagnostics) {
     let Some(circuit) = take(tree, "circuit") else { return };
-    let known = Loop::KEYS.contains(&"stall") && tree.get("stall").is_none();
+    let known = Loop::KEYS.contains(&"stall") && given(tree, "stall").is_none();
     let (message, help) = match circuit.value.get("repeated_failure") {
         Some(detector) if known => {
-            let window =
-                detector.get("window").cloned().unwrap_or_else(|| super::tree::plain(&circuit.key_span, "3"));
-            let action = match detector.get("on_repeated_failure") {
+            let window = given(detector, "window")
+                .cloned()
+                .unwrap_or_else(|| super::tree::plain(&circuit.key_span, "3"));
+            let action = match given(detector, "on_repeated_failure") {
                 Some(action) if action.as_scalar().is_some_and(|scalar| scalar.text != "abort") => {
                     action.clone()
                 }
@@ -118,7 +119,7 @@ fn config(tree: &mut Node, out: &mut Diagnostics) {
     let config = Some(&written.value);
     let under = |key: &str| config?.get(key)?.get("max_continuations");
     let found = under("automation").or_else(|| under("continuation"));
-    let known = Loop::KEYS.contains(&"max_handoffs") && tree.get("max_handoffs").is_none();
+    let known = Loop::KEYS.contains(&"max_handoffs") && given(tree, "max_handoffs").is_none();
     let (message, help) = match found.cloned().filter(|_| known) {
         Some(found) => {
             put(tree, entry("max_handoffs", found));

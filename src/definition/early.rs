@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::{Decode, Definitions};
+use crate::base::decode::{Decode, Definitions, NamedNull};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::name::StateName;
 use crate::base::node::Node;
@@ -60,6 +60,14 @@ impl<T: Decode + FromText> Decode for Early<T> {
             refuse(place, &format!("${{{expression}}}"), why);
         }
         is_known.then_some(Self(Field::Template(template)))
+    }
+
+    fn named_null() -> NamedNull<Self> {
+        match T::named_null() {
+            NamedNull::Value(value) => NamedNull::Value(Self::of(value)),
+            NamedNull::NotGiven => NamedNull::NotGiven,
+            NamedNull::Wrong => NamedNull::Wrong,
+        }
     }
 
     fn schema(definitions: &mut Definitions) -> Value {

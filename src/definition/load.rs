@@ -665,19 +665,27 @@ mod tests {
                 "3:10 duration: `timeout` must be a number of seconds or a duration such as `5m`, not the text `soon`",
             ],
         );
-        check(&with("max_iterations: 0", ""), &["3:17 count: `max_iterations` must be at least 1, not 0"]);
-        check(&with("max_iterations: -3", ""), &["3:17 count: `max_iterations` must be at least 1, not -3"]);
+        check(
+            &with("max_iterations: 0", ""),
+            &["3:17 range: `max_iterations` must be a whole number from 1 to 1,000,000,000, not 0"],
+        );
+        check(
+            &with("max_iterations: -3", ""),
+            &["3:17 range: `max_iterations` must be a whole number from 1 to 1,000,000,000, not -3"],
+        );
         check(
             &with("max_iterations: 2.5", ""),
-            &["3:17 wrong-type: `max_iterations` must be a whole number of at least 1, not `2.5`"],
+            &["3:17 wrong-type: `max_iterations` must be a whole number from 1 to 1,000,000,000, not `2.5`"],
         );
         check(
             &with("max_iterations: many", ""),
-            &["3:17 wrong-type: `max_iterations` must be a whole number of at least 1, not the text `many`"],
+            &[
+                "3:17 wrong-type: `max_iterations` must be a whole number from 1 to 1,000,000,000, not the text `many`",
+            ],
         );
         check(
             &with("max_steps: 1000000001", ""),
-            &["3:12 count: `max_steps` must be at most 1,000,000,000, not 1000000001"],
+            &["3:12 range: `max_steps` must be a whole number from 1 to 1,000,000,000, not 1000000001"],
         );
         check(&with("on_handoff: explode", ""), &["3:13 unknown-word: `on_handoff` cannot be `explode`"]);
         check(
@@ -741,7 +749,7 @@ mod tests {
             &with("", ", evaluate: {type: output_numeric, target: '${context.x'}"),
             &["5:75 template: `${` is not closed"],
         );
-        check(&with("", ", on_yes:"), &["5:33 wrong-type: `on_yes` must be a name, not empty"]);
+        check(&with("", ", on_yes:"), &["5:33 empty-value: `on_yes` has no value"]);
     }
 
     #[test]

@@ -121,6 +121,19 @@ mod tests {
         );
         check(&with("", ", on_yes: done, on_flaky: $current, on_error: 1, next: null"), true);
         check(&with("", ", evaluate: {type: exit_code, target: 3}"), true);
+        check(&with("timeout: '60'\nmax_steps: '9'\nbackoff: '0'", ", timeout: '20'"), true);
+        check(&with("", ", evaluate: {type: output_numeric, target: '3', operator: null}"), true);
+        check(&with("", ", evaluate: {type: output_numeric, target: 3, path: a, baseline_path: b}"), true);
+        check(
+            &with("description: null\nscope: null\nenv: {A: null}\ncontext: {a: null}\nllm: null", ""),
+            true,
+        );
+        check(
+            &with("", ", evaluate: null, timeout: null, on_yes: null, with: null, route: {'yes': null}"),
+            true,
+        );
+        check(&with("parameters: {p: {type: string, required: null, default: null}}", ""), true);
+        check(&with("artifact_mode: file\ntamper_guard: revert", ", model_hint: coding, type: task"), true);
         check(&with("", ", condition: {type: output_numeric, target: '${context.x}'}"), true);
         check(&with("", ", route: {'yes': done, _: $current}"), true);
         check(&with("parameters: {p: {type: enum, values: [a, 1]}}\ncontext: {a: [1, {b: c}]}", ""), true);
@@ -177,7 +190,32 @@ mod tests {
         check(&with("timeout: -1", ""), false);
         check(&with("backoff: -1", ""), false);
         check(&with("max_iterations: 0", ""), false);
-        check(&with("max_iterations: '5'", ""), false);
+        check(&with("max_iterations: '5.5'", ""), false);
+        check(&with("max_iterations: '${env.n}'", ""), false);
+        check(&with("max_handoffs: '${context.n}'", ""), false);
+        check(&with("initial: null", "").replacen("initial: a\n", "", 1), false);
+        for (of_loop, of_state) in [
+            ("stall: {window: 1}", ""),
+            ("budget: {cost_usd: 0}", ""),
+            ("board: {abort_failed_ratio: 1.5}", ""),
+            ("max_handoffs: 0", ""),
+            ("", ", retryable_exit_codes: [0], max_retries: 1, on_retry_exhausted: done"),
+            ("", ", max_retries: 0, on_retry_exhausted: done"),
+            ("", ", evaluate: {type: exit_code, target: 300}"),
+            ("", ", evaluate: {type: convergence, target: 1, tolerance: -1}"),
+            ("", ", evaluate: {type: score_stall, epsilon: -0.5}"),
+            ("", ", evaluate: {type: score_stall, max_stall: 0}"),
+            ("", ", evaluate: {type: diff_stall, max_stall: 0}"),
+            ("", ", evaluate: {type: open_question_stall, max_stall: -1}"),
+            ("", ", evaluate: {type: action_stall, max_repeat: 0}"),
+            ("", ", evaluate: {type: criteria, stuck_after: 0}"),
+            ("", ", evaluate: {type: llm_structured, min_confidence: 7}"),
+            ("", ", evaluate: {type: score, approve: 101}"),
+            ("", ", scopes: [github]"),
+            ("", ", evaluate: {type: comparator, baseline_path: x}"),
+        ] {
+            check(&with(of_loop, of_state), false);
+        }
         check(&with("max_iterations: 2000000000", ""), false);
         check(&with("shell: zsh", ""), false);
         check(&with("shell: []", ""), false);

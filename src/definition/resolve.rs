@@ -13,7 +13,7 @@ use super::builtin::{Builtin, is_builtin};
 use super::schema::{Composition, Loop, Parameter};
 use super::source::{Source, Sources};
 use super::tree::{
-    MergeLevel, entries, entries_mut, entry, items, map, merge, plain, put, take, text, weight,
+    MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text, weight,
 };
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
@@ -440,7 +440,7 @@ impl Resolver<'_, '_> {
             states = merge(states, over.value, MergeLevel::States);
         }
         put(tree, Entry { key: "states".to_owned(), key_span: written.key_span, value: states });
-        if tree.get("initial").is_none() {
+        if given(tree, "initial").is_none() {
             put(tree, entry("initial", text(&span, first)));
         }
     }
@@ -504,7 +504,7 @@ impl Resolver<'_, '_> {
         for (name, node) in imports.iter().flatten().zip(written).take(MAX_IMPORTS) {
             match self.file(ReferenceKind::Library, name, &node.span) {
                 Ok((_, Some(file))) => {
-                    if file.get("fragments").is_none() {
+                    if given(&file, "fragments").is_none() {
                         let message = format!("`{name}` has no `fragments`");
                         self.push(Diagnostic::warning("no-effect", Place::At(node.span.clone()), message));
                     }
@@ -596,7 +596,7 @@ impl Resolver<'_, '_> {
 
     /// Lays a state over its fragment.
     fn fragment(&mut self, state: &mut Entry, library: &mut IndexMap<String, Written>) {
-        let Some(wanted) = take(&mut state.value, "fragment").filter(|wanted| !wanted.value.is_null()) else {
+        let Some(wanted) = take(&mut state.value, "fragment") else {
             self.stray_with(&mut state.value);
             return;
         };
@@ -637,7 +637,7 @@ impl Resolver<'_, '_> {
     }
 
     fn stray_with(&mut self, state: &mut Node) {
-        if state.get("loop").is_some() {
+        if given(state, "loop").is_some() {
             return;
         }
         if let Some(with) = take(state, "with") {
@@ -661,7 +661,7 @@ impl Resolver<'_, '_> {
         for binding in with.map(|with| entries(&with.value)).unwrap_or_default() {
             match fragment.parameters.iter().find(|(known, _)| known.as_str() == binding.key) {
                 Some((known, parameter)) => bound.extend(self.bound(binding, known, parameter)),
-                None if state.get("loop").is_some() => rest.push(binding.clone()),
+                None if given(state, "loop").is_some() => rest.push(binding.clone()),
                 None => self.unknown_parameter(binding, name, fragment),
             }
         }

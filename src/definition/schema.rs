@@ -8,11 +8,12 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::base::decode::{
-    self, Decode, DecodeKey as _, Definitions, Record as _, choice, record, subject, wrong_type,
+    self, Bounds, Decode, DecodeKey as _, Definitions, Least, NamedNull, Record as _, choice, ranged, record,
+    wrong_type,
 };
-use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::diagnostic::Diagnostics;
 use crate::base::name::{LoopName, StateName, VarName};
-use crate::base::node::{Node, NodeValue, ScalarValue};
+use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::board::Limits;
@@ -115,6 +116,7 @@ record! {
         "effort",
         "singleton",
         "artifact_versioning",
+        "artifact_mode",
         "throttle",
         "throttle_*",
         "rate_limit*",
@@ -123,10 +125,10 @@ record! {
         "on_throttle*",
         "request_path",
         "cost_ceiling",
-        "tamper_guard",
         "prepatch_check",
         "*_ok",
     ]
+    missed ["tamper_guard" = "nothing is guarded; let a check of your own look for changed tests"]
 }
 
 record! {
@@ -185,7 +187,7 @@ record! {
         /// How often in a row the state has to pass before it is left.
         repeat: Option<Repeat>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.
-        retryable_exit_codes: Vec<i32> = Vec::new(),
+        retryable_exit_codes: Vec<FailureCode> = Vec::new(),
         /// What the state is for, for logs and reports.
         description: Option<String>,
         /// Where a maintain loop starts again after this terminal.
@@ -212,6 +214,10 @@ record! {
         session: Option<Template>,
         /// The arguments of an MCP tool or of an operation on the board, with templates in their texts.
         params: IndexMap<String, Value> = IndexMap::new(),
+        /// Where the predecessor goes when it gives up on a limit of rates; loads with a notice.
+        on_rate_limit_exhausted: Option<Early<StateName>>,
+        /// Where the predecessor goes when a state was entered too often in a row; loads with a notice.
+        on_throttle_hard: Option<Early<StateName>>,
     }
     ignored [
         "host_guard",
@@ -219,6 +225,7 @@ record! {
         "pruning_profile",
         "session_mode",
         "effort",
+        "model_hint",
         "throttle",
         "throttle_*",
         "rate_limit*",
@@ -227,9 +234,18 @@ record! {
         "on_throttle*",
         "request_path",
         "cost_ceiling",
-        "tamper_guard",
         "prepatch_check",
         "*_ok",
+    ]
+    missed [
+        "tamper_guard" = "nothing is guarded; let a check of your own look for changed tests",
+        "output" = "`capture` names what a state prints",
+    ]
+    refused [
+        "comparator" = "judge the output with `evaluate: {type: llm_structured}`",
+        "contract" = "compare the files in a shell action, or judge them with `evaluate: {type: llm_structured}`",
+        "advisor_consult" = "ask in a state of its own, with `action_type: prompt` and `answer`",
+        "scopes" = "an action has the whole environment; pass the credentials to the one job or step that needs them",
     ]
 }
 
@@ -305,6 +321,7 @@ choice! {
         Board = "board",
         HumanApproval = "human_approval",
     }
+    refused ["contract" = "compare the files in a shell action, or judge them with `evaluate: {type: llm_structured}`"]
 }
 
 impl ActionType {
@@ -395,8 +412,8 @@ record! {
     /// When visits of a state that change nothing are a stall, and what is done about it.
     pub struct Stall {
         /// How many visits of one state in a row have to bring the same verdict, the same number and the same working
-        /// tree. At least 2.
-        window: Count = Count::of(3),
+        /// tree.
+        window: Window = Window(3),
         /// What is done: `stop` ends the run as exhausted; the name of a state leads there once.
         action: StallAction = StallAction::Stop,
     }
@@ -521,13 +538,14 @@ record! {
         /// The longest time for a call.
         timeout: Option<Duration>,
     }
+    ignored ["effort"]
 }
 
 record! {
     /// Hard caps on what models may cost.
     pub struct Budget {
         /// US dollars.
-        cost_usd: Option<f64>,
+        cost_usd: Option<Money>,
         /// Tokens, in and out.
         tokens: Option<Count>,
         /// Calls of a host, judges included.
@@ -579,79 +597,63 @@ record! {
         /// How many passes in a row may complete no task.
         max_goal_iterations: Count = Count::of(Limits::STANDARD.idle_passes),
         /// The share of tasks that may fail for good, from 0 to 1.
-        abort_failed_ratio: f64 = Limits::STANDARD.failed_ratio,
+        abort_failed_ratio: Ratio = Ratio(Limits::STANDARD.failed_ratio),
     }
 }
 
-/// A count that may be zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AtMost(pub u32);
+ranged! {
+    /// A count that may be zero.
+    pub struct AtMost(pub u32) in Bounds::whole(0.0, MAX_COUNT, "a whole number from 0 to 1,000,000,000")
+}
 
-/// A count of at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Count(u32);
+ranged! {
+    /// A count of at least one.
+    pub struct Count(u32) in Bounds::whole(1.0, MAX_COUNT, "a whole number from 1 to 1,000,000,000")
+}
+
+ranged! {
+    /// A count of at least two: one alone cannot show that nothing changes.
+    pub struct Window(u32) in Bounds::whole(2.0, MAX_COUNT, "a whole number from 2 to 1,000,000,000")
+}
+
+ranged! {
+    /// The code of an action that failed.
+    pub struct FailureCode(i32) in Bounds::whole(1.0, 255.0, "a whole number from 1 to 255")
+}
+
+ranged! {
+    /// A share of a whole.
+    pub struct Ratio(f64) in Bounds {
+        expected: "a number from 0 to 1",
+        is_whole: false,
+        least: Least::At(0.0),
+        most: Some(1.0),
+    }
+}
+
+ranged! {
+    /// An amount of money.
+    pub struct Money(f64) in Bounds {
+        expected: "a number of more than 0",
+        is_whole: false,
+        least: Least::Above(0.0),
+        most: None,
+    }
+}
+
+/// A count above this is a typing mistake.
+const MAX_COUNT: f64 = 1e9;
 
 impl Count {
     /// Makes a count; zero becomes one.
     pub const fn of(count: u32) -> Self {
         Self(if count == 0 { 1 } else { count })
     }
-
-    /// Returns the number.
-    pub const fn get(self) -> u32 {
-        self.0
-    }
 }
 
 /// A wait, which may be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay(pub Duration);
-
-/// A count above this is a typing mistake.
-const MAX_COUNT: u32 = 1_000_000_000;
-
-impl Decode for Count {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        whole(node, 1, path, out).map(Self)
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "integer", "minimum": 1, "maximum": MAX_COUNT})
-    }
-}
-
-impl FromText for Count {
-    const EXPECTED: &'static str = "a whole number of at least 1";
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.trim().parse().ok().filter(|count| (1..=MAX_COUNT).contains(count)).map(Self)
-    }
-}
-
-impl Decode for AtMost {
-    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
-        whole(node, 0, path, out).map(Self)
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT})
-    }
-}
-
-fn whole(node: &Node, least: u32, path: &DocPath, out: &mut Diagnostics) -> Option<u32> {
-    let Some(ScalarValue::Int(count)) = node.as_scalar().map(|scalar| &scalar.value) else {
-        wrong_type(node, path, &format!("a whole number of at least {least}"), out);
-        return None;
-    };
-    if let Some(count) = u32::try_from(*count).ok().filter(|count| (least..=MAX_COUNT).contains(count)) {
-        return Some(count);
-    }
-    let bound =
-        if *count < least.into() { format!("at least {least}") } else { "at most 1,000,000,000".to_owned() };
-    let message = format!("{} must be {bound}, not {count}", subject(path));
-    out.push(Diagnostic::error("count", Place::Value(path.clone()), message));
-    None
-}
 
 impl Decode for Delay {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
@@ -682,6 +684,11 @@ impl Decode for Target {
             Some(scalar) if scalar.text == Self::CURRENT => Some(Self::Current),
             _ => StateName::decode(node, path, out).map(Self::State),
         }
+    }
+
+    /// A verdict that leads nowhere has no route.
+    fn named_null() -> NamedNull<Self> {
+        NamedNull::NotGiven
     }
 
     fn schema(_: &mut Definitions) -> Value {

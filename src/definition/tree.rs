@@ -70,13 +70,18 @@ pub(super) fn items(node: &Node) -> &[Node] {
     }
 }
 
-/// Takes an entry out of a mapping.
+/// Returns the value under a key, if it is given: `null` is not.
+pub(super) fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.get(key).filter(|value| !value.is_null())
+}
+
+/// Takes an entry out of a mapping. One that holds `null` is taken out, too, and counts as not given.
 pub(super) fn take(node: &mut Node, key: &str) -> Option<Entry> {
     let NodeValue::Map(entries) = &mut node.value else {
         return None;
     };
     let at = entries.iter().position(|entry| entry.key == key)?;
-    Some(entries.remove(at))
+    Some(entries.remove(at)).filter(|entry| !entry.value.is_null())
 }
 
 /// Adds an entry at the end of a mapping, or replaces the one of the same key.

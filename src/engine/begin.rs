@@ -78,7 +78,16 @@ impl Engine<'_> {
         let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
         let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
         let (verdict, observes) = (Verdict::blocked(), Some(Observes::Failing));
-        Event::Evaluate { r#type, verdict, observes, details, memory: None, tree: None }
+        Event::Evaluate {
+            r#type,
+            verdict,
+            observes,
+            confidence: None,
+            details,
+            warnings: Vec::new(),
+            memory: None,
+            tree: None,
+        }
     }
 
     /// Tells whether a step needs a model and none may be asked.

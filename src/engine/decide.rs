@@ -20,8 +20,11 @@ impl Engine<'_> {
         }
         if let Some(id) = self.weighed_now(&deciding) {
             let step = self.machine.step(id);
-            if let Some(event) = self.ended_around(step, evidence).or_else(|| self.signal(step)) {
-                return Decision::Happens(event);
+            let first = self.ended_around(step, evidence).map(Ok).or_else(|| self.signal(step, evidence));
+            match first {
+                Some(Ok(event)) => return Decision::Happens(event),
+                Some(Err(missing)) => return Decision::Lacks(id, missing),
+                None => {}
             }
             match self.lacking(step, id, evidence) {
                 Ok(None) => {}
@@ -46,8 +49,10 @@ impl Engine<'_> {
         if let Some(message) = self.start.event.warnings.get(self.run.warned()) {
             return Some(Event::Warning { state: None, message: message.clone() });
         }
-        let (bound, state) = (self.run.unsaid()?, self.run.current()?);
-        Some(Event::Warning { state: Some(state.clone()), message: bound.sentence() })
+        let state = self.run.current()?;
+        let of_bound = self.run.unsaid().map(|bound| bound.sentence());
+        let message = of_bound.or_else(|| self.run.warning().map(str::to_owned))?;
+        Some(Event::Warning { state: Some(state.clone()), message })
     }
 
     /// A request to end that comes before the last event wins over every other end of the run. What would have ended

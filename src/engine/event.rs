@@ -76,8 +76,14 @@ pub enum Event {
         /// What that says about the work; a journal of an earlier version does not say it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         observes: Option<Observes>,
+        /// How sure it is, for an evaluator that can be unsure.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        confidence: Option<f64>,
         /// What it saw, fixed per evaluator.
         details: Map<String, Value>,
+        /// What whoever wrote the loop should know; each becomes a warning.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        warnings: Vec<String>,
         /// What its next judgement of this state has to know; none leaves it at what it was.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         memory: Option<Value>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Room, Scope};
@@ -14,7 +14,8 @@ use crate::evaluate::observation::Stop;
 use crate::evaluate::survey::Surveyed;
 use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Judged, Judging};
-use crate::machine::{self, Action, OnHandoff, Routes, Step, StepId};
+use crate::machine::routing::{self, ActionEnd, Key};
+use crate::machine::{self, Action, OnHandoff, Routes, SignalKind, Step, StepId};
 
 use super::common::{error_in, saved, unjudged_verdict};
 use super::event::{Event, Halt, Handoff, HandoffReason, TreeState};
@@ -187,7 +188,16 @@ impl Engine<'_> {
             details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
             let verdict = sub.verdict.clone();
             let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree(evidence));
-            return Event::Evaluate { r#type, verdict, observes, details, memory: None, tree };
+            return Event::Evaluate {
+                r#type,
+                verdict,
+                observes,
+                confidence: None,
+                details,
+                warnings: Vec::new(),
+                memory: None,
+                tree,
+            };
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
@@ -208,14 +218,16 @@ impl Engine<'_> {
                     }
                     Err(unreadable @ FieldError::Unreadable { .. }) => Judged::error(unreadable.to_string()),
                 };
-                let Judged { verdict, details, memory } = judged;
+                let Judged { verdict, details, memory, warnings } = judged;
                 let observes = Some(step.observes(&verdict));
                 let details = bounds::details(details);
                 Event::Evaluate {
                     r#type: evaluate.name().to_owned(),
                     verdict,
                     observes,
+                    confidence: details.get("confidence").and_then(Value::as_f64),
                     details,
+                    warnings,
                     memory,
                     tree: self.tree(evidence),
                 }
@@ -225,8 +237,16 @@ impl Engine<'_> {
                 let reason = self.run.seen().map(|seen| one_line(seen.stderr.as_str(), REASON));
                 let reason = reason.filter(|reason| !reason.is_empty());
                 let details = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
-                let (observes, tree) = (Some(step.observes(&verdict)), self.tree(evidence));
-                Event::Evaluate { r#type: r#type.to_owned(), verdict, observes, details, memory: None, tree }
+                Event::Evaluate {
+                    r#type: r#type.to_owned(),
+                    observes: Some(step.observes(&verdict)),
+                    verdict,
+                    confidence: None,
+                    details,
+                    warnings: Vec::new(),
+                    memory: None,
+                    tree: self.tree(evidence),
+                }
             }
             (Routes::ByVerdict { .. }, None, None) => {
                 let yes = Verdict::yes_if(true);
@@ -262,7 +282,8 @@ impl Engine<'_> {
             Stop::Deadline => Some(self.hand_off(&step.name)),
             Stop::Cancelled => self.interrupted(&step.name),
             Stop::Budget => Some(self.spent(&step.name, why())),
-            Stop::Unavailable => {
+            Stop::Missing if self.has_error_route(step) => None,
+            Stop::Missing | Stop::Unavailable => {
                 let (outcome, by) = (Outcome::Unavailable, TerminatedBy::Unavailable);
                 let (state, reason) = (step.name.clone(), why());
                 Some(self.complete(Ending { outcome, by, state, reason, signal: None }))
@@ -275,6 +296,15 @@ impl Engine<'_> {
             }
             Stop::Timeout | Stop::IdleTimeout => None,
         }
+    }
+
+    /// Tells whether a state itself says what comes after an error.
+    fn has_error_route(&self, step: &Step) -> bool {
+        let way = routing::way(self.machine, step, &Verdict::error(), ActionEnd::Badly);
+        way.is_some_and(|way| match way.key {
+            Key::On(_) | Key::AnyError => true,
+            Key::Next | Key::AnyOther | Key::Loop(_) | Key::Repeat | Key::Unjudged => false,
+        })
     }
 
     /// Ends as the sub-loop of a step did.
@@ -292,11 +322,25 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns the signal that the action of a step printed, if the loop obeys it. A sub-loop obeys its own.
-    pub(super) fn signal(&self, step: &Step) -> Option<Event> {
+    /// Returns the signal that the action of a step printed, if the loop obeys it, or what has to be known to tell. A
+    /// sub-loop obeys its own. A hand-off without a word is one where something was written down for the next session.
+    pub(super) fn signal(&self, step: &Step, evidence: &Evidence) -> Option<Result<Event, MissingEvidence>> {
         let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
-        let PrintedSignal { signal, text } = signals::find(seen.stdout.as_str(), &self.machine.signals)?;
-        Some(Event::Signal { state: step.name.clone(), signal, text })
+        let obeyed = &self.machine.signals;
+        let mut found = signals::find(seen.stdout.as_str(), obeyed)?;
+        if found.signal == SignalKind::Handoff && found.text.is_empty() {
+            match &evidence.continuation {
+                None => return Some(Err(MissingEvidence::Continuation)),
+                Some(None) => {
+                    let others: Vec<_> =
+                        obeyed.iter().copied().filter(|kind| *kind != SignalKind::Handoff).collect();
+                    found = signals::find(seen.stdout.as_str(), &others)?;
+                }
+                Some(Some(_)) => {}
+            }
+        }
+        let PrintedSignal { signal, text } = found;
+        Some(Ok(Event::Signal { state: step.name.clone(), signal, text }))
     }
 
     /// The hand-off that an action asked for. What it says itself comes before what was written to a file.

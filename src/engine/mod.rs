@@ -239,6 +239,9 @@ impl<'m> Engine<'m> {
             (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
                 evidence = Evidence { file: Some(read), ..before };
             }
+            (Waiting::Judging(_, MissingEvidence::Continuation, before), Input::Continuation(written)) => {
+                evidence = Evidence { continuation: Some(written), ..before };
+            }
             (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
                 evidence = Evidence { queried: Some(queried), ..before };
             }
@@ -266,6 +269,7 @@ impl<'m> Engine<'m> {
                     _,
                     MissingEvidence::Survey(_)
                     | MissingEvidence::File(_)
+                    | MissingEvidence::Continuation
                     | MissingEvidence::Query(_)
                     | MissingEvidence::Answer(_),
                     _,

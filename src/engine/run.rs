@@ -1,6 +1,6 @@
 //! What is known about a run: the fold over its events. It evaluates nothing and reads no clock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -197,6 +197,8 @@ pub struct Run {
     message_count: u64,
     /// Of what there was more than is kept, and whether that was said.
     exceeded: BTreeMap<Overflow, bool>,
+    /// What the last evaluation warned of and was not said yet.
+    warnings: VecDeque<String>,
     noted: bool,
     unmade: bool,
     retry_announced: bool,
@@ -257,6 +259,7 @@ impl Run {
             message_bytes: 0,
             message_count: 0,
             exceeded: BTreeMap::new(),
+            warnings: VecDeque::new(),
             noted: false,
             unmade: false,
             retry_announced: false,
@@ -371,6 +374,11 @@ impl Run {
     /// Returns what is to be said because not everything is kept any more.
     pub(super) fn unsaid(&self) -> Option<Overflow> {
         self.exceeded.iter().find(|(_, said)| !**said).map(|(bound, _)| *bound)
+    }
+
+    /// Returns what the last evaluation warned of, if that is still to be said.
+    pub(super) fn warning(&self) -> Option<&str> {
+        self.warnings.front().map(String::as_str)
     }
 
     /// Returns how often each way was taken.

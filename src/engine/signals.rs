@@ -20,11 +20,14 @@ pub(super) struct PrintedSignal {
 }
 
 /// Finds the signal in an output that the loop obeys. A signal stands at the start of a line, in capitals; what stands
-/// behind it, up to the end of the line, is its text. Of one kind, the first one counts.
+/// behind it, up to the end of the line, is its text. Of one kind, the first one that says something counts.
 pub(super) fn find(output: &str, obeyed: &[SignalKind]) -> Option<PrintedSignal> {
     PATTERNS.iter().filter(|(signal, _)| obeyed.contains(signal)).find_map(|(signal, marker)| {
-        let text = output.lines().find_map(|line| line.strip_prefix(marker))?;
-        Some(PrintedSignal { signal: *signal, text: text.trim().to_owned() })
+        let mut texts = output.lines().filter_map(|line| line.strip_prefix(marker)).map(str::trim);
+        let first = texts.next()?;
+        let text =
+            if first.is_empty() { texts.find(|text| !text.is_empty()).unwrap_or_default() } else { first };
+        Some(PrintedSignal { signal: *signal, text: text.to_owned() })
     })
 }
 
@@ -49,6 +52,7 @@ mod tests {
         check("working\nCONTEXT_HANDOFF: item 7\nmore\n", all, Some((SignalKind::Handoff, "item 7")));
         check("CONTEXT_HANDOFF:\r\n", all, Some((SignalKind::Handoff, "")));
         check("LOOP_STOP:enough", all, Some((SignalKind::Stop, "enough")));
+        check("CONTEXT_HANDOFF:  \nCONTEXT_HANDOFF: item 7", all, Some((SignalKind::Handoff, "item 7")));
         check("see CONTEXT_HANDOFF: x", all, None);
         check(" FATAL_ERROR: x", all, None);
         check("context_handoff: x\nFatal_Error: x\nLOOP_STOP x", all, None);

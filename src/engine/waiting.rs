@@ -61,6 +61,8 @@ pub(super) enum MissingEvidence {
     Survey(SurveyRequest),
     /// A file.
     File(String),
+    /// What was written down for a fresh session.
+    Continuation,
     /// The answer to a query.
     Query(Box<QueryRequest>),
     /// The answer of a model.
@@ -74,6 +76,8 @@ pub(super) struct Evidence {
     pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
     /// The file that was read.
     pub(super) file: Option<FileRead>,
+    /// What was written down for a fresh session, if anything was.
+    pub(super) continuation: Option<Option<String>>,
     /// The answer to the query.
     pub(super) queried: Option<Queried>,
     /// The answer of the model.
@@ -108,7 +112,9 @@ impl Waiting {
             Self::Work(WorkRequest::Approval(request)) => Next::Approve(request),
             Self::Work(WorkRequest::Learning(request)) => Next::Learn(request),
             Self::Work(WorkRequest::SubLoop(_, request)) => Next::SubLoop(request),
-            Self::Continuation(..) => Next::ReadContinuation,
+            Self::Continuation(..) | Self::Judging(_, MissingEvidence::Continuation, _) => {
+                Next::ReadContinuation
+            }
             Self::Backoff(wait) => Next::Wait(*wait),
             Self::Judging(_, MissingEvidence::Survey(request), _) => Next::Survey(request),
             Self::Judging(_, MissingEvidence::File(path), _) => Next::Read(path),

@@ -10,8 +10,8 @@ use crate::base::decode::record;
 use crate::base::template::Template;
 use crate::base::text::hex;
 
+use super::bounds::Visits;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
-use super::field::at_least_one;
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
 use super::subject::{excerpt, printed};
@@ -24,7 +24,7 @@ record! {
         /// action and `output` for what it printed. Without any, the action and its output together.
         track: Vec<Template> = Vec::new(),
         /// How many times in a row the values may repeat before it means no.
-        max_repeat: Field<i32> = Field::Literal(2),
+        max_repeat: Field<Visits> = Field::Literal(Visits::TWO),
     }
 }
 
@@ -40,7 +40,7 @@ const PLACES: [&str; 4] = ["context", "captured", "prev", "result"];
 
 impl Evaluator for ActionStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let max_repeat = self.max_repeat.resolve(judging.scope)?.max(1);
+        let max_repeat = self.max_repeat.resolve(judging.scope)?.get();
         let mut digest = Sha256::new();
         let mut add = |value: &str| {
             digest.update(value.len().to_le_bytes());
@@ -78,10 +78,6 @@ impl Evaluator for ActionStall {
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let max_repeat = self.max_repeat.as_template().map(|count| ("max_repeat", count));
         self.track.iter().map(|tracked| ("track", tracked)).chain(max_repeat).collect()
-    }
-
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        at_least_one("max_repeat", &self.max_repeat)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
 use crate::criteria::{Progress, State, advance, decide};
 
+use super::bounds::Visits;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
-use super::field::at_least_one;
 use super::field::{Field, FieldError};
 use super::verdict::Verdict;
 
@@ -20,7 +20,7 @@ record! {
         /// The file, relative to the directory of the run.
         source: Template = Template::literal(".loop/state.json"),
         /// How many rounds in a row at the same criterion are enough.
-        stuck_after: Field<i32> = Field::Literal(5),
+        stuck_after: Field<Visits> = Field::Literal(Visits::FIVE),
         /// For criteria that are kept here: what is met, each by a verdict; `yes` is met.
         results: IndexMap<String, Template> = IndexMap::new(),
         /// For criteria that are kept here: what is to be done.
@@ -98,7 +98,7 @@ fn stands(state: &State, stuck_after: u32) -> Judged {
 
 impl Evaluator for Criteria {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let stuck_after = self.stuck_after.resolve(judging.scope)?.max(1);
+        let stuck_after = self.stuck_after.resolve(judging.scope)?.get();
         let stuck_after = u32::try_from(stuck_after).unwrap_or(STUCK_AFTER);
         if self.is_own() {
             return self.round(judging, stuck_after);
@@ -132,10 +132,6 @@ impl Evaluator for Criteria {
         let of_work = of_work.chain(self.results.values().map(|result| ("results", result)));
         let of_work = of_work.chain(self.signal.iter().map(|signal| ("signal", signal)));
         std::iter::once(("source", &self.source)).chain(stuck_after).chain(of_work).collect()
-    }
-
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        at_least_one("stuck_after", &self.stuck_after)
     }
 
     fn file(&self) -> Option<&Template> {

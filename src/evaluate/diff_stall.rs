@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::bounds::Visits;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
-use super::field::at_least_one;
 use super::field::{Field, FieldError};
 use super::memory::{recalled, remembered};
 use super::survey::Survey;
@@ -20,7 +20,7 @@ record! {
         /// there are none.
         scope: Vec<Template> = Vec::new(),
         /// How many visits in a row without a change mean no.
-        max_stall: Field<i32> = Field::Literal(1),
+        max_stall: Field<Visits> = Field::Literal(Visits::ONE),
     }
 }
 
@@ -33,7 +33,7 @@ struct Memory {
 
 impl Evaluator for DiffStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let max_stall = self.max_stall.resolve(judging.scope)?.max(1);
+        let max_stall = self.max_stall.resolve(judging.scope)?.get();
         let tree = match judging.survey {
             Some(Ok(tree)) => tree.clone(),
             Some(Err(why)) => {
@@ -58,10 +58,6 @@ impl Evaluator for DiffStall {
     fn templates(&self) -> Vec<(&'static str, &Template)> {
         let max_stall = self.max_stall.as_template().map(|count| ("max_stall", count));
         self.scope.iter().map(|scope| ("scope", scope)).chain(max_stall).collect()
-    }
-
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        at_least_one("max_stall", &self.max_stall)
     }
 
     fn survey(&self) -> Option<&[Template]> {

@@ -50,19 +50,28 @@ pub struct Judged {
     pub details: Map<String, Value>,
     /// What the next judgement of the same state has to know; none leaves it at what it was.
     pub memory: Option<Value>,
+    /// What somebody should know who wrote the loop.
+    pub warnings: Vec<String>,
 }
 
 impl Judged {
     /// Makes a judgement; `details` is a JSON object.
     pub fn new(verdict: Verdict, mut details: Value) -> Self {
         let details = details.as_object_mut().map(std::mem::take).unwrap_or_default();
-        Self { verdict, details, memory: None }
+        Self { verdict, details, memory: None, warnings: Vec::new() }
     }
 
     /// Leaves something for the next judgement of the same state.
     #[must_use]
     pub fn remembering(mut self, memory: Option<Value>) -> Self {
         self.memory = memory;
+        self
+    }
+
+    /// Warns whoever wrote the loop.
+    #[must_use]
+    pub fn warning(mut self, warning: Option<String>) -> Self {
+        self.warnings.extend(warning);
         self
     }
 

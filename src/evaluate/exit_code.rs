@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::bounds::ExitStatus;
 use super::effort::Effort;
 use super::evaluator::{Evaluator, Judged, Judging, Oddity, Verdicts};
 use super::exit_codes::ExitCodes;
@@ -16,18 +17,23 @@ record! {
     /// Judges the exit code of the action.
     pub struct ExitCode {
         /// The code that means yes; every other one is no, unless those are listed.
-        target: Option<Field<i32>>,
+        target: Option<Field<ExitStatus>>,
         /// The codes that mean no; every other one is an error, except the target.
         no: Option<ExitCodes>,
+        /// Whether exit code 3 says that the action could not judge: the verdict is `cannot_judge`.
+        abstain_on_exit_3: bool = false,
         /// The code to judge instead of the one of the action.
         source: Option<Template>,
     }
 }
 
+/// The exit code of a checker that cannot judge.
+const ABSTAINS: i32 = 3;
+
 impl ExitCode {
     /// Makes the evaluator that shell actions get when they name none.
     pub fn unix() -> Self {
-        Self { target: None, no: None, source: None }
+        Self { target: None, no: None, abstain_on_exit_3: false, source: None }
     }
 
     /// Returns what to write so that a code which is an error now means no. From 126 on, nothing ran that could say
@@ -40,17 +46,25 @@ impl ExitCode {
         })
     }
 
-    /// Returns what is odd about the target.
-    fn odd_target(&self) -> Option<Oddity> {
-        let target = *self.target.as_ref()?.as_literal()?;
-        let is_code = (0..=255).contains(&target);
-        (!is_code).then(|| Oddity::fault("target", format!("no exit code is `{target}`: they are 0 to 255")))
+    /// Returns what is odd about a code that says that nothing could be judged.
+    fn odd_abstention(&self) -> Option<Oddity> {
+        let is_target =
+            self.target.as_ref().and_then(Field::as_literal).is_some_and(|code| code.get() == ABSTAINS);
+        let key = match &self.no {
+            _ if is_target => "target",
+            Some(no) if no.contain(ABSTAINS) => "no",
+            _ => return None,
+        };
+        let message =
+            || format!("the exit code {ABSTAINS} means `cannot_judge`, and stands in `{key}` as well");
+        self.abstain_on_exit_3.then(|| Oddity::fault(key, message()))
     }
 
     /// Returns what is odd about the list of codes. A target that is a template is compared first.
     fn odd_list(&self) -> Option<Oddity> {
         let no = self.no.as_ref()?;
-        let target = self.target.as_ref().map_or(Some(0), |target| target.as_literal().copied())?;
+        let target =
+            self.target.as_ref().map_or(Some(0), |target| target.as_literal().map(|code| code.get()))?;
         let message = || format!("the exit code {target} means yes, and stands in `no` as well");
         no.contain(target).then(|| Oddity::fault("no", message()))
     }
@@ -69,12 +83,14 @@ impl Evaluator for ExitCode {
             None => judging.seen.map_or(0, |seen| seen.exit_code),
         };
         let target = self.target.as_ref().map(|target| target.resolve(judging.scope)).transpose()?;
+        let target = target.map(ExitStatus::get);
         let is_no = match (&self.no, target) {
             (Some(no), _) => no.contain(code),
             (None, Some(_)) => true,
             (None, None) => code == 1,
         };
         let verdict = match code == target.unwrap_or(0) {
+            _ if self.abstain_on_exit_3 && code == ABSTAINS => Verdict::cannot_judge(),
             true => Verdict::yes_if(true),
             false if is_no => Verdict::yes_if(false),
             false => Verdict::error(),
@@ -83,7 +99,7 @@ impl Evaluator for ExitCode {
     }
 
     fn verdicts(&self) -> Verdicts<'_> {
-        Verdicts::only(&["yes", "no"])
+        Verdicts::only(if self.abstain_on_exit_3 { &["yes", "no", "cannot_judge"] } else { &["yes", "no"] })
     }
 
     fn templates(&self) -> Vec<(&'static str, &Template)> {
@@ -93,7 +109,7 @@ impl Evaluator for ExitCode {
     }
 
     fn check(&self, _: &mut Effort) -> Vec<Oddity> {
-        self.odd_target().into_iter().chain(self.odd_list()).collect()
+        self.odd_abstention().into_iter().chain(self.odd_list()).collect()
     }
 }
 
@@ -114,6 +130,15 @@ mod tests {
             assert_eq!(judge("{type: exit_code, target: 3}", "", code), expected, "{code}");
         }
         assert_eq!(judge("{type: exit_code, target: '${context.n}'}", "", 5), "yes");
+    }
+
+    #[test]
+    fn a_checker_can_abstain() {
+        let spec = "{type: exit_code, abstain_on_exit_3: true}";
+        assert_eq!([0, 1, 3, 4].map(|code| judge(spec, "", code)), ["yes", "no", "cannot_judge", "error"]);
+        assert_eq!(judge("{type: exit_code, abstain_on_exit_3: true, source: '3'}", "", 0), "cannot_judge");
+        assert_eq!(judge("{type: exit_code, abstain_on_exit_3: false}", "", 3), "error");
+        assert_eq!(judge("{type: exit_code, abstain_on_exit_3: true, target: 1}", "", 3), "cannot_judge");
     }
 
     #[test]
@@ -151,8 +176,10 @@ mod tests {
             ("target: 4, no: [0, 3, 5]", None),
             ("target: '${context.n}', no: 1-9", None),
             ("target: 255", None),
-            ("target: 256", Some("target")),
-            ("target: -1", Some("target")),
+            ("target: 3", None),
+            ("target: 3, abstain_on_exit_3: true", Some("target")),
+            ("no: [2-4], abstain_on_exit_3: true", Some("no")),
+            ("no: [4], abstain_on_exit_3: true", None),
         ] {
             let found = checked(&format!("{{type: exit_code, {spec}}}"));
             assert!(found.iter().all(|odd| odd.is_fault), "{spec}: {found:?}");

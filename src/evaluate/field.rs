@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::decode::{Decode, Definitions};
+use crate::base::decode::{Decode, Definitions, NamedNull, Null, Ranged};
 use crate::base::diagnostic::Diagnostics;
 use crate::base::node::Node;
 use crate::base::path::DocPath;
@@ -51,11 +51,11 @@ impl FromText for f64 {
     }
 }
 
-impl FromText for i32 {
-    const EXPECTED: &'static str = "a whole number";
+impl<T: Ranged> FromText for T {
+    const EXPECTED: &'static str = T::BOUNDS.expected;
 
     fn from_text(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
+        f64::from_text(text).filter(|number| T::BOUNDS.contain(*number)).map(T::of_number)
     }
 }
 
@@ -117,15 +117,19 @@ impl<T: Decode> Decode for Field<T> {
         }
     }
 
+    const NULL: Null = T::NULL;
+
+    fn named_null() -> NamedNull<Self> {
+        match T::named_null() {
+            NamedNull::Value(value) => NamedNull::Value(Self::Literal(value)),
+            NamedNull::NotGiven => NamedNull::NotGiven,
+            NamedNull::Wrong => NamedNull::Wrong,
+        }
+    }
+
     fn schema(definitions: &mut Definitions) -> Value {
         json!({"anyOf": [T::schema(definitions), {"type": "string", "pattern": r"\$\{"}]})
     }
-}
-
-/// Notes a count that would mean that the state never says yes.
-pub(super) fn at_least_one(key: &'static str, count: &Field<i32>) -> Vec<(&'static str, String)> {
-    let odd = count.as_literal().filter(|count| **count < 1);
-    odd.map(|count| (key, format!("`{key}: {count}` counts as 1"))).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -135,6 +139,7 @@ mod tests {
     use super::*;
     use crate::base::path::Segment;
     use crate::base::template::{Found, Missing, Namespace};
+    use crate::evaluate::bounds::{Confidence, Visits};
 
     struct Five;
 
@@ -151,7 +156,15 @@ mod tests {
     #[test]
     fn a_template_becomes_a_value_of_the_fields_type() {
         assert_eq!(check::<f64>("${context.x}"), Ok(5.0));
-        assert_eq!(check::<i32>("${context.x}"), Ok(5));
+        assert_eq!(check::<Visits>("${context.x}").map(Visits::get), Ok(5));
+        assert_eq!(
+            check::<Confidence>("0${context.x}").unwrap_err().to_string(),
+            "`0 5` is not a number from 0 to 1"
+        );
+        assert_eq!(
+            check::<Confidence>("${context.x}").unwrap_err().to_string(),
+            "`5` is not a number from 0 to 1"
+        );
         assert_eq!(check::<String>("${context.x}"), Ok(" 5".to_owned()));
         assert_eq!(check::<Value>("${context.x}"), Ok(json!(5)));
         assert_eq!(check::<Value>("v${context.x}"), Ok(json!("v 5")));

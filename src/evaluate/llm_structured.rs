@@ -11,6 +11,7 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::base::text::tail;
 
+use super::bounds::Confidence;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::form::{mismatch, unusable};
@@ -27,7 +28,7 @@ record! {
         /// The JSON Schema of the answer. It needs the property `verdict`; `confidence` and `reason` are shown.
         schema: Option<AnswerSchema>,
         /// How sure the model has to be, from 0 to 1.
-        min_confidence: Field<f64> = Field::Literal(0.5),
+        min_confidence: Field<Confidence> = Field::Literal(Confidence::HALF),
         /// Whether the verdict of a model that is less sure ends in `_uncertain`.
         uncertain_suffix: bool = false,
         /// The model; that of the loop's `llm` when absent.
@@ -54,7 +55,7 @@ impl LlmStructured {
         Self {
             prompt: None,
             schema: None,
-            min_confidence: Field::Literal(0.5),
+            min_confidence: Field::Literal(Confidence::HALF),
             uncertain_suffix: false,
             model: None,
             source: None,
@@ -71,7 +72,7 @@ impl LlmStructured {
                     "confidence": {"type": "number", "minimum": 0, "maximum": 1},
                     "reason": {"type": "string"},
                 },
-                "required": ["verdict", "confidence", "reason"],
+                "required": ["verdict", "reason"],
             })),
         }
     }
@@ -82,7 +83,7 @@ impl LlmStructured {
             return Ok(Judged::error("the answer has no `verdict` that is a word"));
         };
         let confidence = answer.get("confidence").and_then(Value::as_f64).unwrap_or(1.0);
-        let confident = confidence >= self.min_confidence.resolve(judging.scope)?;
+        let confident = confidence >= self.min_confidence.resolve(judging.scope)?.get();
         let mut details = json!({
             "confidence": confidence,
             "confident": confident,
@@ -169,14 +170,6 @@ impl Evaluator for LlmStructured {
             ("source", self.source.as_ref()),
         ];
         keys.into_iter().filter_map(|(key, template)| Some((key, template?))).collect()
-    }
-
-    fn oddities(&self) -> Vec<(&'static str, String)> {
-        let confidence = self.min_confidence.as_literal().filter(|value| !(0.0..=1.0).contains(*value));
-        confidence
-            .map(|value| ("min_confidence", format!("`min_confidence: {value}` is not between 0 and 1")))
-            .into_iter()
-            .collect()
     }
 }
 

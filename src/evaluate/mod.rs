@@ -6,6 +6,7 @@
 use crate::base::decode::tagged;
 
 pub mod answer;
+pub mod bounds;
 pub mod effort;
 pub mod evaluator;
 pub mod exit_codes;
@@ -27,11 +28,13 @@ mod criteria;
 mod diff_stall;
 mod exit_code;
 mod harbor_scorer;
+mod history;
 mod level;
 mod llm_structured;
 mod mcp_result;
 mod memory;
 mod number;
+mod open_question_stall;
 mod output_contains;
 mod output_json;
 mod output_numeric;
@@ -50,6 +53,7 @@ pub use exit_code::ExitCode;
 pub use harbor_scorer::HarborScorer;
 pub use llm_structured::LlmStructured;
 pub use mcp_result::McpResult;
+pub use open_question_stall::OpenQuestionStall;
 pub use output_contains::OutputContains;
 pub use output_json::OutputJson;
 pub use output_numeric::OutputNumeric;
@@ -75,6 +79,8 @@ tagged! {
         DiffStall(DiffStall) = "diff_stall",
         /// By whether a score improves.
         ScoreStall(ScoreStall) = "score_stall",
+        /// By whether questions are answered.
+        OpenQuestionStall(OpenQuestionStall) = "open_question_stall",
         /// By whether the same thing happens again.
         ActionStall(ActionStall) = "action_stall",
         /// By the exit code and the number of a scorer.
@@ -90,6 +96,13 @@ tagged! {
         /// By the answer of a model.
         LlmStructured(LlmStructured) = "llm_structured",
     }
+    refused [
+        "comparator" ["baseline_path", "auto_promote", "min_pairs"] =
+            "compare with `llm_structured`: name both texts in its `prompt`",
+        "contract" ["pairs"] = "compare the files in a shell action, or judge them with `llm_structured`",
+        "advisor_consult" ["question", "verdict_map", "signal", "context_from"] =
+            "ask in a state of its own, with `action_type: prompt` and `answer`",
+    ]
 }
 
 #[cfg(test)]

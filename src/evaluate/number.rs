@@ -6,9 +6,18 @@ use serde_json::{Value, json};
 
 use super::subject::excerpt;
 
-/// Reads a text as a number: surrounding blanks are fine; units, separators and further words are not.
+/// Reads a text as a number: surrounding blanks are fine; units, separators and further words are not. Of several lines,
+/// all have to be the same number: `grep -c … || echo 0` prints `0` twice.
 pub(super) fn number_in(text: &str) -> Option<f64> {
-    let text = text.trim();
+    let mut numbers = text.trim().lines().map(number_on);
+    let first = numbers.next()??;
+    #[expect(clippy::float_cmp, reason = "the same number is meant, not a near one")]
+    numbers.all(|number| number == Some(first)).then_some(first)
+}
+
+/// Reads a line as a number.
+fn number_on(line: &str) -> Option<f64> {
+    let text = line.trim();
     let plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
     let infinite = matches!(text.trim_start_matches(['+', '-']), "inf" | "infinity");
     if plain || infinite { text.parse().ok() } else { None }
@@ -49,11 +58,19 @@ mod tests {
 
     #[test]
     fn numbers_are_strict_about_everything_but_blanks() {
-        for (text, expected) in [(" 5\n", Some(5.0)), ("-1.5e3", Some(-1500.0)), ("inf", Some(f64::INFINITY))]
-        {
-            assert_eq!(number_in(text), expected, "{text}");
+        for (text, expected) in [
+            (" 5\n", 5.0),
+            ("-1.5e3", -1500.0),
+            ("inf", f64::INFINITY),
+            ("0\n0\n", 0.0),
+            ("7\r\n 7\n7.0", 7.0),
+        ] {
+            assert_eq!(number_in(text), Some(expected), "{text}");
         }
-        for text in ["", "5 errors", "85%", "1,000", "0x10", "1_000", "a\n5", "nan", "5\n6"] {
+        for text in [
+            "", "5 errors", "85%", "1,000", "0x10", "1_000", "a\n5", "nan", "5\n6", "0\n0\n1", "0\n\n0",
+            "0\n0 0",
+        ] {
             assert_eq!(number_in(text), None, "{text}");
         }
     }

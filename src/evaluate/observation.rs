@@ -147,7 +147,9 @@ pub enum Stop {
     Cancelled,
     /// The budget for models was met while it ran.
     Budget,
-    /// The host of the model is missing, not set up, or down after retries.
+    /// There is no host for the model.
+    Missing,
+    /// The host of the model is not set up, or down after retries.
     Unavailable,
     /// The quota of the model is used up for longer than the run can wait.
     Quota,

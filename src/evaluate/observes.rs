@@ -12,7 +12,10 @@ impl Evaluate {
             // The end of the action or of the evaluation, whoever was to judge.
             (_, "error" | "timeout") => Observes::Failing,
             // Whether something changes is not whether it is right.
-            (Self::DiffStall(_) | Self::ScoreStall(_) | Self::ActionStall(_), _)
+            (
+                Self::DiffStall(_) | Self::ScoreStall(_) | Self::OpenQuestionStall(_) | Self::ActionStall(_),
+                _,
+            )
             | (Self::Convergence(_), "progress")
             | (Self::Criteria(_), "inactive") => Observes::Nothing,
             (Self::Convergence(_), word) => only("target", word),
@@ -39,7 +42,9 @@ impl Evaluate {
     fn looks_further(&self) -> bool {
         let has = |keys: &[&str]| self.templates().iter().any(|(key, _)| keys.contains(key));
         match self {
-            Self::Criteria(_) | Self::DiffStall(_) | Self::ActionStall(_) => true,
+            Self::Criteria(_) | Self::DiffStall(_) | Self::OpenQuestionStall(_) | Self::ActionStall(_) => {
+                true
+            }
             Self::LlmStructured(_) => has(&["source", "prompt"]),
             Self::ExitCode(_)
             | Self::OutputNumeric(_)
@@ -86,7 +91,7 @@ mod tests {
             "type: classify",
             "yes+ green+ no- blocked- partial- progress. cannot_judge- error- not_found+",
         );
-        for stall in ["diff_stall", "action_stall", "score_stall"] {
+        for stall in ["diff_stall", "action_stall", "score_stall", "open_question_stall"] {
             check(&format!("type: {stall}"), "yes. no. error- timeout-");
         }
         check("type: harbor_scorer", "yes+ no- error-");

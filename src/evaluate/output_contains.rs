@@ -33,6 +33,8 @@ impl Evaluator for OutputContains {
             JudgedText::Text(text) => text,
             JudgedText::Crashed(judged) => return Ok(judged),
         };
+        // The end of its last line belongs to the way a text is printed, so that `done$` finds the last line.
+        let text = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
         let template = self.pattern.render(judging.scope)?;
         let pattern = match Pattern::read(&template) {
             Ok(pattern) => pattern,
@@ -41,7 +43,7 @@ impl Evaluator for OutputContains {
         if self.negate && pattern.is_plain() {
             return Ok(Judged::error(negated_plain(&template)));
         }
-        let matched = match pattern.is_in(&text) {
+        let matched = match pattern.is_in(text) {
             Ok(matched) => matched,
             Err(why) => return Ok(Judged::error(why.to_string())),
         };
@@ -52,7 +54,7 @@ impl Evaluator for OutputContains {
         if !matched && !self.negate {
             for template in &self.error_patterns {
                 let error = template.render(judging.scope)?;
-                match Pattern::read(&error).and_then(|pattern| pattern.is_in(&text)) {
+                match Pattern::read(&error).and_then(|pattern| pattern.is_in(text)) {
                     Ok(true) => {
                         return Ok(Judged::error(format!("the output contains `{}`", excerpt(&error))));
                     }
@@ -261,6 +263,17 @@ mod tests {
         check("pattern: a.b", "axb", "yes");
         check("pattern: ok, negate: true", "fine", "yes");
         check("pattern: '${context.word}'", "all OK", "yes");
+    }
+
+    #[test]
+    fn the_end_of_the_last_line_is_not_searched() {
+        check("pattern: 'done$'", "x\ndone\n", "yes");
+        check("pattern: 'done$'", "x\r\ndone\r\n", "yes");
+        check(r"pattern: 'done\z'", "done\n", "yes");
+        check(r"pattern: 'done\z'", "done\n\n", "no");
+        check("pattern: 'done$'", "done\nmore\n", "no");
+        check(r#"pattern: "done\n""#, "done\n", "no");
+        check(r#"pattern: "^$""#, "\n", "yes");
     }
 
     #[test]

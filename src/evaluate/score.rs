@@ -7,6 +7,7 @@ use crate::base::template::Template;
 use crate::base::text::head;
 
 use super::answer::{failed_all_the_same, read, said, wrong};
+use super::bounds::Points;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
 use super::field::{Field, FieldError};
 use super::level::{Approval, ScoreLevel, level};
@@ -17,9 +18,9 @@ record! {
     /// Judges work by the score that the answer of a reviewer gives it.
     pub struct Score {
         /// The lowest score of work that is approved.
-        approve: Field<f64> = Field::Literal(70.0),
+        approve: Field<Points> = Field::Literal(Points::APPROVED),
         /// The lowest score of work that is to be revised; below it is rejected.
-        revise: Field<f64> = Field::Literal(50.0),
+        revise: Field<Points> = Field::Literal(Points::REVISED),
         /// The text to judge instead of the answer.
         source: Option<Template>,
     }
@@ -92,7 +93,8 @@ impl Score {
 
 impl Evaluator for Score {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
-        let (approve, revise) = (self.approve.resolve(judging.scope)?, self.revise.resolve(judging.scope)?);
+        let (approve, revise) =
+            (self.approve.resolve(judging.scope)?.get(), self.revise.resolve(judging.scope)?.get());
         let (answer, failed) = match read(self.source.as_ref(), judging)? {
             Ok(read) => read,
             Err(judged) => return Ok(judged),
@@ -121,21 +123,12 @@ impl Evaluator for Score {
     }
 
     fn oddities(&self) -> Vec<(&'static str, String)> {
-        let mut odd = Vec::new();
-        for (key, field) in [("approve", &self.approve), ("revise", &self.revise)] {
-            if let Some(score) = field.as_literal().filter(|score| !(0.0..=100.0).contains(*score)) {
-                odd.push((key, format!("`{key}: {score}` is not between 0 and 100")));
-            }
-        }
-        if let (Some(approve), Some(revise)) = (self.approve.as_literal(), self.revise.as_literal())
-            && revise > approve
-        {
-            odd.push((
-                "revise",
-                format!("nothing is ever revised: `revise: {revise}` is above `approve: {approve}`"),
-            ));
-        }
-        odd
+        let (Some(approve), Some(revise)) = (self.approve.as_literal(), self.revise.as_literal()) else {
+            return Vec::new();
+        };
+        let (approve, revise) = (approve.get(), revise.get());
+        let message = || format!("nothing is ever revised: `revise: {revise}` is above `approve: {approve}`");
+        (revise > approve).then(|| ("revise", message())).into_iter().collect()
     }
 }
 

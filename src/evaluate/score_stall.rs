@@ -1,15 +1,18 @@
 //! `score_stall`: whether the best score of the run still improves.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::decode::record;
 use crate::base::template::Template;
 
+use super::bounds::{Margin, Visits};
 use super::convergence::Direction;
 use super::evaluator::{Evaluator, Judged, Judging, Verdicts};
-use super::field::at_least_one;
 use super::field::{Field, FieldError};
+use super::history::{History, in_run_dir};
 use super::memory::{recalled, remembered};
 use super::number::{no_number, number, number_of};
 use super::subject::{JudgedText, subject};
@@ -22,14 +25,20 @@ record! {
         source: Option<Template>,
         /// Reads the last `KEY = NUMBER` of the text instead of the whole text.
         key: Option<Template>,
-        /// How much better than the best one a score has to be.
-        epsilon: Field<f64> = Field::Literal(0.0),
+        /// How much better than the best one a score has to be; 0 when absent, and 0.5 for the scores of a file.
+        epsilon: Option<Field<Margin>>,
         /// How many visits in a row without a better score mean no.
-        max_stall: Field<i32> = Field::Literal(1),
+        max_stall: Field<Visits> = Field::Literal(Visits::ONE),
         /// Which way is better.
         direction: Direction = Direction::Maximize,
+        /// A file with all scores, one a line. Without one, and without `source` and `key`, it is `.score_history` in the
+        /// directory of the run, if that is there.
+        history_file: Option<Template>,
     }
 }
+
+/// The file that is looked for where a loop names nothing to judge.
+static UNNAMED: LazyLock<Template> = LazyLock::new(|| in_run_dir(".score_history"));
 
 /// What is remembered from visit to visit.
 #[derive(Serialize, Deserialize)]
@@ -40,6 +49,15 @@ struct Memory {
 
 impl Evaluator for ScoreStall {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
+        let max_stall = self.max_stall.resolve(judging.scope)?.get();
+        let epsilon = |usual: Margin| match &self.epsilon {
+            Some(epsilon) => epsilon.resolve(judging.scope).map(Margin::get),
+            None => Ok(usual.get()),
+        };
+        if self.history_file.is_some() || (self.is_bare() && matches!(judging.file, Some(Ok(Some(_))))) {
+            let epsilon = epsilon(Margin::HALF)?;
+            return Ok(History { epsilon, max_stall, direction: self.direction }.judge(judging.file));
+        }
         let text = match subject(self.source.as_ref(), judging)? {
             JudgedText::Text(text) => text,
             JudgedText::Crashed(judged) => return Ok(judged),
@@ -48,12 +66,11 @@ impl Evaluator for ScoreStall {
         let Some(score) = number_of(&text, key.as_deref()).filter(|score| score.is_finite()) else {
             return Ok(Judged::error(no_number(&text, key.as_deref())));
         };
-        let epsilon = self.epsilon.resolve(judging.scope)?;
-        let max_stall = self.max_stall.resolve(judging.scope)?.max(1);
+        let epsilon = epsilon(Margin::NONE)?;
         let memory = match recalled::<Memory>(judging.memory) {
             // The best score stays what it was until it is beaten by more than `epsilon`, so that many small steps
             // count as one that is large enough.
-            Some(Memory { best, count }) if self.gain(best, score) <= epsilon => {
+            Some(Memory { best, count }) if self.direction.gain(best, score) <= epsilon => {
                 Memory { best, count: count.saturating_add(1) }
             }
             _ => Memory { best: score, count: 0 },
@@ -75,23 +92,28 @@ impl Evaluator for ScoreStall {
         let texts = [
             ("source", self.source.as_ref()),
             ("key", self.key.as_ref()),
-            ("epsilon", self.epsilon.as_template()),
+            ("epsilon", self.epsilon.as_ref().and_then(Field::as_template)),
             ("max_stall", self.max_stall.as_template()),
+            ("history_file", self.history_file.as_ref()),
         ];
         texts.into_iter().filter_map(|(key, template)| Some((key, template?))).collect()
     }
 
+    fn file(&self) -> Option<&Template> {
+        self.history_file.as_ref().or_else(|| self.is_bare().then(|| &*UNNAMED))
+    }
+
     fn oddities(&self) -> Vec<(&'static str, String)> {
-        at_least_one("max_stall", &self.max_stall)
+        let beside = [("source", self.source.is_some()), ("key", self.key.is_some())];
+        let idle = beside.into_iter().filter(|(_, given)| *given && self.history_file.is_some());
+        idle.map(|(key, _)| (key, format!("`{key}` has no effect beside `history_file`"))).collect()
     }
 }
 
 impl ScoreStall {
-    fn gain(&self, best: f64, score: f64) -> f64 {
-        match self.direction {
-            Direction::Minimize => best - score,
-            Direction::Maximize => score - best,
-        }
+    /// Tells whether the loop leaves it open what is judged.
+    fn is_bare(&self) -> bool {
+        self.history_file.is_none() && self.source.is_none() && self.key.is_none()
     }
 }
 
@@ -126,6 +148,25 @@ mod tests {
         assert_eq!(judge("{type: score_stall, key: f1}", "0.5\n", 0), "error");
         assert_eq!(judge("{type: score_stall, source: '${context.n}'}", "x", 3), "yes");
         assert_eq!(judge("type: score_stall", "5", 3), "error");
+    }
+
+    #[test]
+    fn a_file_holds_the_scores_of_all_visits() {
+        let check = |spec: &str, history: Option<&str>, printed: &str, expected: &str| {
+            let mut visits = Visits::of(&format!("{{type: score_stall{spec}}}"));
+            visits.file = Some(Ok(history.map(|text| text.as_bytes().to_vec())));
+            assert_eq!(visits.judge(printed, 0).verdict.as_str(), expected, "{spec} {history:?} {printed}");
+        };
+        for spec in ["", ", history_file: h"] {
+            check(spec, Some("60\n70\n"), "x", "yes");
+            check(spec, Some("60\n60.4\n"), "x", "no");
+            check(spec, Some("60\nx\n50\n"), "x", "no");
+        }
+        check(", history_file: h", None, "x", "yes");
+        check(", history_file: h, epsilon: 0", Some("60\n60.4\n"), "x", "yes");
+        check(", history_file: h, direction: minimize", Some("60\n50\n"), "x", "yes");
+        check("", None, "5", "yes");
+        check("", None, "x", "error");
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Verdict {
         Self::new("blocked")
     }
 
+    /// Returns the verdict that nobody could tell.
+    pub fn cannot_judge() -> Self {
+        Self::new(CANNOT_JUDGE)
+    }
+
     /// Reads a key of `route` or the word behind `on_`, folding the alias families: success, pass and met are
     /// `yes`; failure, fail and unmet are `no`.
     pub fn canonical(word: &str) -> Self {

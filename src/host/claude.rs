@@ -551,7 +551,10 @@ mod tests {
         let why = |stdout: &str, code: i32| match Claude.answer(stdout, code).0.unwrap_err() {
             Failure::Failed(why) => why,
             Failure::Misunderstood(why) => format!("? {why}"),
-            other @ (Failure::Transient(_) | Failure::Quota(..) | Failure::Unavailable(_)) => {
+            other @ (Failure::Transient(_)
+            | Failure::Quota(..)
+            | Failure::Missing(_)
+            | Failure::Unavailable(_)) => {
                 panic!("{other:?}")
             }
         };

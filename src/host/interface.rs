@@ -44,6 +44,8 @@ pub enum Failure {
     Transient(String),
     /// The quota is used up until then, in seconds since 1970, where that is known.
     Quota(String, Option<i64>),
+    /// The host is not there.
+    Missing(String),
     /// The host is not set up: no account, no right, no such model.
     Unavailable(String),
     /// The output has another shape than that of any version we know.

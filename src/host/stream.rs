@@ -187,6 +187,7 @@ pub(super) fn by_code(failure: Failure, exit_code: i32, not_set_up: &[i32]) -> F
         other @ (Failure::Failed(_)
         | Failure::Transient(_)
         | Failure::Quota(..)
+        | Failure::Missing(_)
         | Failure::Unavailable(_)
         | Failure::Misunderstood(_)) => other,
     }
@@ -284,7 +285,10 @@ pub(super) mod tests {
     pub(in crate::host) fn assert_failed(host: &dyn Host, lines: &[Value], exit_code: i32, why: &str) {
         match play(host, lines, exit_code).1.unwrap_err() {
             Failure::Failed(said) | Failure::Misunderstood(said) => assert!(said.contains(why), "{said}"),
-            other @ (Failure::Transient(_) | Failure::Quota(..) | Failure::Unavailable(_)) => {
+            other @ (Failure::Transient(_)
+            | Failure::Quota(..)
+            | Failure::Missing(_)
+            | Failure::Unavailable(_)) => {
                 panic!("{other:?}")
             }
         }

@@ -303,6 +303,20 @@ impl Action {
         }
     }
 
+    /// Bounds it by the time that is usual for its kind, where nothing else does. A command line has the whole run.
+    #[must_use]
+    pub fn within_standard_time(mut self) -> Self {
+        let (setting, usual) = match &mut self {
+            Self::Prompt(prompt) => (&mut prompt.setting, Duration::from_hours(1)),
+            Self::Tool(tool) => (&mut tool.setting, Duration::from_secs(30)),
+            Self::Approval(approval) => (&mut approval.setting, Duration::from_mins(30)),
+            Self::Learning(learning) => (&mut learning.setting, Duration::from_hours(1)),
+            Self::Shell(_) | Self::SubLoop(_) | Self::Board(_) => return self,
+        };
+        setting.timeout.get_or_insert(usual);
+        self
+    }
+
     /// Returns the longest time that it may take, if it says so.
     pub fn timeout(&self) -> Option<Duration> {
         match self {

@@ -1,7 +1,5 @@
 //! Compiles the states that ask somebody before the run goes on: a person, or an agent that finds out what is not known.
 
-use std::time::Duration;
-
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::path::DocPath;
 use crate::base::template::Template;
@@ -10,13 +8,9 @@ use crate::evaluate::verdict::Verdict;
 
 use super::{Action, ApprovalAction, LearningAction, Routes, Setting};
 
-/// How long a person may take to answer when the loop does not say.
-const PATIENCE: Duration = Duration::from_mins(30);
-
 /// Makes a question for a person.
 pub(super) fn approval(text: Template, setting: Setting) -> Action {
-    let timeout = setting.timeout.or(Some(PATIENCE));
-    Action::Approval(ApprovalAction { text, setting: Setting { timeout, ..setting } })
+    Action::Approval(ApprovalAction { text, setting })
 }
 
 /// Says that a question for a person says nothing.

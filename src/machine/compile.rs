@@ -194,18 +194,11 @@ impl<'d> Compiler<'d> {
     fn stall(&mut self) -> Option<Stall> {
         let stall = self.definition.stall.as_ref()?;
         let path = DocPath::root().key("stall");
-        let window = stall.window.get();
-        if window < 2 {
-            let place = Place::Value(path.key("window"));
-            let message = "`window` must be at least 2";
-            let help = "one visit alone cannot show that nothing changes";
-            self.problems.push(Diagnostic::error("count", place, message).help(help));
-        }
         let to = match &stall.action {
             schema::StallAction::Stop => None,
             schema::StallAction::Go(state) => Some(self.state(state, &path.key("action"))?),
         };
-        Some(Stall { window, to })
+        Some(Stall { window: stall.window.get(), to })
     }
 
     fn llm(&mut self) -> Llm {
@@ -234,14 +227,8 @@ impl<'d> Compiler<'d> {
 
     fn budget(&mut self) -> Budget {
         let Some(budget) = &self.definition.budget else { return Budget::default() };
-        if budget.cost_usd.is_some_and(|cost| cost <= 0.0) {
-            let place = Place::Value(DocPath::root().key("budget").key("cost_usd"));
-            let help = "to run without any model, write `llm: {enabled: false}`";
-            let message = "`cost_usd` must be more than zero";
-            self.problems.push(Diagnostic::error("count", place, message).help(help));
-        }
         Budget {
-            cost_usd: budget.cost_usd,
+            cost_usd: budget.cost_usd.map(schema::Money::get),
             tokens: budget.tokens.map(|tokens| tokens.get().into()),
             calls: budget.llm_calls.map(schema::Count::get),
             allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
@@ -250,13 +237,7 @@ impl<'d> Compiler<'d> {
 
     fn board(&mut self) -> board::Limits {
         let Some(limits) = &self.definition.board else { return board::Limits::default() };
-        let ratio = limits.abort_failed_ratio;
         let path = DocPath::root().key("board");
-        if !(0.0..=1.0).contains(&ratio) {
-            let place = Place::Value(path.key("abort_failed_ratio"));
-            let message = format!("`abort_failed_ratio: {ratio}` is not between 0 and 1");
-            self.problems.push(Diagnostic::error("count", place, message));
-        }
         let is_used = |state: &State| state.action_type == Some(ActionType::Board);
         if !self.definition.states.values().any(is_used) {
             let message = "`board` has no effect: no state works on the task board";
@@ -265,11 +246,11 @@ impl<'d> Compiler<'d> {
         }
         board::Limits {
             plan_revisions: limits.max_plan_revisions.get(),
-            fix_cycles: limits.max_fix_cycles.0,
+            fix_cycles: limits.max_fix_cycles.get(),
             attempts: limits.attempts_before_replan.get(),
-            depth: limits.max_replan_depth.0,
+            depth: limits.max_replan_depth.get(),
             idle_passes: limits.max_goal_iterations.get(),
-            failed_ratio: ratio,
+            failed_ratio: limits.abort_failed_ratio.get(),
         }
     }
 
@@ -305,6 +286,8 @@ impl<'d> Compiler<'d> {
             ("route", !state.route.is_empty()),
             ("evaluate", state.evaluate.is_some()),
             ("capture", state.capture.is_some()),
+            ("on_rate_limit_exhausted", state.on_rate_limit_exhausted.is_some()),
+            ("on_throttle_hard", state.on_throttle_hard.is_some()),
         ] {
             if given {
                 let message = format!("`{key}` has no effect in the terminal state `{name}`");
@@ -352,7 +335,7 @@ impl<'d> Compiler<'d> {
     }
 
     fn step(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Step> {
-        let action = self.action(state, path);
+        let action = self.action(state, path).map(Action::within_standard_time);
         let routes = self.routes(name, state, path);
         asked::routes(action.as_ref(), routes.as_ref(), path, &mut self.problems);
         let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
@@ -381,9 +364,25 @@ impl<'d> Compiler<'d> {
             retry: self.retry(name, state, path),
             repeat: self.repeat(state, path),
             params: state.param.clone(),
+            unused: self.unused(state, path),
         };
         self.params(&step, path);
         Some(step)
+    }
+
+    /// Looks at the ways for reasons that only the predecessor knows.
+    fn unused(&mut self, state: &State, path: &DocPath) -> Vec<Target> {
+        let keys = [
+            ("on_rate_limit_exhausted", &state.on_rate_limit_exhausted),
+            ("on_throttle_hard", &state.on_throttle_hard),
+        ];
+        let given = keys.into_iter().filter_map(|(key, name)| Some((key, name.as_ref()?)));
+        let read = given.filter_map(|(key, name)| {
+            let place = Place::Key(path.key(key));
+            self.problems.push(Diagnostic::note("no-effect", place, format!("`{key}` has no effect here")));
+            self.state(name, &path.key(key))
+        });
+        read.collect()
     }
 
     /// A parameter that was not given has no value in any run.
@@ -764,7 +763,7 @@ impl<'d> Compiler<'d> {
             (Some(max), Some(_)) => Some(Retry {
                 max: self.count(max, &path.key("max_retries")).unwrap_or(1),
                 exhausted: exhausted?,
-                codes: state.retryable_exit_codes.clone(),
+                codes: state.retryable_exit_codes.iter().map(|code| code.get()).collect(),
                 delay: state.retry_delay.map_or(Duration::ZERO, |delay| delay.0),
             }),
             (None, None) => {
@@ -823,7 +822,7 @@ impl<'d> Compiler<'d> {
                 let message = format!("`passes: {passes}` cannot be reached: `{key}` allows {cap}");
                 let place = Place::Value(path.key("passes"));
                 let help = format!("each of them is a pass of its own; raise `{key}`");
-                self.problems.push(Diagnostic::error("count", place, message).help(help));
+                self.problems.push(Diagnostic::error("range", place, message).help(help));
             }
         }
         Some(passes)

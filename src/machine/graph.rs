@@ -52,8 +52,20 @@ pub fn targets(machine: &Machine) -> impl Iterator<Item = Target> {
     steps.chain(machine.ends().map(|(id, _)| Target::End(id)))
 }
 
-/// Returns every target that some run can reach, loop-level routes and handlers included.
+/// Returns every target that something leads to, loop-level routes and handlers included, and ways for reasons that do
+/// not come up.
 pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
+    let unused =
+        machine.steps().flat_map(|(id, step)| step.unused.iter().map(move |to| (Target::Step(id), *to)));
+    reached(machine, unused)
+}
+
+/// Returns every target that some run can reach, loop-level routes and handlers included.
+pub fn linked(machine: &Machine) -> BTreeSet<Target> {
+    reached(machine, std::iter::empty())
+}
+
+fn reached(machine: &Machine, further: impl Iterator<Item = (Target, Target)>) -> BTreeSet<Target> {
     let edges = edges(machine);
     let fallback = machine.fallback;
     let handlers = [
@@ -68,7 +80,7 @@ pub fn reachable(machine: &Machine) -> BTreeSet<Target> {
     // A target that is not known yet may be any of them.
     let any = targets(machine).filter(|_| !machine.is_decided());
     let start = [machine.initial].into_iter().chain(handlers.into_iter().flatten()).chain(any);
-    spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)))
+    spread(start.collect(), edges.iter().map(|edge| (edge.from, edge.to)).chain(further))
 }
 
 /// Returns the steps with work that may come again without another one working in between.

@@ -212,6 +212,8 @@ pub struct Step {
     pub repeat: Option<u32>,
     /// What `${param.…}` stands for in its texts.
     pub params: IndexMap<VarName, Field<Value>>,
+    /// Where it leads for reasons that do not come up in a run. Whoever wrote that meant those states to be there.
+    pub unused: Vec<Target>,
 }
 
 /// A bound on consecutive entries.

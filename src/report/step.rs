@@ -227,6 +227,7 @@ impl Step {
                     Stop::Timeout
                     | Stop::IdleTimeout
                     | Stop::LoopTimeout
+                    | Stop::Missing
                     | Stop::Unavailable
                     | Stop::NotRecorded,
                 )
@@ -388,7 +389,7 @@ impl Step {
             (_, Some(Stop::Deadline), _) => "stopped by the deadline".to_owned(),
             (_, Some(Stop::Budget), _) => "stopped by the budget".to_owned(),
             (_, Some(Stop::Quota), _) => "stopped by a quota".to_owned(),
-            (_, Some(Stop::Unavailable), _) => "unavailable".to_owned(),
+            (_, Some(Stop::Missing | Stop::Unavailable), _) => "unavailable".to_owned(),
             (_, Some(Stop::NotRecorded), _) => "not recorded".to_owned(),
             (_, Some(Stop::Cancelled), _) => "stopped".to_owned(),
             (Some(_), None, _) if self.is_prompt() => "failed".to_owned(),
@@ -485,7 +486,9 @@ mod tests {
                 r#type: "any".into(),
                 verdict,
                 observes: None,
+                confidence: None,
                 details,
+                warnings: Vec::new(),
                 memory: None,
                 tree: None,
             });

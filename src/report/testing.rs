@@ -163,7 +163,9 @@ impl Journal {
             r#type,
             verdict: judged,
             observes: None,
+            confidence: None,
             details,
+            warnings: Vec::new(),
             memory: None,
             tree: None,
         });
@@ -231,7 +233,9 @@ impl Journal {
             r#type: "exit_code".into(),
             verdict,
             observes: None,
+            confidence: None,
             details: Map::new(),
+            warnings: Vec::new(),
             memory: None,
             tree: None,
         })

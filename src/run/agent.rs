@@ -183,7 +183,7 @@ fn ready(world: &World) -> Result<&'static dyn Host, Box<Observation>> {
     world.agents.host.ok_or_else(|| {
         let names: Vec<_> = host::names().collect();
         let why = format!("there is no agent on PATH: none of {}", names.join(", "));
-        Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
+        Box::new(Observation { stop: Some(Stop::Missing), ..Observation::not_started(why) })
     })
 }
 
@@ -209,6 +209,7 @@ async fn settle<T>(
     let name = host.name();
     let (why, stop) = match failure {
         Failure::Failed(why) => (why, None),
+        Failure::Missing(why) => (why, Some(Stop::Missing)),
         Failure::Unavailable(why) => (why, Some(Stop::Unavailable)),
         Failure::Misunderstood(why) => {
             let version = version(host, world).await;
@@ -391,7 +392,7 @@ async fn asked(
 /// The end of a call whose program could not be started.
 fn missing<T>(mut seen: Observation) -> CallResult<T> {
     let why = seen.failure.take().unwrap_or_default();
-    CallResult { seen, result: Err(Failure::Unavailable(why)), usage: Usage::default() }
+    CallResult { seen, result: Err(Failure::Missing(why)), usage: Usage::default() }
 }
 
 /// The end of a call that could not be made, for a reason of the loop.

@@ -111,8 +111,12 @@ impl Library {
     /// Makes a sub-loop ready to run inside of the run that began like `around`.
     pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, String> {
         let known = self.get(&request.name)?;
-        let inherited = request.around.as_ref().map(|around| around.context.clone()).unwrap_or_default();
-        let params = request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut inherited = request.around.as_ref().map(|around| around.context.clone()).unwrap_or_default();
+        let mut params: Vec<_> =
+            request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        if known.machine.parameters.is_empty() {
+            inherited.extend(params.drain(..));
+        }
         let given = Given { params, inherited, ..Given::default() };
         let context = context::resolve(&known.machine, &given, &around.env)
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
@@ -242,6 +246,18 @@ fn check_bindings(child: &Machine, given: &SubLoopInput, path: &DocPath, finding
         SubLoopInput::Nothing => None,
         SubLoopInput::Parameters(bindings) => Some(bindings),
     };
+    if child.parameters.is_empty() {
+        if bindings.is_some() {
+            let message = format!(
+                "the loop `{}` declares no `parameters`: what it is given becomes its context, unchecked",
+                child.name
+            );
+            let help = "declare there what it takes, so that a misspelt name is found";
+            let place = Place::Key(path.key("with"));
+            findings.push(Diagnostic::warning("binding", place, message).help(help));
+        }
+        return;
+    }
     let declared = || child.parameters.keys().map(VarName::as_str);
     for name in bindings.into_iter().flatten().map(|(name, _)| name) {
         if !child.parameters.contains_key(name) {

@@ -42,15 +42,15 @@ fn added(fragment: &str) -> Value {
         | "queue_track"
         | "queue_pop"
         | "shell_exit"
-        | "run_benchmark" => json!({"action": "make"}),
+        | "run_benchmark"
+        | "diff_stall_gate"
+        | "open_question_stall_gate" => json!({"action": "make"}),
         "harness_exit" => json!({"action": "make", "on_cannot_judge": "failed"}),
         "llm_gate" => json!({"action": "look", "on_partial": "failed", "on_blocked": "failed"}),
         "numeric_gate" => json!({"action": "make", "evaluate": {"target": 3}}),
         "convergence_gate" => json!({"action": "make", "evaluate": {"target": 3},
             "route": {"target": "done", "progress": "given", "stall": "failed", "error": "failed"}, "on_yes": null, "on_no": null}),
-        "diff_stall_gate" => json!({"action": "make"}),
         "score_stall_gate" => json!({"action": "make", "evaluate": {"key": "score"}}),
-        "open_question_stall_gate" => json!({"action": "make"}),
         "snapshot_artifact" => json!({"with": {"artifact_path": "a"}}),
         "loop_failure_diagnose" => json!({"with": {"loop_name": "x"}, "on_yes": null, "on_no": null}),
         "subloop_rate_limit_diagnostic" => json!({"with": {"operation": "x"}, "on_yes": null, "on_no": null}),
@@ -114,7 +114,7 @@ fn every_fragment_can_be_used() {
             count += 1;
         }
     }
-    assert_eq!(count, 48);
+    assert_eq!(count, 50);
 }
 
 /// What came of a fragment: its exit code, what it printed, and the state that followed.

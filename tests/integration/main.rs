@@ -54,6 +54,7 @@ mod mutations;
 mod nightly;
 mod on_change;
 mod paths;
+mod predecessor_keys;
 mod processes;
 mod providers;
 mod redaction;

@@ -9,6 +9,7 @@ use crate::base::path::DocPath;
 use crate::base::template::Template;
 use crate::definition::tree::{entry, map, plain, text};
 use crate::evaluate::Direction;
+use crate::evaluate::bounds::Margin;
 use crate::evaluate::field::Field;
 
 record! {
@@ -21,7 +22,7 @@ record! {
         /// What drives the number towards it.
         using: Work,
         /// How far from the target is near enough.
-        tolerance: Option<Field<f64>>,
+        tolerance: Option<Field<Margin>>,
         /// Which way is better.
         direction: Option<Direction>,
         /// Where to go when the number does not move any more.

@@ -85,7 +85,8 @@ impl Run {
             Event::Judge { usage, .. } => self.spend(Some(usage)),
             Event::Board(event) => self.operate(event),
             Event::Signal { state, signal, text } => self.signalled(state, *signal, text),
-            Event::Evaluate { verdict, observes, details, memory, tree, .. } => {
+            Event::Evaluate { verdict, observes, details, memory, tree, warnings, .. } => {
+                self.warnings.extend(warnings.iter().cloned());
                 self.evaluate(machine, (verdict, *observes), details, (memory.as_ref(), tree.as_ref()));
             }
             Event::Stall { state, window, seen } => self.stalled(machine, state, *window, seen),
@@ -106,6 +107,7 @@ impl Run {
             Event::Warning { state: None, .. } => self.warned += 1,
             Event::Warning { state: Some(_), .. } => match self.unsaid() {
                 Some(bound) => drop(self.exceeded.insert(bound, true)),
+                None if self.warnings.pop_front().is_some() => {}
                 None => self.warn_of_closing(),
             },
             Event::Handoff(handoff) => self.hand_off(handoff),

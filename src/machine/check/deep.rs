@@ -110,7 +110,7 @@ fn unverified(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagn
 /// States that have a way in, but none that a verdict takes.
 fn never_entered(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnostics) {
     let machine = subject.machine;
-    let linked = graph::reachable(machine);
+    let linked = graph::linked(machine);
     for target in graph::targets(machine).filter(|target| linked.contains(target) && !all.reaches(*target)) {
         let name = subject.name(target);
         let is_failure = matches!(target, Target::End(id) if machine.end(id).meaning == Meaning::Failure);

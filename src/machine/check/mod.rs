@@ -6,6 +6,7 @@ use crate::definition::schema::Loop;
 
 use super::Machine;
 
+mod counts;
 mod cycles;
 mod deep;
 mod ends;
@@ -26,7 +27,7 @@ pub use models::fate;
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -38,6 +39,7 @@ const RULES: [Rule; 15] = [
     ends::silent_failure,
     injection::injection,
     masked::masked,
+    counts::doubled,
     models::needed,
     values::undefined,
     values::board,

@@ -15,6 +15,7 @@ use crate::base::path::DocPath;
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
 use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
+use crate::evaluate::bounds::Points;
 use crate::evaluate::exit_codes::ExitCodes;
 
 mod call;
@@ -148,9 +149,9 @@ record! {
         /// Whether each task is.
         steps: bool = true,
         /// The score from which on something is approved.
-        approve: f64 = 70.0,
+        approve: Points = Points::APPROVED,
         /// The score from which on it needs a revision; below, it is rejected.
-        revise: f64 = 50.0,
+        revise: Points = Points::REVISED,
         /// What becomes of a plan that no review approved.
         on_plan_rejected: OnPlanRejected = OnPlanRejected::SkipAndContinue,
     }
@@ -215,12 +216,11 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         return None;
     }
     let Agents { goal, constraints, roles, limits, review, .. } = read;
-    let in_order = 0.0 <= review.revise && review.revise <= review.approve && review.approve <= 100.0;
-    if !in_order {
-        let Review { approve, revise, .. } = review;
+    let (approve, revise) = (review.approve.get(), review.revise.get());
+    if revise > approve {
         let message = format!("`revise: {revise}` and `approve: {approve}` are no thresholds");
         let place = Place::Value(path.key("review"));
-        let help = "both are scores from 0 to 100, and `approve` is not below `revise`";
+        let help = "`approve` is not below `revise`";
         out.push(Diagnostic::error("thresholds", place, message).help(help));
         return None;
     }
@@ -258,7 +258,7 @@ impl Form<'_> {
         let constraints: Vec<_> = constraints.iter().map(|one| format!("- {one}")).collect();
         let constraints = if constraints.is_empty() { "- none".to_owned() } else { constraints.join("\n") };
         let goal = self.own.get("goal").cloned().unwrap_or_else(|| text(at, goal));
-        let Review { approve, revise, .. } = self.review;
+        let (approve, revise) = (self.review.approve.get(), self.review.revise.get());
         let context = vec![
             entry("goal", goal),
             entry("constraints", text(at, constraints)),
@@ -374,7 +374,7 @@ impl Form<'_> {
             ("attempts_before_replan", limits.attempts_before_replan.get().to_string()),
             ("max_replan_depth", limits.max_replan_depth.0.to_string()),
             ("max_goal_iterations", limits.max_goal_iterations.get().to_string()),
-            ("abort_failed_ratio", limits.abort_failed_ratio.to_string()),
+            ("abort_failed_ratio", limits.abort_failed_ratio.get().to_string()),
         ];
         let limits = standard
             .map(|(key, count)| entry(key, self.limit(key).unwrap_or_else(|| plain(&self.at, count))));

@@ -1,0 +1,108 @@
+//! Counts that are printed twice: `grep -c … || echo 0` looks like one number and prints two lines.
+
+use std::ops::Range;
+
+use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::base::text::one_line;
+use crate::machine::Action;
+
+use super::subject::{CheckedLoop, state};
+
+pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
+    for (_, step) in subject.machine.steps() {
+        let Some(text) = step.action.as_ref().and_then(Action::shell_text) else { continue };
+        let Some(range) = doubled_in(text.source()) else { continue };
+        let shown = one_line(text.source().get(range.clone()).unwrap_or_default(), 60);
+        let message = format!("`{shown}` prints 0 twice where nothing matches: `grep -c` prints it, too");
+        let help = "write `|| true`; lines that are all the same number are read as that number";
+        let place = Place::Within(state(&step.name).key("action"), range);
+        findings.push(Diagnostic::note("doubled-count", place, message).help(help));
+    }
+}
+
+/// Finds the first count of lines after which a failure prints another 0.
+fn doubled_in(text: &str) -> Option<Range<usize>> {
+    text.match_indices("grep").find_map(|(at, word)| {
+        let start = text[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        let is_command = matches!(&text[start..at], "" | "e" | "f" | "z")
+            && !text[..start].ends_with(['-', '_', '.', '$', '{'])
+            && text[at + word.len()..].starts_with([' ', '\t', '\\']);
+        let end = at + word.len();
+        let instead = end + before_or(&text[end..]).filter(|_| is_command)?;
+        let counts = |word: &str| word == "--count" || (is_short_option(word) && word.contains('c'));
+        if !text[end..instead].split_whitespace().any(counts) {
+            return None;
+        }
+        let rest = text[instead + 2..].trim_start();
+        let printed = rest.strip_prefix("echo")?.trim_start();
+        let behind = ["0", "\"0\"", "'0'"].iter().find_map(|zero| printed.strip_prefix(zero))?;
+        let is_all = behind.chars().next().is_none_or(|c| c.is_whitespace() || ";|&)`}\"".contains(c));
+        is_all.then(|| start..text.len() - behind.len())
+    })
+}
+
+fn is_short_option(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| c.is_ascii_alphabetic()))
+}
+
+/// Returns where the `||` is that ends the command at the start of a text, if that is how it ends.
+fn before_or(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut last = ' ';
+    let mut signs = text.char_indices();
+    while let Some((at, sign)) = signs.next() {
+        match (quote, sign) {
+            (Some(open), _) if sign == open => quote = None,
+            (None, '\'' | '"') => quote = Some(sign),
+            (None | Some('"'), '\\') => drop(signs.next()),
+            (None, '|') => return text[at..].starts_with("||").then_some(at),
+            // In `2>&1` it ends nothing.
+            (None, '&') if last == '>' => {}
+            (None, ';' | '&' | '\n' | '(' | ')' | '`') => return None,
+            _ => {}
+        }
+        last = sign;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::doubled_in;
+
+    #[test]
+    fn a_count_with_a_zero_in_its_place_is_found() {
+        for text in [
+            "grep -c zzz list || echo 0",
+            "grep -c 'a|b; c' list 2>/dev/null || echo \"0\"",
+            "n=$(grep -ic x list 2>&1 || echo 0)\necho $n",
+            "echo \"$(grep --count x \"my list\" || echo '0')\"",
+            "cd a; egrep -rc x . || echo 0 | head",
+            "/usr/bin/grep -c \\\n x list ||\n echo 0; true",
+        ] {
+            assert!(doubled_in(text).is_some(), "{text}");
+        }
+        let text = "cat list | grep -c x || echo 0; date";
+        assert_eq!(&text[doubled_in(text).unwrap()], "grep -c x || echo 0");
+    }
+
+    #[test]
+    fn one_number_is_fine() {
+        for text in [
+            "grep -c x list",
+            "grep -c x list || true",
+            "grep x list || echo 0",
+            "grep -c x list | sort || echo 0",
+            "grep -c x list; false || echo 0",
+            "grep -c x list || echo 01",
+            "grep -q c list || echo 0",
+            "pgrep -c x || echo 0",
+            "my-grep -c x || echo 0",
+            "grep -c 'x || echo 0",
+            "grep",
+            "",
+        ] {
+            assert_eq!(doubled_in(text), None, "{text}");
+        }
+    }
+}
