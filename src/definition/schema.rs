@@ -100,6 +100,10 @@ record! {
         max_handoffs: Count = Count::of(10),
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
+        /// What a run that did not fail copies out of its directory into the working tree.
+        artifact_output: Option<ArtifactOutput>,
+        /// What that is; a template is not copied.
+        artifact_mode: Option<ArtifactMode>,
         /// The state where a run goes on that was left; where it was left, when absent.
         on_resume: Option<Early<StateName>>,
         /// Settings of the predecessor; loads with a notice.
@@ -116,7 +120,6 @@ record! {
         "effort",
         "singleton",
         "artifact_versioning",
-        "artifact_mode",
         "throttle",
         "throttle_*",
         "rate_limit*",
@@ -499,6 +502,43 @@ impl Parameter {
                 _ => wrong(&format!("one of {}", self.values.join(", "))),
             },
         }
+    }
+}
+
+choice! {
+    /// What an artifact is.
+    pub enum ArtifactMode { File = "file", Template = "template" }
+}
+
+record! {
+    /// A file that a run copies into the working tree at its end.
+    pub struct Artifact {
+        /// The file, below the directory of the run.
+        from: Template,
+        /// Where it is copied to, below the working tree.
+        to: Option<Template>,
+        /// The terminals at which it is copied; all that are no failure, when absent.
+        on: Vec<StateName> = Vec::new(),
+    }
+}
+
+/// An [`Artifact`], or only its `from`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArtifactOutput(pub Artifact);
+
+impl Decode for ArtifactOutput {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        match &node.value {
+            NodeValue::Scalar(_) => {
+                let from = Template::decode(node, path, out)?;
+                Some(Self(Artifact { from, to: None, on: Vec::new() }))
+            }
+            NodeValue::Map(_) | NodeValue::List(_) => Artifact::decode(node, path, out).map(Self),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"anyOf": [Template::schema(definitions), Artifact::schema(definitions)]})
     }
 }
 

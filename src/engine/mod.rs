@@ -15,6 +15,7 @@ use crate::base::time::Timestamp;
 use crate::machine::{Budget, Machine, OnHandoff};
 
 mod arrive;
+pub mod artifact;
 mod begin;
 mod bounds;
 mod budget;

@@ -22,9 +22,9 @@ use crate::evaluate::{Evaluate, Verdicts};
 
 use super::early::{EarlyValues, Settled, Values};
 use super::{
-    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
-    Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
-    SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
+    Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
+    Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
+    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
 };
 
 /// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
@@ -152,6 +152,7 @@ impl<'d> Compiler<'d> {
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
             on_change: definition.on_change,
+            artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,
             on_resume,
@@ -233,6 +234,30 @@ impl<'d> Compiler<'d> {
             calls: budget.llm_calls.map(schema::Count::get),
             allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
         }
+    }
+
+    fn artifact(&mut self) -> Option<Artifact> {
+        let definition = self.definition;
+        let Some(schema::ArtifactOutput(artifact)) = &definition.artifact_output else {
+            if definition.artifact_mode.is_some() {
+                let place = Place::Key(DocPath::root().key("artifact_mode"));
+                let message = "`artifact_mode` has no effect without `artifact_output`";
+                self.problems.push(Diagnostic::note("no-effect", place, message));
+            }
+            return None;
+        };
+        for (at, state) in artifact.on.iter().enumerate() {
+            let path = DocPath::root().key("artifact_output").key("on").index(at);
+            if let Some(Target::Step(_)) = self.named(state, &Field::Literal(()), &path) {
+                let message = format!("`{state}` is not terminal, so nothing is copied there");
+                self.problems.push(Diagnostic::warning("no-effect", Place::Value(path), message));
+            }
+        }
+        let said = definition.context.iter().find(|(name, _)| name.as_str() == "artifact_mode");
+        let is_template = definition.artifact_mode == Some(schema::ArtifactMode::Template)
+            || said.is_some_and(|(_, mode)| mode == "template");
+        let schema::Artifact { from, to, on } = artifact.clone();
+        Some(Artifact { from, to, on, is_template })
     }
 
     fn board(&mut self) -> board::Limits {

@@ -34,6 +34,19 @@ pub use action::{
     ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
 
+/// A file that a run copies into the working tree at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// The file, below the directory of the run.
+    pub from: Template,
+    /// Where it is copied to, below the working tree.
+    pub to: Option<Template>,
+    /// The terminals at which it is copied; all that are no failure, when empty.
+    pub on: Vec<StateName>,
+    /// Whether it is a template, which is not copied.
+    pub is_template: bool,
+}
+
 /// A step, as an index into its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(usize);
@@ -90,6 +103,8 @@ pub struct Machine {
     pub on_change: Option<OnChange>,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
+    /// What a run copies into the working tree at its end.
+    pub artifact: Option<Artifact>,
     /// The limits of the task board.
     pub board: board::Limits,
     /// Where an unfinished run is resumed; without it, in the state in which it stopped.
@@ -397,7 +412,11 @@ impl Machine {
             let closing = end.closing.iter().flat_map(Action::templates);
             closing.map(|(key, template)| (Some(&end.name), key, template))
         });
-        env.chain(model).chain(steps).chain(ends).collect()
+        let artifact = self.artifact.iter().flat_map(|artifact| {
+            let to = artifact.to.iter().map(|to| (None, "artifact_output.to".to_owned(), to));
+            std::iter::once((None, "artifact_output.from".to_owned(), &artifact.from)).chain(to)
+        });
+        env.chain(model).chain(artifact).chain(steps).chain(ends).collect()
     }
 }
 

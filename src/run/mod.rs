@@ -4,6 +4,7 @@ mod action;
 mod agent;
 mod approval;
 pub mod area;
+mod artifact;
 pub mod checkpoint;
 pub mod clock;
 mod continuation;

@@ -16,6 +16,7 @@ mod advice;
 mod agents;
 mod architecture;
 mod artifact;
+mod artifact_output;
 mod asked;
 mod background;
 mod bad_input;
