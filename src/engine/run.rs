@@ -148,6 +148,16 @@ pub(super) struct Rounds {
     is_due: bool,
 }
 
+/// What is special about the visit of the current state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visit {
+    Usual,
+    /// Its message was added to the log.
+    Noted,
+    /// Its work could not be made.
+    Unmade,
+}
+
 /// Which prompt receives the text that a hand-off left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContinuationReader {
@@ -199,8 +209,7 @@ pub struct Run {
     exceeded: BTreeMap<Overflow, bool>,
     /// What the last evaluation warned of and was not said yet.
     warnings: VecDeque<String>,
-    noted: bool,
-    unmade: bool,
+    visit: Visit,
     retry_announced: bool,
     trust: Trust,
     /// How many of the warnings of the start are said.
@@ -260,8 +269,7 @@ impl Run {
             message_count: 0,
             exceeded: BTreeMap::new(),
             warnings: VecDeque::new(),
-            noted: false,
-            unmade: false,
+            visit: Visit::Usual,
             retry_announced: false,
             trust: Trust::default(),
             warned: 0,
@@ -326,7 +334,7 @@ impl Run {
 
     /// Tells whether the work of the current state could not be made.
     pub(super) fn is_unmade(&self) -> bool {
-        self.unmade
+        self.visit == Visit::Unmade
     }
 
     /// Tells whether the entry that is due is another try of the state that was left.
@@ -486,7 +494,7 @@ impl Run {
     }
 
     pub(super) fn is_noted(&self) -> bool {
-        self.noted
+        self.visit == Visit::Noted
     }
 
     pub(super) fn is_retry_announced(&self) -> bool {

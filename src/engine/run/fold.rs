@@ -11,7 +11,9 @@ use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
-use super::{ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak};
+use super::{
+    ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak, Visit,
+};
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
@@ -93,7 +95,7 @@ impl Run {
             Event::Retry { .. } => self.retry_announced = true,
             Event::Message { text, .. } => {
                 self.add_message(text);
-                self.noted = true;
+                self.visit = Visit::Noted;
             }
             Event::Route { from, to, verdict, reason } => {
                 self.route(machine, (from, to), verdict.as_ref(), *reason);
@@ -218,7 +220,7 @@ impl Run {
         }
         let details = Map::from_iter([("error".to_owned(), error.into())]);
         self.evaluation = Some(Evaluation { verdict: verdict.clone(), details });
-        self.unmade = true;
+        self.visit = Visit::Unmade;
         self.phase = Phase::Deciding(Deciding::Leave(id, verdict));
     }
 
@@ -261,8 +263,7 @@ impl Run {
         self.seen = None;
         self.sub_loop = None;
         self.action = None;
-        self.noted = false;
-        self.unmade = false;
+        self.visit = Visit::Usual;
         self.retry_announced = false;
         self.restarting = false;
         if let Some(id) = id {
