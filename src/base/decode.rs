@@ -190,9 +190,10 @@ pub fn number(node: &Node) -> Option<ScalarValue> {
 
 /// Returns the schema of a number in quotes.
 fn quoted_number_schema(is_whole: bool) -> Value {
-    let pattern = match is_whole {
-        true => r"^\s*[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)\s*$",
-        false => r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$",
+    let pattern = if is_whole {
+        r"^\s*[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)\s*$"
+    } else {
+        r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
     };
     json!({"type": "string", "pattern": pattern})
 }
@@ -260,19 +261,19 @@ impl Bounds {
     fn schema(&self) -> Value {
         let mut plain = json!({"type": if self.is_whole { "integer" } else { "number" }});
         match self.least {
-            Least::At(least) => plain["minimum"] = self.limit(least),
-            Least::Above(least) => plain["exclusiveMinimum"] = self.limit(least),
+            Least::At(least) => plain["minimum"] = limit(least),
+            Least::Above(least) => plain["exclusiveMinimum"] = limit(least),
         }
         if let Some(most) = self.most {
-            plain["maximum"] = self.limit(most);
+            plain["maximum"] = limit(most);
         }
         json!({"anyOf": [plain, quoted_number_schema(self.is_whole)]})
     }
+}
 
-    fn limit(&self, limit: f64) -> Value {
-        #[expect(clippy::cast_possible_truncation, reason = "the limits of whole numbers are small")]
-        if limit.fract() == 0.0 { json!(limit as i64) } else { json!(limit) }
-    }
+fn limit(limit: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "the limits of whole numbers are small")]
+    if limit.fract() == 0.0 { json!(limit as i64) } else { json!(limit) }
 }
 
 /// A number that has to lie in a range.
@@ -332,9 +333,10 @@ fn duration_finding(path: &DocPath, error: &DurationError) -> Diagnostic {
         DurationError::TooLong => format!("{subject} can be at most ten years"),
     };
     let is_template = matches!(error, DurationError::Unreadable(text) if text.contains("${"));
-    let help = match is_template {
-        true => NO_TEMPLATE,
-        false => "write seconds (`90`, `0.5`) or a duration (`250ms`, `5m`, `1h30m`)",
+    let help = if is_template {
+        NO_TEMPLATE
+    } else {
+        "write seconds (`90`, `0.5`) or a duration (`250ms`, `5m`, `1h30m`)"
     };
     Diagnostic::error("duration", Place::Value(path.clone()), message).help(help)
 }

@@ -479,6 +479,7 @@ impl Parameter {
             ParameterType::String | ParameterType::Path => match value {
                 Value::String(_) => Ok(value.clone()),
                 Value::Number(_) | Value::Bool(_) => Ok(json!(value.to_string())),
+                Value::Null if self.kind == ParameterType::String => Ok(json!("")),
                 Value::Null | Value::Array(_) | Value::Object(_) => wrong("a text"),
             },
             ParameterType::Integer => match text.map(str::parse::<i64>) {

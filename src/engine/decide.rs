@@ -7,6 +7,7 @@ use crate::evaluate::observation::Observation;
 use crate::machine::{Step, StepId, Target};
 
 use super::Engine;
+use super::bounds::Overflow;
 use super::event::{ActionComplete, Event, Handoff};
 use super::outcome::Outcome;
 use super::run::{Deciding, Phase};
@@ -50,7 +51,7 @@ impl Engine<'_> {
             return Some(Event::Warning { state: None, message: message.clone() });
         }
         let state = self.run.current()?;
-        let of_bound = self.run.unsaid().map(|bound| bound.sentence());
+        let of_bound = self.run.unsaid().map(Overflow::sentence);
         let message = of_bound.or_else(|| self.run.warning().map(str::to_owned))?;
         Some(Event::Warning { state: Some(state.clone()), message })
     }

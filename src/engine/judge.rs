@@ -329,14 +329,14 @@ impl Engine<'_> {
         let obeyed = &self.machine.signals;
         let mut found = signals::find(seen.stdout.as_str(), obeyed)?;
         if found.signal == SignalKind::Handoff && found.text.is_empty() {
-            match &evidence.continuation {
+            match evidence.is_continued {
                 None => return Some(Err(MissingEvidence::Continuation)),
-                Some(None) => {
+                Some(false) => {
                     let others: Vec<_> =
                         obeyed.iter().copied().filter(|kind| *kind != SignalKind::Handoff).collect();
                     found = signals::find(seen.stdout.as_str(), &others)?;
                 }
-                Some(Some(_)) => {}
+                Some(true) => {}
             }
         }
         let PrintedSignal { signal, text } = found;

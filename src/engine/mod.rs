@@ -241,7 +241,7 @@ impl<'m> Engine<'m> {
                 evidence = Evidence { file: Some(read), ..before };
             }
             (Waiting::Judging(_, MissingEvidence::Continuation, before), Input::Continuation(written)) => {
-                evidence = Evidence { continuation: Some(written), ..before };
+                evidence = Evidence { is_continued: Some(written.is_some()), ..before };
             }
             (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
                 evidence = Evidence { queried: Some(queried), ..before };

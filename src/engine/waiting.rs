@@ -61,7 +61,7 @@ pub(super) enum MissingEvidence {
     Survey(SurveyRequest),
     /// A file.
     File(String),
-    /// What was written down for a fresh session.
+    /// Whether something was written down for a fresh session.
     Continuation,
     /// The answer to a query.
     Query(Box<QueryRequest>),
@@ -76,8 +76,8 @@ pub(super) struct Evidence {
     pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
     /// The file that was read.
     pub(super) file: Option<FileRead>,
-    /// What was written down for a fresh session, if anything was.
-    pub(super) continuation: Option<Option<String>>,
+    /// Whether something was written down for a fresh session.
+    pub(super) is_continued: Option<bool>,
     /// The answer to the query.
     pub(super) queried: Option<Queried>,
     /// The answer of the model.

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::base::template::Template;
+use crate::criteria::state::MAX_BYTES;
 
 use super::convergence::Direction;
 use super::evaluator::{FileRead, Judged};
@@ -23,6 +24,9 @@ impl History {
     /// Judges what was read. A line that is no number is passed over; without two numbers there is nothing to compare.
     pub(super) fn judge(&self, file: Option<&FileRead>) -> Judged {
         let text = match file {
+            Some(Ok(Some(bytes))) if bytes.len() > MAX_BYTES => {
+                return Judged::error(format!("the history is larger than {MAX_BYTES} bytes"));
+            }
             Some(Ok(Some(bytes))) => String::from_utf8_lossy(bytes),
             Some(Ok(None)) => "".into(),
             Some(Err(why)) => return Judged::error(format!("the history cannot be read: {why}")),

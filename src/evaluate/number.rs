@@ -11,7 +11,6 @@ use super::subject::excerpt;
 pub(super) fn number_in(text: &str) -> Option<f64> {
     let mut numbers = text.trim().lines().map(number_on);
     let first = numbers.next()??;
-    #[expect(clippy::float_cmp, reason = "the same number is meant, not a near one")]
     numbers.all(|number| number == Some(first)).then_some(first)
 }
 

@@ -84,7 +84,9 @@ mod tests {
         visits.file = Some(Ok(Some(b"5\n4\n4\nlater\n".to_vec())));
         let expected = json!({"stall_count": 1, "max_stall": 1, "epsilon": 0.5, "rounds": 3, "best": 4});
         assert_eq!(json!(visits.judge("", 0).details), expected);
-        visits.file = Some(Err("is a directory".to_owned()));
-        assert_eq!(visits.judge("", 0).verdict.as_str(), "error");
+        for bad in [Err("is a directory".to_owned()), Ok(Some(vec![b'1'; 5_000_000]))] {
+            visits.file = Some(bad);
+            assert_eq!(visits.judge("", 0).verdict.as_str(), "error");
+        }
     }
 }

@@ -1104,4 +1104,30 @@ mod tests {
             assert_eq!(inferred_meaning(&StateName::parse(name).unwrap()), expected, "{name}");
         }
     }
+
+    #[test]
+    fn prompts_and_tools_have_a_usual_time_and_command_lines_that_of_the_run() {
+        let timeouts = |top: &str, state: &str| {
+            let text = format!(
+                "name: main\n{top}\ninitial: a\nstates:\n  a: {{{state}, next: done}}\n  done: {{terminal: true, {state}}}\n"
+            );
+            let loaded = crate::definition::load::decode("f", &text, String::new());
+            let machine = compile(&loaded.map_err(|it| it.findings).unwrap().definition).0.unwrap();
+            let timeout =
+                |action: Option<&Action>| action.and_then(Action::timeout).map(|time| time.as_secs());
+            let (step, end) = (machine.step(StepId(0)), machine.end(EndId(0)));
+            (timeout(step.action.as_ref()), timeout(end.closing.as_ref()))
+        };
+        for (action, usual) in [
+            ("action: make", None),
+            ("action: Do it., action_type: prompt", Some(3600)),
+            ("action: /do it", Some(3600)),
+            ("action: a/b, action_type: mcp_tool", Some(30)),
+        ] {
+            // What a terminal does is bounded by the minute that all of them have.
+            assert_eq!(timeouts("", action), (usual, None), "{action}");
+            assert_eq!(timeouts("default_timeout: 7", action), (Some(7), Some(7)), "{action}");
+            assert_eq!(timeouts("", &format!("{action}, timeout: 5")), (Some(5), Some(5)), "{action}");
+        }
+    }
 }

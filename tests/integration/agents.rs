@@ -312,9 +312,13 @@ fn a_host_that_is_not_set_up_ends_the_run_as_unavailable() {
     let project = project(LOOP, &[answer]);
     let ran = run(&project).code(69);
     assert!(ran.stdout.contains("Invalid API key"), "{}", ran.all());
-    let missing = Project::with_loop(LOOP);
+    let missing = Project::with_loop(&LOOP.replace(", on_error: oops", ""));
     let ran = run(&missing).code(69);
     assert!(ran.stdout.contains("no agent on PATH"), "{}", ran.all());
+    let routed = Project::with_loop(LOOP);
+    let ran = run(&routed).code(1);
+    assert!(ran.stdout.contains("no agent on PATH"), "{}", ran.all());
+    assert_eq!(routed.end()["final_state"], "oops");
 }
 
 #[test]

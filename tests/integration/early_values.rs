@@ -112,7 +112,7 @@ fn a_value_that_leads_nowhere_is_an_error_of_the_file_and_of_the_run() {
 
     let many =
         project("context: {most: many}", "repeat: {passes: '${context.most}'}, on_yes: good, on_no: bad");
-    let message = "`${context.most}` becomes `many`, which is not a whole number of at least 1";
+    let message = "`${context.most}` becomes `many`, which is not a whole number from 1 to 1,000,000,000";
     many.run(&["validate", "main"]).code(2).says(message);
     many.run(&["run", "main"]).code(2).says(message);
     let long =

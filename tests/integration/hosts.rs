@@ -255,7 +255,7 @@ fn the_first_host_on_path_is_taken_unless_one_is_named() {
 
 #[test]
 fn a_host_that_is_unknown_or_missing_is_said_to_be() {
-    let project = fake_host::project(&["claude"], LOOP, &[]);
+    let project = fake_host::project(&["claude"], &LOOP.replace(", on_error: oops", ""), &[]);
     let ran = run(&project, &["--host", "copilot"]).code(2);
     assert!(ran.stderr.contains("`copilot`"), "{}", ran.all());
     assert!(ran.stderr.contains("claude, codex, gemini, qwen"), "{}", ran.all());

@@ -350,6 +350,19 @@ fn what_a_loop_without_parameters_is_given_is_its_context() {
 }
 
 #[test]
+fn null_is_an_empty_text_for_a_parameter() {
+    let project = Project::with_loop(
+        "name: main\ndescription: x\ninitial: a\nfragments:\n  told: {parameters: {p: {type: string, default: d}}, action: 'echo \"[${param.p}]\" >> out'}\nstates:\n  a: {fragment: told, with: {p: null}, next: b}\n  b: {loop: kid, with: {p: null}, next: done}\n  done: {terminal: true, outcome: success}\n",
+    )
+    .file(
+        ".loops/kid.yaml",
+        "name: kid\ndescription: x\ninitial: a\nparameters: {p: {type: string, default: d}}\nstates:\n  a: {action: 'echo \"[${context.p}]\" >> out', next: done}\n  done: {terminal: true, outcome: success}\n",
+    );
+    project.run(&["run", "main"]).code(0);
+    assert_eq!(project.read("out"), "[]\n[]\n");
+}
+
+#[test]
 fn a_hand_off_that_says_nothing_is_none() {
     let text = |printed: &str| {
         format!(

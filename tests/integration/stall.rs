@@ -232,7 +232,7 @@ fn a_stall_can_lead_to_a_state() {
 fn what_is_wrong_with_a_stall_is_said() {
     for (stall, expected) in [
         ("{window: 3, action: nowhere}", "the state `nowhere` is not defined"),
-        ("{window: 1}", "`window` must be at least 2"),
+        ("{window: 1}", "`window` must be a whole number from 2"),
         ("{windows: 3}", "did you mean `window`?"),
     ] {
         let project = Project::with_loop(&STALLING.replace("{window: 3}", stall));

@@ -1123,9 +1123,9 @@ fn a_dry_run_says_how_many_calls_there_can_be() {
 fn a_loop_that_makes_no_sense_is_refused() {
     for (keys, why) in [
         ("review: {approve: 40}", "are no thresholds"),
-        ("review: {approve: 140}", "are no thresholds"),
-        ("limits: {abort_failed_ratio: 2}", "is not between 0 and 1"),
-        ("limits: {attempts_before_replan: 0}", "must be at least 1"),
+        ("review: {approve: 140}", "`approve` must be a number from 0 to 100"),
+        ("limits: {abort_failed_ratio: 2}", "`abort_failed_ratio` must be a number from 0 to 1"),
+        ("limits: {attempts_before_replan: 0}", "must be a whole number from 1"),
         ("roles: {codr: {}}", "unknown key `codr`"),
         ("roles: {coder: {session: forever}}", "cannot be `forever`"),
         ("prompts: {think: x.md}", "unknown key `think`"),
