@@ -108,8 +108,8 @@ pub fn walk(
                 all.extend(events.into_iter().map(|event| (now, event)));
                 continue;
             }
-            Next::Run(_) | Next::Call(_) => Input::ActionDone(seen(sequence)),
-            Next::Prompt(_) => Input::PromptDone(seen(sequence), usage(sequence)),
+            Next::Run(_) | Next::Call(_) | Next::Approve(_) => Input::ActionDone(seen(sequence)),
+            Next::Prompt(_) | Next::Learn(_) => Input::PromptDone(seen(sequence), usage(sequence)),
             Next::Ask(_) => Input::Answered(answer(sequence)),
             Next::ReadContinuation => Input::Continuation((sequence() % 2 == 0).then(|| "go on".to_owned())),
             Next::SubLoop(_) => Input::SubLoopDone(Err("there is none here".to_owned())),

@@ -3,6 +3,7 @@
 //! A loop is known by its path below `.loops`, whatever `name` it gives itself, so that no two loops share anything. The
 //! name is looked up in `.loops` of the working directory and of its parents up to the root of the repository, and
 //! never beyond: without a repository, only the working directory counts, for what lies above it may be a stranger's.
+//! What is found nowhere there may be in the program itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -11,6 +12,8 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::builtin::{self, Builtin};
+use super::fragments;
 use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
@@ -120,8 +123,16 @@ pub struct Rejected {
     pub is_loop: bool,
 }
 
-/// The keys of which a loop has at least one at its top, and a library of fragments none.
-const KEYS_OF_LOOPS: [&str; 6] = ["name", "states", "initial", "paradigm", "flow", "from"];
+/// A library of fragments that was read and checked by itself.
+#[derive(Clone, Debug)]
+pub struct FragmentLibrary {
+    /// What is wrong with it, and warnings.
+    pub findings: Diagnostics,
+    /// The text, to draw findings.
+    pub sources: Sources,
+    /// What it says with places.
+    pub tree: Node,
+}
 
 /// Why a loop cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -193,6 +204,14 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
+    /// The file has fragments for loops, and is none itself.
+    #[error("`{}` is a library of fragments, not a loop", path.display())]
+    Library {
+        /// The file.
+        path: PathBuf,
+        /// The library.
+        library: Box<FragmentLibrary>,
+    },
     /// The file was read, and it is not a loop.
     #[error("`{}` is not a valid loop", path.display())]
     Rejected {
@@ -230,6 +249,7 @@ impl LoadError {
                 nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
             }
             Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
+            Self::Library { .. } => Some(String::from("a loop takes it over with `import`")),
             Self::Outside { .. } => Some(String::from(
                 "links are followed; move the file into the repository, or allow it with `--allow-outside`",
             )),
@@ -252,13 +272,33 @@ impl LoadError {
     }
 }
 
-/// Finds the loop file for what was asked: a path, or a name.
+/// Finds the loop file for what was asked: a path, a name, or the name of a file of the program.
 pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
-    look_up(asked, cwd).map_err(|error| error.suggesting(|| names(cwd)))
+    let found = look_up(asked, cwd).or_else(|error| built_in_or(asked, cwd, error));
+    found.map_err(|error| error.suggesting(|| names(cwd)))
 }
 
-/// Does so, and leaves it to others which loop may be meant.
+/// Takes a file of the program where no other one has the name.
+fn built_in_or(asked: &str, cwd: &Path, error: LoadError) -> Result<Located, LoadError> {
+    match (&error, Builtin::named(asked)) {
+        (LoadError::UnknownName { .. } | LoadError::NoFile { .. }, Some(file)) => Ok(built_in(file, cwd)),
+        _ => Err(error),
+    }
+}
+
+/// Makes a file of the program known like one of the project that the working directory is in.
+fn built_in(file: Builtin, cwd: &Path) -> Located {
+    let project = ancestors(cwd).into_iter().find(|root| root.join(DIRECTORY).is_dir());
+    let root = project.unwrap_or_else(|| cwd.to_owned());
+    let reach = Reach::of(&root, &root);
+    Located { shown: file.place().display().to_string(), path: file.place(), name: None, root, reach }
+}
+
+/// Finds a file of a project, and leaves it to others which loop may be meant.
 fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
+    if let Some(file) = Builtin::at(Path::new(asked)) {
+        return Ok(built_in(file, cwd));
+    }
     let path = cwd.join(asked);
     let name = without_extension(asked);
     if is_path(asked) || (path.is_file() && (name.is_some() || asked.contains('/'))) {
@@ -291,7 +331,7 @@ pub fn names(cwd: &Path) -> Vec<String> {
 }
 
 /// Finds the loop that a state of another one runs: as anybody finds it from `root`, or else beside the file of the
-/// caller. What else could be meant is left to whoever asks.
+/// caller, or else in the program. What else could be meant is left to whoever asks.
 pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
     let named = look_up(asked, root);
     let (Err(LoadError::UnknownName { .. } | LoadError::NoFile { .. }), Some(directory)) =
@@ -305,7 +345,8 @@ pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, L
     let beside = EXTENSIONS.iter().map(|extension| directory.join(format!("{asked}.{extension}")));
     let beside = std::iter::once(directory.join(asked)).chain(beside);
     let found = beside.into_iter().find(|path| path.is_file());
-    found.map_or(named, |path| at_path(asked, &path, root))
+    let found = found.map_or(named, |path| at_path(asked, &path, root));
+    found.or_else(|error| built_in_or(asked, root, error))
 }
 
 /// Returns the name that is probably meant by another one: the same in another directory, or the nearest of those that
@@ -409,7 +450,7 @@ fn root_of(path: &Path, cwd: &Path) -> PathBuf {
 }
 
 fn located(path: PathBuf, name: Option<LoopName>, root: PathBuf, cwd: &Path) -> Located {
-    let shown = relative(&path, cwd).display().to_string();
+    let shown = unmistakable(relative(&path, cwd).display().to_string());
     let reach = Reach::of(&path, &root);
     Located { path, name, root, shown, reach }
 }
@@ -483,11 +524,13 @@ fn listed(name: String, path: PathBuf, (root, cwd): (&Path, &Path), hidden_by: O
 
 /// Reads a loop file and every file it takes over.
 pub fn load(located: &Located) -> Result<Loaded, LoadError> {
-    let path = resolved(&located.path);
-    if !located.reach.holds(&path) {
-        return Err(LoadError::Outside { path: located.shown.clone().into() });
+    let (path, text) = match Builtin::at(&located.path) {
+        Some(file) => (file.place(), file.text().to_owned()),
+        None => file(located)?,
+    };
+    if let Some(library) = library(&located.shown, &text) {
+        return Err(LoadError::Library { path: located.shown.clone().into(), library: Box::new(library) });
     }
-    let text = read(&located.path)?;
     let root = Sha256::digest(&text);
     let here = located.path.ancestors().find(|above| above.join(&located.shown) == located.path);
     let here = here.unwrap_or(&located.root).to_owned();
@@ -499,6 +542,29 @@ pub fn load(located: &Located) -> Result<Loaded, LoadError> {
         loaded.definition.name = name.clone();
     }
     Ok(loaded)
+}
+
+/// Reads a library of fragments, if the file is one.
+fn library(shown: &str, text: &str) -> Option<FragmentLibrary> {
+    if !text.contains("fragments") {
+        return None;
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut sources = Sources::default();
+    let file = sources.add(shown, text);
+    let mut findings = Diagnostics::default();
+    let tree = yaml::parse(text, file, &mut findings).filter(fragments::is_library)?;
+    findings.extend(fragments::check_library(&tree, &sources));
+    Some(FragmentLibrary { findings, sources, tree })
+}
+
+/// Reads the loop file itself, and returns where it is with all links followed.
+fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
+    let path = resolved(&located.path);
+    if !located.reach.holds(&path) {
+        return Err(LoadError::Outside { path: located.shown.clone().into() });
+    }
+    Ok((path, read(&located.path)?))
 }
 
 /// Returns the digest of a definition: of the bytes of its file, or of the digests of all its files in the order in
@@ -514,8 +580,20 @@ fn digest(root: &[u8], sources: &Sources) -> String {
     hex(&all.finalize())
 }
 
-/// Reads a file that another one names: relative to that one, and a loop also by its name.
+/// Reads a file that another one names: relative to that one, a loop also by its name, or else in the program. What
+/// a file of the program names is looked up there alone.
 fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fetched, String> {
+    let taken = |file: Builtin| Fetched {
+        path: file.place(),
+        shown: file.place().display().to_string(),
+        text: file.text().to_owned(),
+    };
+    if let Some(file) = Builtin::at(reference.from) {
+        return file
+            .beside(reference.name)
+            .map(taken)
+            .ok_or_else(|| format!("there is no `{}`", reference.name));
+    }
     let root = &located.root;
     let name = Path::new(reference.name);
     let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
@@ -552,7 +630,8 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         );
     }
     let Some(path) = found else {
-        return Err(format!("there is no `{}`", shown(path, cwd)));
+        let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
+        return file.map(taken).ok_or_else(|| format!("there is no `{}`", shown(path, cwd)));
     };
     let text = read(&path).map_err(|error| error.to_string())?;
     Ok(Fetched { shown: shown(&path, cwd), path: real, text })
@@ -569,10 +648,15 @@ fn leads_out(reference: &Reference<'_>, path: &Path, root: &Path) -> bool {
 
 fn shown(path: &Path, cwd: &Path) -> String {
     let relative_to = |path: &Path| relative(path, cwd).display().to_string();
-    match path.strip_prefix(resolved(cwd)) {
+    unmistakable(match path.strip_prefix(resolved(cwd)) {
         Ok(below) => below.display().to_string(),
         Err(_) => relative_to(path),
-    }
+    })
+}
+
+/// Keeps the name of a file from looking like one of the program.
+fn unmistakable(shown: String) -> String {
+    if builtin::is_builtin(&shown) { format!("./{shown}") } else { shown }
 }
 
 /// Decodes the text of a loop file that takes over no other file; `shown` is its name in findings.
@@ -594,8 +678,9 @@ pub(super) fn decode_with(
     let mut sources = Sources::default();
     let file = sources.add(shown, text);
     let mut findings = Diagnostics::default();
-    let tree = yaml::parse(text, file, &mut findings);
-    let is_loop = tree.as_ref().is_none_or(|tree| KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some()));
+    let tree = resolve::parse(text, file, path, &mut findings);
+    let is_loop =
+        tree.as_ref().is_none_or(|tree| fragments::KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some()));
     let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
     let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
     if let Some(resolved) = resolved.as_ref().filter(|resolved| resolved.composed) {
@@ -994,6 +1079,43 @@ mod tests {
             "sub/.loops/check.yaml",
             "sub/.loops/check.yaml, run in \"\", shown as sub/.loops/check.yaml",
         );
+    }
+
+    #[test]
+    fn what_is_found_nowhere_comes_from_the_program() {
+        let directory = directory();
+        let shown = |asked: &str| find(asked, directory.path()).map(|located| located.shown);
+        assert_eq!(shown("test/outer").unwrap(), "<built-in>/test/outer.yaml");
+        assert_eq!(shown("<built-in>/test/outer").unwrap(), "<built-in>/test/outer.yaml");
+        assert!(shown("<built-in>/nowhere").is_err());
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        };
+        let state = |text: &str| {
+            write("main.yaml", text);
+            let loaded = load(&find("main.yaml", directory.path()).unwrap()).unwrap();
+            let names: Vec<_> = loaded.sources.iter().map(|source| source.name().to_owned()).collect();
+            (loaded.tree.to_json()["states"]["a"].clone(), names.join(" "))
+        };
+        let main = "name: main\ninitial: a\nimport: [test-lib.yaml]\nstates: {a: {fragment: f, next: done}, done: {terminal: true}}\n";
+        let (a, sources) = state(main);
+        assert_eq!(
+            (a["action"].as_str().unwrap(), &*sources),
+            ("echo built-in", "main.yaml <built-in>/test-lib.yaml")
+        );
+        write("test-lib.yaml", "fragments: {f: {action: echo mine}}");
+        assert_eq!(state(main).0["action"], "echo mine", "a file of the project wins");
+        // But not where the program names its own.
+        let (a, sources) = state("name: main\nfrom: test/outer\n");
+        assert_eq!(a["loop"], "<built-in>/test/inner.yaml");
+        assert_eq!(sources, "main.yaml <built-in>/test/outer.yaml <built-in>/test-lib.yaml");
+        write("<built-in>/test/outer.yaml", "name: theirs\n");
+        assert_eq!(shown("<built-in>/test/outer.yaml").unwrap(), "<built-in>/test/outer.yaml");
+        let located = find("./<built-in>/test/outer.yaml", directory.path()).unwrap();
+        assert_eq!(located.shown, "./<built-in>/test/outer.yaml");
+        assert!(load(&located).is_err(), "it is the file of the project, which is no loop");
     }
 
     #[test]

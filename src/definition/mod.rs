@@ -1,8 +1,10 @@
 //! The file as written: found, read, decoded, and shown again when something is wrong with it.
 
+pub mod builtin;
 mod classic;
 pub mod early;
 pub mod emit;
+mod fragments;
 mod listing;
 pub mod load;
 pub mod paradigm;

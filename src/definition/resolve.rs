@@ -5,16 +5,18 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use indexmap::IndexMap;
 
+use super::builtin::{Builtin, is_builtin};
 use super::schema::{Composition, Loop, Parameter};
 use super::source::{Source, Sources};
 use super::tree::{
     MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text, weight,
 };
 use super::yaml::{self, MAX_SIZE};
-use super::{classic, paradigm};
+use super::{classic, fragments, paradigm};
 use crate::base::command::CommandLine;
 use crate::base::decode::{Decode, MAX_ADVICE, Record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
@@ -40,6 +42,14 @@ const SHORT_FORMS: [&str; 3] = ["flow", "steps", "constraints"];
 
 /// A loop imports at most this many libraries.
 const MAX_IMPORTS: usize = MAX_FILES;
+
+/// The required parameters that a run has the values for, where a state gives none.
+const OF_RUNS: [(&str, &str); 4] = [
+    ("run_dir", "${context.run_dir}"),
+    ("loop_name", "${loop.name}"),
+    ("started_at", "${loop.started_at}"),
+    ("input_hash", "${context.input_hash}"),
+];
 
 /// What is copied into a loop has at most this many bytes of text.
 const MAX_COPIED_TEXT: usize = 4 * MAX_SIZE;
@@ -113,8 +123,35 @@ pub fn resolve(
     Resolved { tree, complete: resolver.complete, composed: resolver.composed }
 }
 
+/// Reads the tree of a file.
+pub(super) fn parse(text: &str, file: FileId, path: &Path, out: &mut Diagnostics) -> Option<Node> {
+    let mut tree = yaml::parse(text, file, out)?;
+    if let Some(file) = Builtin::at(path) {
+        file.keep_names(&mut tree);
+    }
+    Some(tree)
+}
+
+/// A fragment as it was written, and where it comes from.
+struct Written {
+    key_span: Span,
+    value: Node,
+    /// The library, and where it is imported; nothing for one of the loop itself.
+    library: Option<(String, Span)>,
+    read: Reading,
+}
+
+/// What came of a fragment when the first state asked for it.
+enum Reading {
+    /// No state has.
+    Unasked,
+    /// It is not usable, which was said.
+    Failed,
+    /// It is there.
+    Read(Rc<Fragment>),
+}
+
 /// A partial state and its parameters.
-#[derive(Clone)]
 struct Fragment {
     state: Node,
     parameters: IndexMap<VarName, Parameter>,
@@ -151,7 +188,7 @@ impl Resolver<'_, '_> {
         self.short_forms(&mut tree);
         self.flow(&mut tree);
         let mut tree = self.paradigm(tree);
-        let library = self.library(&mut tree);
+        let mut library = self.library(&mut tree);
         if let Some(states) = entries_mut(&mut tree).iter_mut().find(|entry| entry.key == "states") {
             let count = entries(&states.value).len();
             if count > MAX_STATES {
@@ -164,9 +201,10 @@ impl Resolver<'_, '_> {
                 self.complete = false;
             }
             for state in entries_mut(&mut states.value) {
-                self.fragment(state, &library);
+                self.fragment(state, &mut library);
             }
         }
+        self.unused(&library);
         classic::translate(&mut tree, self.out);
         tree
     }
@@ -177,13 +215,7 @@ impl Resolver<'_, '_> {
 
     /// Reports findings about a tree that is not the one that comes of all this: their places are looked up now.
     fn report(&mut self, tree: &Node, found: &Diagnostics) {
-        for finding in found.iter() {
-            let mut finding = finding.clone();
-            let at = |place: &Place| self.sources.locate(place, Some(tree)).map(Place::At);
-            finding.place = at(&finding.place).unwrap_or(finding.place);
-            finding.related = finding.related.map(|(place, remark)| (at(&place).unwrap_or(place), remark));
-            self.out.push(finding);
-        }
+        self.out.extend(self.sources.placed(found, tree));
     }
 
     /// Reads a value of a tree, if it is there.
@@ -225,7 +257,7 @@ impl Resolver<'_, '_> {
         }
         let (file, text) = self.source(&fetched)?;
         let mut found = Diagnostics::default();
-        let tree = yaml::parse(text, file, &mut found);
+        let tree = parse(text, file, &fetched.path, &mut found);
         let at = |place: Place| match place {
             Place::Bytes(range) => Place::At(Span { file, range }),
             Place::File => Place::At(Span { file, range: 0..0 }),
@@ -467,7 +499,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Collects the fragments: what is imported first, then the loop's own.
-    fn library(&mut self, tree: &mut Node) -> IndexMap<String, Fragment> {
+    fn library(&mut self, tree: &mut Node) -> IndexMap<String, Written> {
         let mut library = IndexMap::new();
         let imports: Option<Vec<String>> = self.value(tree, &DocPath::root().key("import"));
         let written = take(tree, "import");
@@ -486,52 +518,94 @@ impl Resolver<'_, '_> {
                         let message = format!("`{name}` has no `fragments`");
                         self.push(Diagnostic::warning("no-effect", Place::At(node.span.clone()), message));
                     }
-                    self.fragments(&file, &mut library);
+                    self.fragments(&file, Some(&node.span), &mut library);
                 }
                 Ok((_, None)) => self.complete = false,
                 Err(why) => {
                     let message = format!("the library `{name}` cannot be read: {why}");
                     let finding = error("no-library", &node.span, message);
-                    self.push(finding.help("libraries are found relative to the file that imports them"));
+                    self.push(finding.help(
+                        "libraries are found relative to the file that imports them, or else in the program",
+                    ));
                     self.complete = false;
                 }
             }
         }
-        self.fragments(tree, &mut library);
+        self.fragments(tree, None, &mut library);
         take(tree, "fragments");
         library
     }
 
-    fn fragments(&mut self, file: &Node, library: &mut IndexMap<String, Fragment>) {
+    fn fragments(&mut self, file: &Node, import: Option<&Span>, library: &mut IndexMap<String, Written>) {
         let Some(fragments) = file.get("fragments") else { return };
         if !matches!(fragments.value, NodeValue::Map(_)) && !fragments.is_null() {
             let finding = error("wrong-type", &fragments.span, "`fragments` must be a mapping");
             self.push(finding);
         }
-        for Entry { key, value, .. } in entries(fragments) {
-            let path = DocPath::root().key("fragments").key(key.clone());
-            if !matches!(value.value, NodeValue::Map(_)) {
-                let finding =
-                    error("wrong-type", &value.span, format!("the fragment `{key}` must be a mapping"));
-                self.push(finding);
-                self.complete = false;
+        let name = self.sources.get(file.span.file).map(|source| source.name().to_owned());
+        let name = name.unwrap_or_default();
+        for Entry { key, key_span, value } in entries(fragments) {
+            let written = Written {
+                key_span: key_span.clone(),
+                value: value.clone(),
+                library: import.map(|import| (name.clone(), import.clone())),
+                read: Reading::Unasked,
+            };
+            library.insert(key.clone(), written);
+        }
+    }
+
+    /// Reads a fragment that a state asks for.
+    fn read_fragment(&mut self, name: &str, written: &Node) -> Reading {
+        if let Some(finding) = fragments::not_a_mapping(name, written) {
+            self.push(finding);
+            self.complete = false;
+            return Reading::Failed;
+        }
+        let parameters = self.value(written, &DocPath::root().key("parameters")).unwrap_or_default();
+        let mut state = written.clone();
+        take(&mut state, "description");
+        let written = take(&mut state, "parameters").map(|entry| entry.value);
+        if let Some(nested) = take(&mut state, "fragment") {
+            self.push(fragments::nested(name, &nested));
+        }
+        Reading::Read(Rc::new(Fragment { state, parameters, written }))
+    }
+
+    /// Warns of mistakes in fragments that no state asks for.
+    fn unused(&mut self, library: &IndexMap<String, Written>) {
+        // What could not be read may have asked for them.
+        if !self.complete {
+            return;
+        }
+        for (name, written) in library.iter().filter(|(_, written)| matches!(written.read, Reading::Unasked))
+        {
+            let of_program = |(library, _): &(String, Span)| is_builtin(library);
+            if written.library.as_ref().is_some_and(of_program) {
                 continue;
             }
-            let parameters = self.value(file, &path.key("parameters")).unwrap_or_default();
-            let mut state = value.clone();
-            take(&mut state, "description");
-            let written = take(&mut state, "parameters").map(|entry| entry.value);
-            if let Some(nested) = take(&mut state, "fragment") {
-                let message = format!("the fragment `{key}` inherits from another one");
-                let finding = error("nested-fragment", &nested.key_span, message);
-                self.push(finding.help("fragments cannot be nested; write the keys out here"));
-            }
-            library.insert(key.clone(), Fragment { state, parameters, written });
+            let found = fragments::check(name, &written.value, self.sources);
+            let Some(first) = found.iter().find(|finding| finding.severity == Severity::Error) else {
+                continue;
+            };
+            let (place, help) = match &written.library {
+                Some((library, import)) => {
+                    let command = CommandLine::of("validate").arg(library);
+                    (import, Some(format!("`{command}` shows the place")))
+                }
+                None => (&written.key_span, first.help.clone()),
+            };
+            let message = format!("no state uses the fragment `{name}`, and it is wrong: {}", first.message);
+            let finding = Diagnostic::warning("broken-fragment", Place::At(place.clone()), message);
+            self.out.push(match help {
+                Some(help) => finding.help(help),
+                None => finding,
+            });
         }
     }
 
     /// Lays a state over its fragment.
-    fn fragment(&mut self, state: &mut Entry, library: &IndexMap<String, Fragment>) {
+    fn fragment(&mut self, state: &mut Entry, library: &mut IndexMap<String, Written>) {
         let Some(wanted) = take(&mut state.value, "fragment") else {
             self.stray_with(&mut state.value);
             return;
@@ -539,7 +613,7 @@ impl Resolver<'_, '_> {
         self.composed = true;
         let span = wanted.value.span.clone();
         let name = wanted.value.as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default();
-        let Some(fragment) = library.get(&name) else {
+        let Some(written) = library.get_mut(&name) else {
             self.out.push_with(Severity::Error, || {
                 let known = library.keys().map(String::as_str);
                 let finding = error("unknown-fragment", &span, format!("there is no fragment `{name}`"));
@@ -557,13 +631,18 @@ impl Resolver<'_, '_> {
             self.complete = false;
             return;
         };
+        if matches!(written.read, Reading::Unasked) {
+            written.read = self.read_fragment(&name, &written.value);
+        }
+        let Reading::Read(fragment) = &written.read else { return };
+        let fragment = Rc::clone(fragment);
         if !self.pay(&fragment.state, &span) {
             return;
         }
         let given = take(&mut state.value, "with");
         let own = std::mem::replace(&mut state.value, plain(&span, ""));
         let mut merged = merge(fragment.state.clone(), own, MergeLevel::State);
-        self.bind(&mut merged, given.as_ref(), &name, fragment, &span);
+        self.bind(&mut merged, given.as_ref(), &name, &fragment, &span);
         state.value = merged;
     }
 
@@ -602,6 +681,10 @@ impl Resolver<'_, '_> {
             match written.and_then(|written| written.get("default")).filter(|default| !default.is_null()) {
                 Some(default) => bound.push(entry(known.as_str(), default.clone())),
                 None if parameter.required => {
+                    if let Some((_, value)) = OF_RUNS.iter().find(|(name, _)| *name == known.as_str()) {
+                        bound.push(entry(known.as_str(), text(span, *value)));
+                        continue;
+                    }
                     let message = format!("the fragment `{name}` needs the parameter `{known}`");
                     let finding = error("missing-parameter", span, message);
                     self.push(finding.help(format!("add `with: {{{known}: …}}`")));
@@ -851,9 +934,40 @@ mod tests {
         let main = "name: main\ninitial: a\nimport: [lib, gone]\nstates:\n  a: {fragment: f, next: b}\n  b: {fragment: f, next: done}\n  done: {terminal: true}\n";
         let library = "fragments:\n  f:\n    action: x\n    timout: 5\n    fragment: g\n";
         assert_snapshot!(findings(&[("main", main), ("lib", library)]), @"
-        main:3:15 no-library: the library `gone` cannot be read: there is no `gone` (libraries are found relative to the file that imports them)
+        main:3:15 no-library: the library `gone` cannot be read: there is no `gone` (libraries are found relative to the file that imports them, or else in the program)
         lib:4:5 unknown-key: unknown key `timout` (did you mean `timeout`?)
         lib:5:5 nested-fragment: the fragment `f` inherits from another one (fragments cannot be nested; write the keys out here)
+        ");
+    }
+
+    #[test]
+    fn a_fragment_that_no_state_uses_is_wrong_where_it_is_imported() {
+        let main = "name: main\ninitial: a\nimport: [lib]\nfragments: {own: {on_yes: [b]}}\nstates:\n  a: {fragment: good, next: done}\n  done: {terminal: true}\n";
+        let library =
+            "fragments:\n  good: {action: x}\n  bad: {action: x, timout: 5, evaluate: {type: exit_cod}}\n";
+        assert_snapshot!(findings(&[("main", main), ("lib", library)]), @"
+        main:3:10 broken-fragment: no state uses the fragment `bad`, and it is wrong: `type` cannot be `exit_cod` (`ll-loop validate lib` shows the place)
+        main:4:13 broken-fragment: no state uses the fragment `own`, and it is wrong: `on_yes` must be a name, not a list
+        ");
+        let incomplete = main.replace("fragment: good", "fragment: gone");
+        assert_snapshot!(findings(&[("main", &incomplete), ("lib", library)]), @"main:6:17 unknown-fragment: there is no fragment `gone` (the fragments are `good`, `bad`, `own`)");
+    }
+
+    #[test]
+    fn a_run_has_values_for_some_parameters() {
+        let main = "name: main\ninitial: a\nfragments:\n  f: {action: x, parameters: {run_dir: {type: string, required: true}, loop_name: {type: string, required: true}}}\nstates:\n  a: {fragment: f, with: {loop_name: mine}, next: done}\n  done: {terminal: true}\n";
+        assert_snapshot!(plain(&[("main", main)]), @"
+        name: main
+        initial: a
+        states:
+          a:
+            action: x
+            next: done
+            param:
+              loop_name: mine
+              run_dir: '${context.run_dir}'
+          done:
+            terminal: true
         ");
     }
 

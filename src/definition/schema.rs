@@ -102,6 +102,10 @@ record! {
         max_handoffs: Count = Count::of(10),
         /// The limits of the task board, for a loop that plans its own work.
         board: Option<BoardLimits>,
+        /// What a run that did not fail copies out of its directory into the working tree.
+        artifact_output: Option<ArtifactOutput>,
+        /// What that is; a template is not copied.
+        artifact_mode: Option<ArtifactMode>,
         /// The state where a run goes on that was left; where it was left, when absent.
         on_resume: Option<Early<StateName>>,
         /// Settings of the predecessor; loads with a notice.
@@ -117,7 +121,6 @@ record! {
         "effort",
         "singleton",
         "artifact_versioning",
-        "artifact_mode",
         "throttle",
         "throttle_*",
         "rate_limit*",
@@ -155,6 +158,10 @@ record! {
         on as prefix "on_": IndexMap<String, Early<Target>>,
         /// Where to go whatever the result.
         next: Option<Early<Target>>,
+        /// What kind of state it is: `learning` needs the key of that name. Other words have no effect.
+        kind as "type": Option<String>,
+        /// What has to be known before the run goes on, in a state of the type `learning`.
+        learning: Option<Learning>,
         /// Whether the run ends here.
         terminal: bool = false,
         /// What ending here means; inferred from the state's name when absent.
@@ -225,7 +232,6 @@ record! {
         "session_mode",
         "effort",
         "model_hint",
-        "type",
         "throttle",
         "throttle_*",
         "rate_limit*",
@@ -319,6 +325,7 @@ choice! {
         SlashCommand = "slash_command",
         McpTool = "mcp_tool",
         Board = "board",
+        HumanApproval = "human_approval",
     }
     refused ["contract" = "compare the files in a shell action, or judge them with `evaluate: {type: llm_structured}`"]
 }
@@ -499,6 +506,57 @@ impl Parameter {
                 _ => wrong(&format!("one of {}", self.values.join(", "))),
             },
         }
+    }
+}
+
+choice! {
+    /// What an artifact is.
+    pub enum ArtifactMode { File = "file", Template = "template" }
+}
+
+record! {
+    /// A file that a run copies into the working tree at its end.
+    pub struct Artifact {
+        /// The file, below the directory of the run.
+        from: Template,
+        /// Where it is copied to, below the working tree.
+        to: Option<Template>,
+        /// The terminals at which it is copied; all that are no failure, when absent.
+        on: Vec<StateName> = Vec::new(),
+    }
+}
+
+/// An [`Artifact`], or only its `from`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArtifactOutput(pub Artifact);
+
+impl Decode for ArtifactOutput {
+    fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
+        match &node.value {
+            NodeValue::Scalar(_) => {
+                let from = Template::decode(node, path, out)?;
+                Some(Self(Artifact { from, to: None, on: Vec::new() }))
+            }
+            NodeValue::Map(_) | NodeValue::List(_) => Artifact::decode(node, path, out).map(Self),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({"anyOf": [Template::schema(definitions), Artifact::schema(definitions)]})
+    }
+}
+
+record! {
+    /// What has to be known before a run goes on: each target has a record, `.ll/learning-tests/<slug>.md`.
+    pub struct Learning {
+        /// What has to be known.
+        targets: Vec<Template> = Vec::new(),
+        /// The same as one text, with commas between them.
+        targets_csv: Option<Template>,
+        /// How often an agent is asked about a target whose record is missing or stale.
+        max_retries: AtMost = AtMost(2),
+        /// The same as a template.
+        max_retries_expr: Option<Template>,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::base::diagnostic::Place;
+use crate::base::diagnostic::{Diagnostics, Place};
 use crate::base::node::{FileId, Node, Scalar, ScalarStyle, Span};
 use crate::base::path::DocPath;
 
@@ -68,6 +68,19 @@ impl Sources {
         }?;
         let source = self.get(span.file)?;
         Some(Span { file: span.file, range: source.first_line(span.range) })
+    }
+
+    /// Gives findings about a tree that is not the one that comes of everything the places in the files.
+    pub(super) fn placed(&self, found: &Diagnostics, tree: &Node) -> Diagnostics {
+        let at = |place: &Place| self.locate(place, Some(tree)).map(Place::At);
+        let mut placed = Diagnostics::default();
+        for finding in found.iter() {
+            let mut finding = finding.clone();
+            finding.place = at(&finding.place).unwrap_or(finding.place);
+            finding.related = finding.related.map(|(place, remark)| (at(&place).unwrap_or(place), remark));
+            placed.push(finding);
+        }
+        placed
     }
 
     /// Finds a part of a text in the file: the nth occurrence there is the nth one here, provided that the file
@@ -160,7 +173,6 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::diagnostic::Diagnostics;
     use crate::definition::yaml;
 
     /// Finds `${x.y}` in the value of `a`, by its position in the decoded text.

@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
+use crate::base::text::one_line;
 use crate::board;
 use crate::evaluate::observation::Stop;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
 use crate::machine::{
-    self, Action, Binding, BoardAction, Budget, PromptAction, ShellAction, Step, StepId, SubLoopAction,
-    SubLoopInput, ToolAction,
+    self, Action, Binding, BoardAction, Budget, LearningAction, PromptAction, ShellAction, Step, StepId,
+    SubLoopAction, SubLoopInput, ToolAction,
 };
 
 use super::changes::StartTree;
@@ -22,7 +23,8 @@ use super::common::{error_in, saved};
 use super::event::{ActionKind, BoardEvent, Event, HandoffReason, Llm, TreeState};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{
-    ActionRequest, Around, PromptRequest, Session, Setting, SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, ApprovalRequest, Around, LearningRequest, PromptRequest, Session, Setting, SubLoopRequest,
+    SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
 use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
@@ -135,7 +137,50 @@ impl Engine<'_> {
             Action::Tool(tool) => self.begin_call(tool, &text, state),
             Action::SubLoop(sub) => self.begin_sub_loop(sub, text, state),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
+            Action::Approval(approval) => {
+                let event = self.announced(state, ActionKind::HumanApproval, &text, None);
+                let setting = self.setting(&approval.setting)?;
+                Ok(Decision::Begins(
+                    event,
+                    WorkRequest::Approval(Box::new(ApprovalRequest { text, setting })),
+                ))
+            }
+            Action::Learning(learning) => self.begin_learning(learning, &text, state),
         }
+    }
+
+    fn begin_learning(
+        &self,
+        learning: &LearningAction,
+        shown: &str,
+        state: &StateName,
+    ) -> Result<Decision, RenderError> {
+        let mut room = Room::new();
+        let mut targets: Vec<String> = Vec::new();
+        for target in &learning.targets {
+            targets.push(self.render_within(&mut room, target)?);
+        }
+        if let Some(listed) = &learning.listed {
+            let listed = self.render_within(&mut room, listed)?;
+            targets.extend(listed.split(',').map(str::to_owned));
+        }
+        targets.retain(|target| !target.trim().is_empty());
+        let tries = match &learning.tries_by {
+            Some(tries) => {
+                let text = self.render(tries)?;
+                let Ok(tries) = text.trim().parse() else {
+                    let why = format!("`{}` is no count", one_line(&text, 60));
+                    return Ok(Decision::Happens(error_in(state, "learning.max_retries_expr", &why)));
+                };
+                tries
+            }
+            None => learning.tries,
+        };
+        let event = self.announced(state, ActionKind::Learning, shown, None);
+        let (setting, budget) = (self.setting(&learning.setting)?, self.budget_left());
+        let may_ask = self.may_ask();
+        let request = LearningRequest { targets, tries, may_ask, setting, budget };
+        Ok(Decision::Begins(event, WorkRequest::Learning(Box::new(request))))
     }
 
     fn begin_command(

@@ -531,6 +531,10 @@ pub enum ActionKind {
     SubLoop,
     /// An operation on the task board.
     Board,
+    /// A question for a person.
+    HumanApproval,
+    /// A look at what is known.
+    Learning,
 }
 
 impl ActionKind {
@@ -538,7 +542,9 @@ impl ActionKind {
     pub fn asks_agent(self) -> bool {
         match self {
             Self::Prompt => true,
-            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board => false,
+            Self::Shell | Self::Mcp | Self::SubLoop | Self::Board | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 
@@ -546,7 +552,9 @@ impl ActionKind {
     pub fn is_operation(self) -> bool {
         match self {
             Self::Board => true,
-            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop => false,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::SubLoop | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 
@@ -554,7 +562,9 @@ impl ActionKind {
     pub fn has_steps(self) -> bool {
         match self {
             Self::SubLoop => true,
-            Self::Shell | Self::Prompt | Self::Mcp | Self::Board => false,
+            Self::Shell | Self::Prompt | Self::Mcp | Self::Board | Self::HumanApproval | Self::Learning => {
+                false
+            }
         }
     }
 }

@@ -26,6 +26,9 @@ use super::signals::{self, PrintedSignal};
 use super::waiting::{Evidence, MissingEvidence};
 use super::{Engine, bounds};
 
+/// A reason is cut to so many characters.
+const REASON: usize = 300;
+
 /// How long a model may take to answer when the loop does not say.
 const ASKING_TIME: Duration = Duration::from_mins(30);
 
@@ -230,11 +233,32 @@ impl Engine<'_> {
                     tree: self.tree(evidence),
                 }
             }
+            (Routes::ByVerdict { .. }, None, None) if self.decided(step).is_some() => {
+                let (r#type, verdict) = self.decided(step).expect("it was looked at");
+                let reason = self.run.seen().map(|seen| one_line(seen.stderr.as_str(), REASON));
+                let reason = reason.filter(|reason| !reason.is_empty());
+                let details = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
+                Event::Evaluate {
+                    r#type: r#type.to_owned(),
+                    observes: Some(step.observes(&verdict)),
+                    verdict,
+                    confidence: None,
+                    details,
+                    warnings: Vec::new(),
+                    memory: None,
+                    tree: self.tree(evidence),
+                }
+            }
             (Routes::ByVerdict { .. }, None, None) => {
                 let yes = Verdict::yes_if(true);
                 self.noted(step).unwrap_or_else(|| self.route(id, &yes))
             }
         }
+    }
+
+    /// Returns what the action of a step decided itself, if it is one that does.
+    fn decided(&self, step: &Step) -> Option<(&'static str, Verdict)> {
+        step.action.as_ref()?.decided(self.run.seen()?)
     }
 
     /// An action that was stopped because the run is to end ends the run.

@@ -15,6 +15,7 @@ use crate::base::time::Timestamp;
 use crate::machine::{Budget, Machine, OnHandoff};
 
 mod arrive;
+pub mod artifact;
 mod begin;
 mod bounds;
 mod budget;
@@ -204,10 +205,16 @@ impl<'m> Engine<'m> {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
             }
             (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
-            (Waiting::Work(WorkRequest::Action(_) | WorkRequest::Tool(_)), Input::ActionDone(seen)) => {
+            (
+                Waiting::Work(WorkRequest::Action(_) | WorkRequest::Tool(_) | WorkRequest::Approval(_)),
+                Input::ActionDone(seen),
+            ) => {
                 self.record(self.completed(seen, None), events);
             }
-            (Waiting::Work(WorkRequest::Prompt(_)), Input::PromptDone(seen, usage)) => {
+            (
+                Waiting::Work(WorkRequest::Prompt(_) | WorkRequest::Learning(_)),
+                Input::PromptDone(seen, usage),
+            ) => {
                 self.record(self.completed(seen, Some(usage)), events);
             }
             (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
@@ -253,6 +260,8 @@ impl<'m> Engine<'m> {
                     WorkRequest::Action(_)
                     | WorkRequest::Prompt(_)
                     | WorkRequest::Tool(_)
+                    | WorkRequest::Approval(_)
+                    | WorkRequest::Learning(_)
                     | WorkRequest::SubLoop(..),
                 )
                 | Waiting::Continuation(..)

@@ -12,6 +12,7 @@ use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
 use crate::machine::Budget;
 
+use super::budget;
 use super::changes::{Changes, KnownStart};
 use super::event::{Handoff, LoopComplete};
 use super::result::StateResult;
@@ -61,6 +62,10 @@ pub enum Next<'a> {
     Prompt(&'a PromptRequest),
     /// Call this tool and report.
     Call(&'a ToolRequest),
+    /// Ask a person this and report.
+    Approve(&'a ApprovalRequest),
+    /// Look at what is known, let an agent find out the rest, and report.
+    Learn(&'a LearningRequest),
     /// Ask a model this and report.
     Ask(&'a AskRequest),
     /// Read the file in which an agent leaves a continuation, and report.
@@ -219,6 +224,37 @@ pub struct ToolRequest {
     pub params: Map<String, Value>,
     /// Where and how long it runs.
     pub setting: Setting,
+}
+
+/// A question for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// What is shown.
+    pub text: String,
+    /// How long an answer is waited for.
+    pub setting: Setting,
+}
+
+/// What has to be known before the run goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearningRequest {
+    /// What has to be known.
+    pub targets: Vec<String>,
+    /// How often an agent is asked about each.
+    pub tries: u32,
+    /// Whether agents may be asked.
+    pub may_ask: bool,
+    /// Where and how long the agent works.
+    pub setting: Setting,
+    /// What is left of the budget.
+    pub budget: Budget,
+}
+
+impl LearningRequest {
+    /// Returns what another call may cost after these, or why there may be none.
+    pub fn left(&self, spent: &Usage, dearest: &Usage) -> Result<Budget, String> {
+        budget::met(self.budget, spent, dearest).map_or_else(|| Ok(budget::left(self.budget, spent)), Err)
+    }
 }
 
 /// A query and how long its answer may take.

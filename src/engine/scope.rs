@@ -13,7 +13,8 @@ use crate::base::time::{human, millis};
 use crate::board;
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
-use crate::machine::{Target, context};
+use crate::evaluate::verdict::Verdict;
+use crate::machine::{Action, Target, context};
 
 use super::Engine;
 use super::event::SubLoopComplete;
@@ -143,10 +144,34 @@ impl RunScope<'_, '_> {
             let near = nearest(&name, run.capture_names()).map(|near| format!("captured.{near}"));
             Missing { nearest: near, why: Some(format!("`{name}` was not captured on the way here")) }
         })?;
+        if let Some(found) = self.approval_field(result, &path[1..]) {
+            return Ok(found);
+        }
         let prefix = format!("captured.{name}");
         match run.sub_loop_of(&name) {
             Some(sub) => sub_loop_field(&prefix, (result, sub), &path[1..]),
             None => result_field(&prefix, result, &path[1..]),
+        }
+    }
+
+    /// Looks for what only the answer of a person has: its words for a verdict, the text that came of it, its reason.
+    fn approval_field<'r>(&self, result: &'r StateResult, path: &[Segment]) -> Option<Found<'r>> {
+        let machine = self.0.machine();
+        let Some(Target::Step(id)) = machine.find(&result.state) else { return None };
+        let Some(Action::Approval(_)) = machine.step(id).action else { return None };
+        let seen = &result.seen;
+        let word = match result.verdict.as_ref().map(Verdict::as_str) {
+            _ if seen.timed_out() => "timeout",
+            Some("yes") => "approve",
+            Some("no") => "reject",
+            Some(other) => other,
+            None => "",
+        };
+        match (key(path), path.len()) {
+            (Some("verdict"), 1) => Some(text(word.to_owned())),
+            (Some("edit"), 1) => Some(Found::Text(Cow::Borrowed(seen.stdout.without_line_end()))),
+            (Some("reason"), 1) => Some(Found::Text(Cow::Borrowed(seen.stderr.without_line_end()))),
+            _ => None,
         }
     }
 

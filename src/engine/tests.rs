@@ -188,6 +188,8 @@ fn events(machine: &Machine, start: Start, world: &World<'_>) -> Vec<Event> {
             }
             Next::Prompt(request) => Input::PromptDone(world.answer(&request.text), call()),
             Next::Call(request) => Input::ActionDone(world.answer(&request.tool)),
+            Next::Approve(request) => Input::ActionDone(world.answer(&request.text)),
+            Next::Learn(request) => Input::PromptDone(world.answer(&request.targets.join(",")), call()),
             Next::Ask(request) => Input::Answered(answered(&world.answer("judge"), request)),
             Next::ReadContinuation => Input::Continuation(Some("what was written down".to_owned())),
         };

@@ -13,7 +13,8 @@ use crate::machine::StepId;
 use super::changes::KnownStart;
 use super::event::{Event, LoopComplete, LoopResume};
 use super::request::{
-    ActionRequest, AskRequest, Next, PromptRequest, QueryRequest, SubLoopRequest, SurveyRequest, ToolRequest,
+    ActionRequest, ApprovalRequest, AskRequest, LearningRequest, Next, PromptRequest, QueryRequest,
+    SubLoopRequest, SurveyRequest, ToolRequest,
 };
 
 /// What a run waits for.
@@ -46,6 +47,10 @@ pub(super) enum WorkRequest {
     Prompt(Box<PromptRequest>),
     /// A call of a tool.
     Tool(Box<ToolRequest>),
+    /// A question for a person.
+    Approval(Box<ApprovalRequest>),
+    /// What has to be known.
+    Learning(Box<LearningRequest>),
     /// A sub-loop, and the state that runs it.
     SubLoop(StateName, Box<SubLoopRequest>),
 }
@@ -104,6 +109,8 @@ impl Waiting {
             Self::Work(WorkRequest::Action(request)) => Next::Run(request),
             Self::Work(WorkRequest::Prompt(request)) => Next::Prompt(request),
             Self::Work(WorkRequest::Tool(request)) => Next::Call(request),
+            Self::Work(WorkRequest::Approval(request)) => Next::Approve(request),
+            Self::Work(WorkRequest::Learning(request)) => Next::Learn(request),
             Self::Work(WorkRequest::SubLoop(_, request)) => Next::SubLoop(request),
             Self::Continuation(..) | Self::Judging(_, MissingEvidence::Continuation, _) => {
                 Next::ReadContinuation

@@ -9,6 +9,8 @@ use crate::base::name::VarName;
 use crate::base::template::{RenderError, Template};
 use crate::board;
 use crate::evaluate::form::Form;
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::Verdict;
 use crate::evaluate::{Answered, Evaluate, ExitCode, LlmStructured, McpResult};
 
 /// What a state runs: data only.
@@ -24,6 +26,10 @@ pub enum Action {
     Tool(ToolAction),
     /// An operation on the task board.
     Board(BoardAction),
+    /// A question for a person.
+    Approval(ApprovalAction),
+    /// A look at what is known, with an agent that finds out the rest.
+    Learning(LearningAction),
 }
 
 /// Where and how long an action runs.
@@ -95,6 +101,32 @@ pub struct BoardAction {
     pub params: IndexMap<String, Template>,
 }
 
+/// A question for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalAction {
+    /// What is shown.
+    pub text: Template,
+    /// How long an answer is waited for.
+    pub setting: Setting,
+}
+
+/// What has to be known before the run goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearningAction {
+    /// What people see.
+    pub shown: Template,
+    /// What has to be known.
+    pub targets: Vec<Template>,
+    /// The same as one text, with commas between them.
+    pub listed: Option<Template>,
+    /// How often an agent is asked about each.
+    pub tries: u32,
+    /// The same as a template.
+    pub tries_by: Option<Template>,
+    /// Where and how long the agent works.
+    pub setting: Setting,
+}
+
 /// A value whose texts are templates, at every depth.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Params {
@@ -120,6 +152,12 @@ pub enum JudgedBy {
 /// How a sub-loop ends for the state that runs it.
 const ENDS_OF_SUB_LOOPS: &[&str] = &["success", "failure", "blocked"];
 
+/// What a person can say.
+pub(super) const ANSWERS: &[&str] = &["yes", "no", "edit"];
+
+/// Whether everything is known.
+const KNOWLEDGE: &[&str] = &["yes", "blocked"];
+
 /// What the kinds of actions have in common and what they have not: every question names every kind, so that
 /// another one is asked all of them.
 impl Action {
@@ -135,6 +173,54 @@ impl Action {
             Self::Tool(_) => evaluator(Evaluate::McpResult(McpResult { source: None })),
             Self::SubLoop(_) => JudgedBy::Itself(ENDS_OF_SUB_LOOPS),
             Self::Board(board) => JudgedBy::Itself(board.kind.verdicts()),
+            Self::Approval(_) => JudgedBy::Itself(ANSWERS),
+            Self::Learning(_) => JudgedBy::Itself(KNOWLEDGE),
+        }
+    }
+
+    /// Returns the verdict that it came to itself with this end, and the word for that in events.
+    pub fn decided(&self, seen: &Observation) -> Option<(&'static str, Verdict)> {
+        let is_edited = !seen.stdout.without_line_end().is_empty();
+        match self {
+            Self::Approval(_) => Some((
+                "human_approval",
+                Verdict::new(match (seen.exit_code, is_edited) {
+                    (0, false) => "yes",
+                    (0, true) => "edit",
+                    _ => "no",
+                }),
+            )),
+            Self::Learning(_) => Some((
+                "learning",
+                if seen.exit_code == 0 { Verdict::yes_if(true) } else { Verdict::blocked() },
+            )),
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => None,
+        }
+    }
+
+    /// Returns the verdict whose route one of its own verdicts takes that has none.
+    pub fn alias(&self, verdict: &str) -> Option<&'static str> {
+        match (self, verdict) {
+            (Self::Approval(_), "edit") => Some("yes"),
+            (Self::Approval(_), "timeout") | (Self::Learning(_), "blocked") => Some("no"),
+            (
+                Self::Approval(_)
+                | Self::Learning(_)
+                | Self::Shell(_)
+                | Self::Prompt(_)
+                | Self::Tool(_)
+                | Self::SubLoop(_)
+                | Self::Board(_),
+                _,
+            ) => None,
+        }
+    }
+
+    /// Tells whether an agent may be asked meanwhile, by an action that does without one if need be.
+    pub fn can_ask_agent(&self) -> bool {
+        match self {
+            Self::Prompt(_) | Self::Learning(_) => true,
+            Self::Shell(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) | Self::Approval(_) => false,
         }
     }
 
@@ -142,7 +228,12 @@ impl Action {
     pub fn asks_agent(&self) -> bool {
         match self {
             Self::Prompt(_) => true,
-            Self::Shell(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => false,
+            Self::Shell(_)
+            | Self::Tool(_)
+            | Self::SubLoop(_)
+            | Self::Board(_)
+            | Self::Approval(_)
+            | Self::Learning(_) => false,
         }
     }
 
@@ -150,7 +241,7 @@ impl Action {
     pub fn can_close(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => true,
-            Self::SubLoop(_) => false,
+            Self::SubLoop(_) | Self::Approval(_) | Self::Learning(_) => false,
         }
     }
 
@@ -158,7 +249,12 @@ impl Action {
     pub fn sub_loop(&self) -> Option<&SubLoopAction> {
         match self {
             Self::SubLoop(sub) => Some(sub),
-            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => None,
+            Self::Shell(_)
+            | Self::Prompt(_)
+            | Self::Tool(_)
+            | Self::Board(_)
+            | Self::Approval(_)
+            | Self::Learning(_) => None,
         }
     }
 
@@ -166,6 +262,8 @@ impl Action {
     pub fn verdicts_of(&self) -> Option<&'static str> {
         match self {
             Self::Board(board) => Some(board.kind.word()),
+            Self::Approval(_) => Some("human_approval"),
+            Self::Learning(_) => Some("learning"),
             Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::SubLoop(_) => None,
         }
     }
@@ -174,15 +272,21 @@ impl Action {
     pub fn form(&self) -> Option<&Form> {
         match self {
             Self::Prompt(prompt) => prompt.answer.as_ref(),
-            Self::Shell(_) | Self::Tool(_) | Self::SubLoop(_) | Self::Board(_) => None,
+            Self::Shell(_)
+            | Self::Tool(_)
+            | Self::SubLoop(_)
+            | Self::Board(_)
+            | Self::Approval(_)
+            | Self::Learning(_) => None,
         }
     }
 
     /// Returns the key of a state that says it.
     pub fn key(&self) -> &'static str {
         match self {
-            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) => "action",
+            Self::Shell(_) | Self::Prompt(_) | Self::Tool(_) | Self::Board(_) | Self::Approval(_) => "action",
             Self::SubLoop(_) => "loop",
+            Self::Learning(_) => "learning",
         }
     }
 
@@ -192,6 +296,8 @@ impl Action {
         let (setting, usual) = match &mut self {
             Self::Prompt(prompt) => (&mut prompt.setting, Duration::from_hours(1)),
             Self::Tool(tool) => (&mut tool.setting, Duration::from_secs(30)),
+            Self::Approval(approval) => (&mut approval.setting, Duration::from_mins(30)),
+            Self::Learning(learning) => (&mut learning.setting, Duration::from_hours(1)),
             Self::Shell(_) | Self::SubLoop(_) | Self::Board(_) => return self,
         };
         setting.timeout.get_or_insert(usual);
@@ -205,6 +311,8 @@ impl Action {
             Self::Prompt(prompt) => prompt.setting.timeout,
             Self::Tool(tool) => tool.setting.timeout,
             Self::SubLoop(sub) => sub.timeout,
+            Self::Approval(approval) => approval.setting.timeout,
+            Self::Learning(learning) => learning.setting.timeout,
             Self::Board(_) => None,
         }
     }
@@ -316,6 +424,8 @@ impl Action {
             Self::Prompt(prompt) => &prompt.text,
             Self::Tool(tool) => &tool.tool,
             Self::Board(board) => &board.text,
+            Self::Approval(approval) => &approval.text,
+            Self::Learning(learning) => &learning.shown,
         }
     }
 
@@ -325,7 +435,8 @@ impl Action {
             Self::Shell(shell) => &shell.setting,
             Self::Prompt(prompt) => &prompt.setting,
             Self::Tool(tool) => &tool.setting,
-            Self::SubLoop(_) => return true,
+            Self::SubLoop(_) | Self::Approval(_) => return true,
+            Self::Learning(learning) => &learning.setting,
             Self::Board(_) => return false,
         };
         setting.timeout.is_some() || setting.idle_timeout.is_some()
@@ -359,6 +470,16 @@ impl Action {
                 }
                 all.extend(tool.setting.templates());
                 all
+            }
+            Self::Approval(approval) => vec![("action".to_owned(), &approval.text)],
+            Self::Learning(learning) => {
+                let targets = learning.targets.iter().enumerate();
+                let targets = targets.map(|(at, target)| (format!("learning.targets.{at}"), target));
+                let others = [("targets_csv", &learning.listed), ("max_retries_expr", &learning.tries_by)];
+                let others = others
+                    .into_iter()
+                    .filter_map(|(key, text)| Some((format!("learning.{key}"), text.as_ref()?)));
+                targets.chain(others).chain(learning.setting.templates()).collect()
             }
             Self::Board(board) => {
                 let params = board.params.iter();

@@ -22,11 +22,10 @@ use crate::evaluate::{Evaluate, Verdicts};
 
 use super::check::names;
 use super::early::{EarlyValues, Settled, Values};
-use super::graph;
 use super::{
-    Action, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits, Machine,
-    Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step, StepId,
-    SubLoopAction, SubLoopInput, Target, ToolAction,
+    Action, Artifact, Binding, BoardAction, Budget, Cap, End, EndId, Fallback, JudgedBy, Llm, LoopLimits,
+    Machine, Maintain, Meaning, Params, PromptAction, Retry, Routes, Setting, ShellAction, Stall, Step,
+    StepId, SubLoopAction, SubLoopInput, Target, ToolAction, action, asked, graph,
 };
 
 /// Compiles a definition with the values that it gives itself. The machine is there when no problem is an error.
@@ -162,6 +161,7 @@ impl<'d> Compiler<'d> {
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
             on_change: definition.on_change,
+            artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),
             board,
             on_resume,
@@ -262,6 +262,30 @@ impl<'d> Compiler<'d> {
             calls: budget.llm_calls.map(schema::Count::get),
             allows_unpriced: budget.unpriced == schema::Unpriced::Allow,
         }
+    }
+
+    fn artifact(&mut self) -> Option<Artifact> {
+        let definition = self.definition;
+        let Some(schema::ArtifactOutput(artifact)) = &definition.artifact_output else {
+            if definition.artifact_mode.is_some() {
+                let place = Place::Key(DocPath::root().key("artifact_mode"));
+                let message = "`artifact_mode` has no effect without `artifact_output`";
+                self.problems.push(Diagnostic::note("no-effect", place, message));
+            }
+            return None;
+        };
+        for (at, state) in artifact.on.iter().enumerate() {
+            let path = DocPath::root().key("artifact_output").key("on").index(at);
+            if let Some(Target::Step(_)) = self.named(state, &Field::Literal(()), &path) {
+                let message = format!("`{state}` is not terminal, so nothing is copied there");
+                self.problems.push(Diagnostic::warning("no-effect", Place::Value(path), message));
+            }
+        }
+        let said = definition.context.iter().find(|(name, _)| name.as_str() == "artifact_mode");
+        let is_template = definition.artifact_mode == Some(schema::ArtifactMode::Template)
+            || said.is_some_and(|(_, mode)| mode == "template");
+        let schema::Artifact { from, to, on } = artifact.clone();
+        Some(Artifact { from, to, on, is_template })
     }
 
     fn board(&mut self) -> board::Limits {
@@ -366,6 +390,7 @@ impl<'d> Compiler<'d> {
     fn step(&mut self, name: &StateName, state: &State, path: &DocPath) -> Option<Step> {
         let action = self.action(state, path).map(Action::within_standard_time);
         let routes = self.routes(name, state, path);
+        asked::routes(action.as_ref(), routes.as_ref(), path, &mut self.problems);
         let evaluate = self.evaluator(state, action.as_ref(), routes.as_ref(), path);
         for (key, given) in [("outcome", state.outcome.is_some()), ("failure", state.failure.is_some())] {
             if given {
@@ -481,10 +506,16 @@ impl<'d> Compiler<'d> {
                 Some(JudgedBy::Evaluator(standard)) => Some(explicit.cloned().unwrap_or(*standard)),
                 Some(JudgedBy::Itself(_)) => {
                     // Beside `loop` it is an error, which is found with the loop.
-                    if explicit.is_some() && matches!(action, Some(Action::Board(_))) {
+                    let own = match action {
+                        Some(Action::Board(_)) => Some("an operation on the board"),
+                        Some(Action::Approval(_)) => Some("a question for a person"),
+                        Some(Action::Learning(_)) => Some("`learning`"),
+                        _ => None,
+                    };
+                    if let (Some(own), true) = (own, explicit.is_some()) {
                         let place = Place::Key(path.key("evaluate"));
-                        let message = "`evaluate` has no effect beside an operation on the board";
-                        let help = "the operation has verdicts of its own; name them with `on_` or `route`";
+                        let message = format!("`evaluate` has no effect beside {own}");
+                        let help = "it has verdicts of its own; name them with `on_` or `route`";
                         self.problems.push(Diagnostic::warning("no-effect", place, message).help(help));
                     }
                     None
@@ -535,6 +566,10 @@ impl<'d> Compiler<'d> {
     }
 
     fn action(&mut self, state: &State, path: &DocPath) -> Option<Action> {
+        if let Some(learning) = asked::learning(state, path, &mut self.problems) {
+            let setting = self.setting_of(state);
+            return Some(asked::learn(learning, setting, path, &mut self.problems));
+        }
         if let Some(name) = &state.r#loop {
             return Some(self.sub_loop(name, state, path));
         }
@@ -552,7 +587,10 @@ impl<'d> Compiler<'d> {
             let place = Place::Key(path.key("worktree"));
             self.problems.push(Diagnostic::error("sub-loop", place, message).help(help));
         }
-        let text = state.action.clone()?;
+        let Some(text) = state.action.clone() else {
+            asked::without_question(state, path, &mut self.problems);
+            return None;
+        };
         if text.source().trim().is_empty() {
             let place = Place::Value(path.key("action"));
             let help = "remove the key for a state that runs nothing";
@@ -560,12 +598,7 @@ impl<'d> Compiler<'d> {
         }
         let kind = kind(state, &text);
         self.idle_keys(state, kind, path);
-        let setting = Setting {
-            env: state.env.clone(),
-            cwd: state.cwd.clone(),
-            timeout: state.timeout.or(self.definition.default_timeout),
-            idle_timeout: state.idle_timeout.or(self.definition.default_idle_timeout),
-        };
+        let setting = self.setting_of(state);
         Some(match kind {
             ActionType::Shell => {
                 let shell = match state.shell.as_ref().unwrap_or(&self.definition.shell) {
@@ -588,7 +621,18 @@ impl<'d> Compiler<'d> {
             })),
             ActionType::McpTool => self.tool(text, state, setting, path),
             ActionType::Board => return self.operation(text, state, path),
+            ActionType::HumanApproval => asked::approval(text, setting),
         })
+    }
+
+    /// Returns where and how long the action of a state runs.
+    fn setting_of(&self, state: &State) -> Setting {
+        Setting {
+            env: state.env.clone(),
+            cwd: state.cwd.clone(),
+            timeout: state.timeout.or(self.definition.default_timeout),
+            idle_timeout: state.idle_timeout.or(self.definition.default_idle_timeout),
+        }
     }
 
     /// Notes keys that belong to another kind of action.
@@ -982,6 +1026,7 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
             let operation = state.action.as_ref().and_then(|text| board::Kind::parse(text.source().trim()));
             operation.map(board::Kind::verdicts)
         }
+        Some(ActionType::HumanApproval) => Some(action::ANSWERS),
         Some(ActionType::Shell | ActionType::Prompt | ActionType::SlashCommand | ActionType::McpTool)
         | None => None,
     };
@@ -1036,7 +1081,8 @@ fn inferred_meaning(name: &StateName) -> Meaning {
 fn is_prompt(state: &State) -> bool {
     match state.action.as_ref().map(|text| kind(state, text)) {
         Some(ActionType::Prompt | ActionType::SlashCommand) => true,
-        Some(ActionType::Shell | ActionType::McpTool | ActionType::Board) | None => false,
+        Some(ActionType::Shell | ActionType::McpTool | ActionType::Board | ActionType::HumanApproval)
+        | None => false,
     }
 }
 
@@ -1049,6 +1095,7 @@ fn own_keys(kind: ActionType) -> &'static [&'static str] {
         }
         ActionType::McpTool => &["params", "env"],
         ActionType::Board => &["params"],
+        ActionType::HumanApproval => &[],
     }
 }
 

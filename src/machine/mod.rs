@@ -19,6 +19,7 @@ use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
 
 mod action;
+mod asked;
 pub mod calls;
 pub mod check;
 pub mod compile;
@@ -30,9 +31,22 @@ pub mod provided;
 pub mod routing;
 
 pub use action::{
-    Action, Binding, BoardAction, JudgedBy, Params, PromptAction, Setting, ShellAction, SubLoopAction,
-    SubLoopInput, ToolAction,
+    Action, ApprovalAction, Binding, BoardAction, JudgedBy, LearningAction, Params, PromptAction, Setting,
+    ShellAction, SubLoopAction, SubLoopInput, ToolAction,
 };
+
+/// A file that a run copies into the working tree at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// The file, below the directory of the run.
+    pub from: Template,
+    /// Where it is copied to, below the working tree.
+    pub to: Option<Template>,
+    /// The terminals at which it is copied; all that are no failure, when empty.
+    pub on: Vec<StateName>,
+    /// Whether it is a template, which is not copied.
+    pub is_template: bool,
+}
 
 /// A step, as an index into its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +104,8 @@ pub struct Machine {
     pub on_change: Option<OnChange>,
     /// How often a run may hand off to a new session by itself.
     pub max_handoffs: u32,
+    /// What a run copies into the working tree at its end.
+    pub artifact: Option<Artifact>,
     /// The limits of the task board.
     pub board: board::Limits,
     /// Where an unfinished run is resumed; without it, in the state in which it stopped.
@@ -397,7 +413,11 @@ impl Machine {
             let closing = end.closing.iter().flat_map(Action::templates);
             closing.map(|(key, template)| (Some(&end.name), key, template))
         });
-        env.chain(model).chain(steps).chain(ends).collect()
+        let artifact = self.artifact.iter().flat_map(|artifact| {
+            let to = artifact.to.iter().map(|to| (None, "artifact_output.to".to_owned(), to));
+            std::iter::once((None, "artifact_output.from".to_owned(), &artifact.from)).chain(to)
+        });
+        env.chain(model).chain(artifact).chain(steps).chain(ends).collect()
     }
 }
 
@@ -406,6 +426,11 @@ impl Step {
     pub fn needs_model(&self) -> bool {
         let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
         judged || self.action.as_ref().is_some_and(Action::asks_agent)
+    }
+
+    /// Tells whether an agent or a model may be asked in this state, also where it could do without.
+    pub fn can_ask(&self) -> bool {
+        self.needs_model() || self.action.as_ref().is_some_and(Action::can_ask_agent)
     }
 
     /// Returns what a verdict of this state says about the work. The success of a sub-loop says something only when
@@ -417,6 +442,7 @@ impl Step {
             // The board answers for itself: its word is about the plan, unless it could not do what it was asked.
             Some(Action::Board(_)) if !verdict.is_error() => Observes::Nothing,
             Some(Action::Board(_)) => unless_failing(Observes::Nothing),
+            Some(Action::Approval(_) | Action::Learning(_)) => verdict.observes(),
             Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => match &self.evaluate {
                 None => unless_failing(Observes::Nothing),
                 Some(evaluate) => evaluate.observes(verdict, self.action.is_some()),

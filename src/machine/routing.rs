@@ -4,7 +4,7 @@
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Evaluate, Verdicts};
 
-use super::{Action, Machine, Routes, Step, StepId, Target};
+use super::{Action, JudgedBy, Machine, Routes, Step, StepId, Target};
 
 /// How the action of a state ended, as far as the way depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -200,6 +200,9 @@ pub(super) fn alias(step: &Step, verdict: &Verdict) -> Option<Verdict> {
     if is_sub_loop(step) {
         return Some(Verdict::canonical(verdict.as_str())).filter(|other| other != verdict);
     }
+    if let Some(other) = step.action.as_ref().and_then(|action| action.alias(verdict.as_str())) {
+        return Some(Verdict::new(other));
+    }
     step.evaluate.as_ref()?.alias(verdict.as_str()).map(Verdict::new)
 }
 
@@ -288,6 +291,11 @@ pub fn departures(step: &Step) -> Vec<Departure> {
         Some(Action::Board(board)) => {
             let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, ActionEnd::Well));
             return answers.chain([Departure::of("error", ActionEnd::Badly)]).collect();
+        }
+        Some(action @ (Action::Approval(_) | Action::Learning(_))) => {
+            let JudgedBy::Itself(words) = action.judged_by() else { unreachable!("it decides itself") };
+            let words = words.iter().map(|word| Departure::of(word, ActionEnd::Well));
+            return words.chain([Departure::of("error", ActionEnd::Badly)]).chain(late).collect();
         }
         Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => {}
     }

@@ -11,3 +11,4 @@ pub mod private;
 pub mod service;
 pub mod signal;
 pub mod spawn;
+pub mod terminal;

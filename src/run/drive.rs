@@ -17,7 +17,10 @@ use crate::report::digest::Digest;
 
 use super::ticking::tick;
 use super::world::World;
-use super::{action, agent, continuation, measure, query, shared_file, sub_loop, survey, tool};
+use super::{
+    action, agent, approval, artifact, continuation, learning, measure, query, shared_file, sub_loop, survey,
+    tool,
+};
 
 /// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
 #[derive(Debug, thiserror::Error)]
@@ -57,11 +60,17 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
 /// Runs a loop to its end, and returns how it ended.
 async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplete, JournalError> {
     let begun = world.elapsed().saturating_sub(engine.elapsed());
+    let mut is_measured = false;
     loop {
         // Signals are heard while this waits, and not everything below waits.
         tokio::task::yield_now().await;
         let input = match engine.next() {
-            Next::Done(complete) => return Ok(complete.clone()),
+            Next::Done(complete) => {
+                if !is_measured {
+                    artifact::leave(engine, world);
+                }
+                return Ok(complete.clone());
+            }
             Next::Begin => Input::Begin,
             Next::Wait(wait) => world.wait(wait).await,
             Next::Yield => Input::Yielded,
@@ -74,12 +83,21 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::PromptDone(seen, usage)
             }
             Next::Call(request) => Input::ActionDone(tool::call(request, world).await),
+            Next::Approve(request) => Input::ActionDone(approval::perform(request, world).await),
+            Next::Learn(request) => {
+                let (seen, usage) = Box::pin(learning::perform(request, world)).await;
+                Input::PromptDone(seen, usage)
+            }
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
             Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
             Next::Run(request) => Input::ActionDone(action::perform(request, world).await),
             Next::Survey(request) => Input::Surveyed(survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query::perform(request, world).await),
-            Next::Measure(start) => Input::Measured(Box::pin(measure::end(start, world)).await),
+            Next::Measure(start) => {
+                is_measured = true;
+                artifact::leave(engine, world);
+                Input::Measured(Box::pin(measure::end(start, world)).await)
+            }
             Next::Read(path) => {
                 Input::FileRead(shared_file::read(&world.root.join(path)).map_err(|error| error.to_string()))
             }

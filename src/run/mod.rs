@@ -2,7 +2,9 @@
 
 mod action;
 mod agent;
+mod approval;
 pub mod area;
+mod artifact;
 pub mod checkpoint;
 pub mod clock;
 mod continuation;
@@ -12,6 +14,7 @@ mod filtered;
 mod git;
 mod helper;
 mod kept;
+mod learning;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;

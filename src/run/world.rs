@@ -64,6 +64,8 @@ pub struct World {
     pub surroundings: Surroundings,
     /// What is to be said about the action that is performed, as warnings.
     pub remarks: Vec<String>,
+    /// What became of the artifact of the run, if it has one.
+    pub artifact: Option<Result<String, String>>,
     /// Why `state.json` could not be written the last time, if it could not.
     pub state_failure: Option<io::Error>,
     /// The loops that are running, the outermost first.

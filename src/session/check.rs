@@ -14,8 +14,8 @@ use super::prepared::{all_findings, refused};
 pub struct Checked {
     /// What the loop is known by, where that can be told.
     pub name: Option<String>,
-    /// Whether it is a loop at all, and not a library of fragments or a file of something else.
-    pub is_loop: bool,
+    /// Whether it is a loop or a library of fragments, and not a file of something else.
+    pub is_ours: bool,
     /// The name of the file in messages.
     pub shown: String,
     /// Errors, warnings and notes.
@@ -33,7 +33,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks a loop and its sub-loops. With `deep`, explores every sequence of verdicts.
+    /// Checks a loop and its sub-loops, or a library of fragments. With `deep`, explores every sequence of verdicts.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -45,7 +45,13 @@ impl Checker {
             Err(LoadError::Rejected { rejected, .. }) => {
                 let findings = all_findings(&rejected);
                 let Rejected { sources, tree, is_loop, .. } = *rejected;
-                return Ok(Checked { name, is_loop, shown, findings, sources, tree });
+                return Ok(Checked { name, is_ours: is_loop, shown, findings, sources, tree });
+            }
+            Err(LoadError::Library { library, .. }) => {
+                let library = *library;
+                let tree = Some(library.tree);
+                let (findings, sources) = (library.findings, library.sources);
+                return Ok(Checked { name, is_ours: true, shown, findings, sources, tree });
             }
             Err(error) => return Err(refused(&error)),
         };
@@ -60,6 +66,6 @@ impl Checker {
             self.library = Some(library);
         }
         let name = Some(loaded.definition.name.to_string());
-        Ok(Checked { name, is_loop: true, shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
+        Ok(Checked { name, is_ours: true, shown, findings, sources: loaded.sources, tree: Some(loaded.tree) })
     }
 }

@@ -114,7 +114,7 @@ fn priced(
     let caps = [budget.cost_usd, around.budget.cost_usd, machine.budget.cost_usd];
     let is_capped = caps.iter().any(Option::is_some);
     let is_allowed = around.budget.allows_unpriced || machine.budget.allows_unpriced;
-    let is_needed = machine.steps().any(|(_, step)| step.needs_model());
+    let is_needed = machine.steps().any(|(_, step)| step.can_ask());
     match host.filter(|host| is_capped && is_needed && !host.prices() && !is_allowed) {
         Some(host) => {
             let message = format!("the cost is capped, and `{}` does not say what a call costs", host.name());
@@ -247,7 +247,7 @@ fn consent(
     in_ci: bool,
     session: &Session<'_>,
 ) {
-    let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::asks_agent));
+    let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::can_ask_agent));
     if !acts || options.agreed || in_ci {
         return;
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
+use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
 use crate::engine::event::Source;
 use crate::journal::files::RunFiles;
@@ -15,7 +16,7 @@ use crate::machine::{Machine, check, compile};
 
 use super::context::Session;
 use super::error::{Error, Kind};
-use super::library::Library;
+use super::library::{Library, texts};
 use super::lines::lines;
 use super::mistakes::mistakes;
 use super::talk::Findings;
@@ -36,11 +37,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns the paths and texts of all files of the loop and its sub-loops.
+    /// Returns the paths and texts of all files of the loop and its sub-loops that are not the program's own.
     pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
-        let of_loop = self.loaded.sources.iter();
-        let of_loop = of_loop.map(|source| (self.cwd.join(source.name()), source.text().to_owned()));
-        of_loop.chain(self.library.texts().map(|(file, text)| (self.home.join(file), text))).collect()
+        let of_project = |(file, _): &(String, String)| !is_builtin(file);
+        let at = |directory: &PathBuf, (file, text): (String, String)| (directory.join(file), text);
+        let of_loop = texts(&self.loaded.sources).into_iter().filter(of_project);
+        let below = self.library.texts().filter(of_project);
+        of_loop.map(|file| at(&self.cwd, file)).chain(below.map(|file| at(&self.home, file))).collect()
     }
 
     /// Returns the paths of these files, in the checkout and in another working tree where the run works.

@@ -165,6 +165,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
+            artifact: None,
             state_failure: None,
             files: files.clone(),
             path: vec![name.clone()],
@@ -181,7 +182,7 @@ impl Launch<'_> {
             session.talk.warning(&warning);
         }
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
-        say_what_was_lost(&mut world, session);
+        say_the_rest(&mut world, session);
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
@@ -191,10 +192,15 @@ impl Launch<'_> {
     }
 }
 
-/// Warns of sinks that failed, and removes a `state.json` that could not be written.
-fn say_what_was_lost(world: &mut World, session: &Session<'_>) {
+/// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.
+fn say_the_rest(world: &mut World, session: &Session<'_>) {
     for failure in world.sinks.take_failures() {
         session.talk.warning(&failure);
+    }
+    match &world.artifact {
+        Some(Ok(to)) => session.talk.note(&format!("artifact: {to}")),
+        Some(Err(why)) => session.talk.warning(&format!("no artifact was copied: {why}")),
+        None => {}
     }
     if let Some(error) = world.drop_stale_state() {
         let instance = world.files.instance();

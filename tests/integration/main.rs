@@ -16,6 +16,8 @@ mod advice;
 mod agents;
 mod architecture;
 mod artifact;
+mod artifact_output;
+mod asked;
 mod background;
 mod bad_input;
 mod board;
@@ -31,6 +33,7 @@ mod crash;
 mod criteria;
 mod docs;
 mod files;
+mod fragments;
 mod full_disk;
 #[cfg(all(feature = "github", target_os = "linux"))]
 mod guard;
@@ -43,6 +46,7 @@ mod killed;
 mod known_runs;
 #[cfg(feature = "github")]
 mod legs;
+mod libraries;
 mod limits;
 mod locks;
 #[cfg(feature = "mcp")]

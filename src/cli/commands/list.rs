@@ -81,6 +81,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
         let loaded = match load::load(&located) {
             Ok(loaded) => Some(loaded),
             Err(LoadError::Rejected { rejected, .. }) if !rejected.is_loop => continue,
+            Err(LoadError::Library { .. }) => continue,
             Err(error) => {
                 output.warning(&format!("{} cannot be read: {error}", located.shown));
                 None

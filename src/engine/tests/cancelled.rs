@@ -76,8 +76,8 @@ impl ByStep<'_> {
             Next::Begin => Input::Begin,
             Next::Wait(_) => Input::WaitDone,
             Next::Yield => Input::Yielded,
-            Next::Run(_) | Next::Call(_) => Input::ActionDone(seen.clone()),
-            Next::Prompt(_) => Input::PromptDone(seen.clone(), call()),
+            Next::Run(_) | Next::Call(_) | Next::Approve(_) => Input::ActionDone(seen.clone()),
+            Next::Prompt(_) | Next::Learn(_) => Input::PromptDone(seen.clone(), call()),
             Next::Ask(request) => {
                 Input::Answered(answered(&Observation::exited(0, ["yes", "no"][step % 2]), request))
             }

@@ -52,6 +52,8 @@ pub(super) fn answer_commands(
         Next::Run(_) => Some(Input::ActionDone(command())),
         other @ (Next::Prompt(_)
         | Next::Call(_)
+        | Next::Approve(_)
+        | Next::Learn(_)
         | Next::Ask(_)
         | Next::SubLoop(_)
         | Next::ReadContinuation

@@ -175,6 +175,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
         "definition/listing.rs",
         &["files", "fs_err", "std::fs", "std::path", "is_dir", "is_file", "is_symlink"],
     ),
+    ("definition/builtin.rs", &["std::path"]),
     ("definition/load.rs", &["files", "fs_err", "std::io", "std::path", "is_dir", "is_file", "exists"]),
     ("definition/resolve.rs", &["std::path"]),
     ("definition/source.rs", &["std::path"]),

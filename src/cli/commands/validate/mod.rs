@@ -101,7 +101,7 @@ pub(in crate::cli) fn validate(
     let mut all = Checker::default();
     for subject in subjects(args, session)? {
         match subject.located.and_then(|located| all.check(&located, args.deep)) {
-            Ok(checked) if !checked.is_loop && !subject.is_named => {}
+            Ok(checked) if !checked.is_ours && !subject.is_named => {}
             Ok(mut checked) => {
                 names::check(&mut checked, &subject.same, commands);
                 if args.strict {

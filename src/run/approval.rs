@@ -1,0 +1,149 @@
+//! Asks a person on the terminal whether the run may go on. Where there is no terminal, nobody is waited for.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use crate::engine::request::ApprovalRequest;
+use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::process::signal::Request;
+use crate::process::terminal;
+use crate::report::Sinks;
+
+use super::clock::Clock;
+use super::ticking::{show, tick};
+use super::world::World;
+
+/// How often is looked whether something was typed.
+const LOOK: Duration = Duration::from_millis(50);
+
+const CHOICE: &str = "approve (y), reject (n) or edit (e)? ";
+
+const EDIT: &str = "write the text; a line with a dot alone ends it";
+
+/// What a person said.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Approved,
+    Rejected(String),
+    Edited(String),
+}
+
+/// Somebody who answers line by line.
+#[derive(Default)]
+struct Dialog {
+    /// The lines of a text that is being written.
+    edit: Option<Vec<String>>,
+}
+
+impl Dialog {
+    /// Takes a line, and returns the answer when it is complete, or what to ask next.
+    fn line(&mut self, line: &str) -> Result<Answer, Option<&'static str>> {
+        let line = line.trim_end_matches(['\n', '\r']);
+        if let Some(lines) = &mut self.edit {
+            if line != "." {
+                lines.push(line.to_owned());
+                return Err(None);
+            }
+            let text = lines.join("\n");
+            return Ok(if text.trim().is_empty() { Answer::Approved } else { Answer::Edited(text) });
+        }
+        let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        match word.trim_end_matches([':', ',']).to_lowercase().as_str() {
+            "y" | "yes" | "approve" | "approved" => Ok(Answer::Approved),
+            "n" | "no" | "reject" | "rejected" => Ok(Answer::Rejected(rest.trim().to_owned())),
+            "e" | "edit" => {
+                self.edit = Some(Vec::new());
+                Err(Some(EDIT))
+            }
+            _ => Err(Some(CHOICE)),
+        }
+    }
+}
+
+/// Asks, and waits as long as the request says.
+pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Observation {
+    let clock = Clock::start();
+    let late = |stop: Stop, reason: &str| Observation {
+        stop: Some(stop),
+        stderr: Text::whole(reason),
+        duration: clock.elapsed(),
+        ..Observation::exited(TIMEOUT_CODE, "")
+    };
+    let cancelled = || Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
+    if world.cancel.signal().is_some() {
+        return cancelled();
+    }
+    if !terminal::is_there() {
+        return late(Stop::Timeout, "headless");
+    }
+    let sinks = RefCell::new(&mut world.sinks);
+    show(&sinks, Stream::Stdout, &request.text);
+    show(&sinks, Stream::Stdout, CHOICE);
+    let asking = tokio::select! {
+        answer = answer(&sinks) => answer,
+        () = at_the_end(request) => {
+            let stop = request.setting.end.map_or(Stop::Timeout, |(_, stop)| stop);
+            return late(stop, "no answer");
+        }
+        _ = world.cancel.differs_from(Request::None) => return cancelled(),
+        never = tick(&sinks) => match never {},
+    };
+    let seen = match asking {
+        None => return late(Stop::Timeout, "the terminal was closed"),
+        Some(Answer::Approved) => Observation::exited(0, ""),
+        Some(Answer::Edited(text)) => Observation::exited(0, text),
+        Some(Answer::Rejected(reason)) => {
+            Observation { stderr: Text::whole(reason), ..Observation::exited(1, "") }
+        }
+    };
+    Observation { duration: clock.elapsed(), ..seen }
+}
+
+async fn at_the_end(request: &ApprovalRequest) {
+    match request.setting.end {
+        Some((after, _)) => tokio::time::sleep(after).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the answer; none when nobody can type any more.
+async fn answer(sinks: &RefCell<&mut Sinks>) -> Option<Answer> {
+    let mut dialog = Dialog::default();
+    loop {
+        match terminal::typed() {
+            Ok(Some(line)) if line.is_empty() => return None,
+            Err(_) => return None,
+            Ok(None) => tokio::time::sleep(LOOK).await,
+            Ok(Some(line)) => match dialog.line(&line) {
+                Ok(answer) => return Some(answer),
+                Err(next) => next.into_iter().for_each(|next| show(sinks, Stream::Stdout, next)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_word_or_a_text() {
+        let rejected = |reason: &str| Some(Answer::Rejected(reason.to_owned()));
+        let edited = |text: &str| Some(Answer::Edited(text.to_owned()));
+        for (typed, expected) in [
+            ("y\n", Some(Answer::Approved)),
+            ("  YES \r\n", Some(Answer::Approved)),
+            ("what?\n\napprove\n", Some(Answer::Approved)),
+            ("n\n", rejected("")),
+            ("reject: not on a $(friday)\n", rejected("not on a $(friday)")),
+            ("e\none\n\ny\n.\n", edited("one\n\ny")),
+            ("edit\n.\n", Some(Answer::Approved)),
+            ("e\ny\n", None),
+            ("\n", None),
+        ] {
+            let mut dialog = Dialog::default();
+            let found = typed.split_inclusive('\n').find_map(|line| dialog.line(line).ok());
+            assert_eq!(found, expected, "{typed:?}");
+        }
+    }
+}
