@@ -352,11 +352,6 @@ impl Machine {
         self.undecided.is_empty()
     }
 
-    /// Tells whether an end only stands for a target that is not known yet.
-    pub fn is_undecided(&self, id: EndId) -> bool {
-        self.undecided.contains(&id)
-    }
-
     /// Returns a step.
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.0]

@@ -1,7 +1,5 @@
 //! The variables that a loop has without declaring them, where it names them. Loops of little-loops rely on them.
 
-use std::path::Path;
-
 use serde_json::{Map, Value, json};
 
 use crate::base::sum::Sum;
@@ -39,9 +37,13 @@ pub struct Provided {
 }
 
 impl Provided {
-    /// Provides what a loop mentions, with the directory of its run.
-    pub fn new(mentions: impl Fn(&str) -> bool, run_dir: &str) -> Self {
-        let names = NAMES.into_iter().filter(|name| mentions(name)).collect();
+    /// Provides what the texts of a loop mention, with the directory of its run.
+    pub fn new(texts: &[&str], run_dir: &str) -> Self {
+        let is_mentioned = |name: &&str| {
+            let mention = format!("context.{name}");
+            texts.iter().any(|text| text.contains(&mention))
+        };
+        let names = NAMES.into_iter().filter(is_mentioned).collect();
         Self { names, run_dir: with_slash(run_dir), max_iterations: None }
     }
 
@@ -72,11 +74,12 @@ impl Provided {
             None => true,
             Some(written) => name == RUN_DIR && (written == "" || written.is_null()),
         };
-        self.names
-            .iter()
-            .copied()
-            .filter(move |name| is_open(name))
-            .filter_map(move |name| Some((name, value(name)?)))
+        let is_declared = |name: &str| {
+            let variables = machine.parameters.keys().chain(&machine.required_inputs);
+            variables.chain(machine.context.keys()).any(|declared| declared.as_str() == name)
+        };
+        let names = NAMES.into_iter().filter(move |name| self.names.contains(name) || is_declared(name));
+        names.filter(move |name| is_open(name)).filter_map(move |name| Some((name, value(name)?)))
     }
 
     /// Returns the beginning of the digest of an input.
@@ -91,7 +94,7 @@ impl Provided {
 pub fn rebase(context: &mut Map<String, Value>, run_dir: &str) {
     let Some(old) = context.get(RUN_DIR).and_then(Value::as_str).map(str::to_owned) else { return };
     let new = with_slash(run_dir);
-    let is_of_this_run = Path::new(&old).file_name() == Path::new(&new).file_name();
+    let is_of_this_run = last(&old) == last(&new);
     if is_of_this_run && old != new {
         for value in context.values_mut() {
             replace(value, &old, &new);
@@ -106,6 +109,11 @@ fn replace(value: &mut Value, old: &str, new: &str) {
         Value::Object(map) => map.values_mut().for_each(|value| replace(value, old, new)),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Returns the last part of the path of a directory.
+fn last(path: &str) -> Option<&str> {
+    path.trim_end_matches('/').rsplit('/').next()
 }
 
 fn with_slash(path: &str) -> String {

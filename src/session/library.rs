@@ -18,7 +18,7 @@ use crate::definition::source::Sources;
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
-use crate::machine::check::injection;
+use crate::machine::check::{injection, names};
 use crate::machine::compile;
 use crate::machine::context::{self, Given};
 use crate::machine::early::Values;
@@ -227,8 +227,8 @@ impl Library {
         if known.machine.parameters.is_empty() {
             inherited.extend(params.drain(..));
         }
-        let mentions = |name: &str| known.texts.iter().any(|(_, text)| text.contains(name));
-        let provided = Provided::new(mentions, &around.run_dir);
+        let texts: Vec<&str> = known.texts.iter().map(|(_, text)| text.as_str()).collect();
+        let provided = Provided::new(&texts, &around.run_dir);
         let given = Given { params, inherited, provided, ..Given::default() };
         let context = context::resolve(&known.machine, &given, &around.env)
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
@@ -274,7 +274,10 @@ impl Library {
             let Some(name) = sub.name.as_literal() else { continue };
             match self.get(&name, &self.file.clone()) {
                 Err(missing) => findings.push(cannot_run(&name, &missing, Place::Value(path.key("loop")))),
-                Ok(known) => check_bindings(&known.machine, &sub.given, &path, &mut findings),
+                Ok(known) => {
+                    check_bindings(&known.machine, &sub.given, &path, &mut findings);
+                    findings.extend(names::unknown_below(machine, (&step.name, sub), &known.machine));
+                }
             }
         }
         self.check_recursion(machine, &mut findings);

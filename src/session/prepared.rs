@@ -8,6 +8,7 @@ use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::text::plural;
 use crate::definition::builtin::is_builtin;
 use crate::definition::load::{self, LoadError, Loaded, Located, Reach, Rejected};
+use crate::definition::source;
 use crate::engine::event::Source;
 use crate::journal::files::RunFiles;
 use crate::machine::early::Values;
@@ -64,8 +65,8 @@ impl Prepared {
 
     /// Returns what is provided to the loop in a run with these files.
     pub(crate) fn provided(&self, files: &RunFiles) -> Provided {
-        let mentions = |name: &str| self.loaded.sources.iter().any(|source| source.text().contains(name));
-        Provided::new(mentions, &files.scratch().to_string_lossy())
+        let texts: Vec<&str> = self.loaded.sources.iter().map(source::Source::text).collect();
+        Provided::new(&texts, &files.scratch().to_string_lossy())
     }
 
     /// Makes the machine again where its targets and counts are made of these variables.

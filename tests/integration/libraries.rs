@@ -99,7 +99,7 @@ fn a_library_is_checked_by_itself_and_is_no_loop() {
     drop(project.run(&["validate", ".loops/mine.yaml", "--strict"]).code(0));
     drop(project.run(&["run", "mine"]).code(2).says("library of fragments, not a loop").says("import"));
     let listed = project.run(&["list", "--json"]).code(0);
-    assert_eq!(listed.all(), "");
+    assert_eq!(listed.stdout, "");
 }
 
 #[test]

@@ -227,10 +227,12 @@ fn links_and_other_files_are_no_loops() {
         .file("outside/broken.yaml", "[");
     symlink("../outside", project.at(".loops/out")).unwrap();
     symlink(".", project.at(".loops/around")).unwrap();
-    assert_eq!(project.run(&["validate"]).code(0).stdout.lines().last(), Some("✓ .loops/main.yaml"));
+    assert_eq!(project.run(&["validate"]).code(0).stdout.lines().last(), Some("2 files, none with errors"));
     assert_eq!(project.run(&["list"]).code(0).stdout.lines().count(), 1);
     project.run(&["validate", ".loops/data.yml"]).code(2);
-    project.run(&["validate", "lib"]).code(2).says("no loops here");
+    project.run(&["validate", "lib"]).code(0).says(".loops/lib/common.yaml");
+    project.write(".loops/other/x.yaml", "colours: [red]\n");
+    project.run(&["validate", "other"]).code(2).says("no loops here");
     project.write(".loops/typo.yaml", "name: typo\nstats: {}\n");
     project.run(&["validate"]).code(2).says(".loops/typo.yaml");
 }

@@ -139,9 +139,7 @@ fn captures_of_a_sub_loop_are_there_afterwards_under_both_names() {
         }
         assert_eq!(shows(given, SAYING, "${captured.p.kv.exit_code}"), "0");
     }
-    for expression in ["${captured.p.kv.output?}", "${captured.kv.output?}"] {
-        assert_eq!(shows("", SAYING, expression), "", "{expression}");
-    }
+    assert_eq!(shows("", SAYING, "${captured.kv.output?}"), "");
 }
 
 #[test]
@@ -237,4 +235,20 @@ fn a_sub_loop_that_goes_on_goes_on_in_its_worktree() {
 fn a_worktree_needs_a_loop() {
     let text = "name: main\ndescription: x\ninitial: a\nstates:\n  a: {action: 'true', worktree: topic, next: done}\n  done: {terminal: true}\n";
     Project::with_loop(text).run(&["validate", "main"]).code(2).says("`worktree` needs `loop`");
+}
+
+#[test]
+fn a_capture_that_a_sub_loop_never_makes_is_an_error() {
+    for (given, expression, wrong) in [
+        ("with: {n: b},", "${captured.p.kvv.output?}", "`captured.p` has no `kvv`"),
+        ("context_passthrough: true,", "${captured.p.kvv}", "did you mean `captured.p.kv`?"),
+        ("", "${captured.p.kv?}", "`captured.p` has no `kv`"),
+    ] {
+        let text = format!(
+            "name: main\ndescription: x\ninitial: p\nstates:\n  p: {{loop: kid, {given} next: show}}\n  show: {{action: 'echo {expression} > shown', next: done}}\n  done: {{terminal: true, outcome: success}}\n"
+        );
+        let project = Project::with_loop(&text).file(".loops/kid.yaml", SAYING);
+        project.run(&["validate", "main"]).code(2).says(wrong);
+        project.run(&["run", "main"]).code(2).says(wrong);
+    }
 }

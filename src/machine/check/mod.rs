@@ -14,7 +14,7 @@ mod flow;
 pub mod injection;
 mod masked;
 mod models;
-pub(super) mod names;
+pub mod names;
 mod quoting;
 mod reach;
 mod subject;

@@ -11,7 +11,7 @@ use crate::base::template::{Expression, Namespace, RESULT_FIELDS, Template, last
 use crate::base::text::listed;
 use crate::board;
 use crate::evaluate::ANY_DETAILS;
-use crate::machine::{Action, Machine, Routes, Step, Target};
+use crate::machine::{Action, Machine, Routes, Step, SubLoopAction, Target};
 
 use super::flow::FlowGraph;
 use super::subject::state;
@@ -19,17 +19,20 @@ use super::subject::state;
 /// What the result of a sub-loop tells besides its own captures and what every result tells.
 const SUB_LOOP_FIELDS: [&str; 3] = ["terminated_by", "failure_terminal", "error"];
 
+/// What the answer of a person has besides.
+const OF_APPROVALS: [&str; 2] = ["edit", "reason"];
+
 /// The details of the evaluation of a sub-loop.
 const SUB_LOOP_DETAILS: [&str; 2] = ["final_state", "steps"];
 
 /// An expression that cannot have a value.
-struct Unknown {
+struct Unknown<'k> {
     /// What stands before the name.
     prefix: String,
     /// The name.
     name: String,
     /// The names that there are.
-    known: Vec<&'static str>,
+    known: Vec<&'k str>,
 }
 
 /// Returns an error for every name that cannot exist.
@@ -71,7 +74,7 @@ fn finding(
     state_name: Option<&StateName>,
     key: &str,
     expression: &Expression,
-    wrong: &Unknown,
+    wrong: &Unknown<'_>,
 ) -> Diagnostic {
     let root = state_name.map_or_else(DocPath::root, state);
     let path = key.split('.').fold(root, |path, key| path.key(key));
@@ -85,8 +88,47 @@ fn finding(
     Diagnostic::error("unknown-name", Place::Within(path, expression.span.clone()), message).help(help)
 }
 
+/// Returns an error for every name that would be a capture of a sub-loop of this state, and that this loop does not
+/// capture. One that takes over captures of further loops may have more than can be seen here.
+pub fn unknown_below(
+    machine: &Machine,
+    (name, sub): (&StateName, &SubLoopAction),
+    child: &Machine,
+) -> Diagnostics {
+    let mut findings = Diagnostics::default();
+    let takes_over = |step: &Step| {
+        step.action.as_ref().and_then(Action::sub_loop).is_some_and(|sub| sub.given.gives_back())
+    };
+    if child.steps().any(|(_, step)| takes_over(step)) {
+        return findings;
+    }
+    let of = |machine: &'_ Machine| {
+        let captured = machine.steps().filter_map(|(_, step)| step.capture.clone());
+        captured.map(|name| name.to_string()).collect::<BTreeSet<_>>()
+    };
+    let mut captures = if sub.given.gives_back() { of(child) } else { BTreeSet::new() };
+    if sub.given.sees_around() {
+        // What was captured around it is handed back as well.
+        captures.extend(of(machine));
+    }
+    let others = RESULT_FIELDS.iter().chain(&SUB_LOOP_FIELDS);
+    let known: Vec<&str> = captures.iter().map(String::as_str).chain(others.copied()).collect();
+    for (state, key, template) in machine.templates() {
+        for expression in template.expressions().filter(|one| one.namespace == Namespace::Captured) {
+            let [first, field, ..] = expression.path.as_slice() else { continue };
+            let wanted = written(field);
+            if written(first) == name.as_str() && !known.contains(&wanted.as_str()) {
+                let prefix = format!("captured.{name}");
+                let wrong = Unknown { prefix, name: wanted, known: known.clone() };
+                findings.push_with(Severity::Error, || finding(state, &key, expression, &wrong));
+            }
+        }
+    }
+    findings
+}
+
 /// Looks at a name that is the same for every state of every loop.
-fn wrong(expression: &Expression) -> Option<Unknown> {
+fn wrong(expression: &Expression) -> Option<Unknown<'static>> {
     let path = &expression.path;
     let word = expression.namespace.word();
     let known = match expression.namespace {
@@ -115,7 +157,7 @@ fn wrong(expression: &Expression) -> Option<Unknown> {
 }
 
 /// Looks at a field of the result of a state.
-fn wrong_field(prefix: &str, path: &[Segment]) -> Option<Unknown> {
+fn wrong_field(prefix: &str, path: &[Segment]) -> Option<Unknown<'static>> {
     let (first, below) = path.split_first()?;
     let name = written(first);
     if !RESULT_FIELDS.contains(&name.as_str()) {
@@ -129,21 +171,25 @@ fn wrong_field(prefix: &str, path: &[Segment]) -> Option<Unknown> {
 struct Results<'m> {
     of_actions: BTreeSet<&'m str>,
     of_sub_loops: BTreeSet<&'m str>,
+    /// Those of the actions that ask a person.
+    of_approvals: BTreeSet<&'m str>,
 }
 
 impl<'m> Results<'m> {
     fn new(machine: &'m Machine) -> Self {
-        let names = |is_sub_loop: bool| {
+        let names = |is_meant: fn(&Action) -> bool| {
             let steps = machine.steps().map(|(_, step)| step);
-            let kept = steps.filter(move |step| {
-                step.action.as_ref().is_some_and(|action| action.sub_loop().is_some() == is_sub_loop)
-            });
+            let kept = steps.filter(move |step| step.action.as_ref().is_some_and(is_meant));
             kept.flat_map(super::values::captured_by).collect()
         };
-        Self { of_actions: names(false), of_sub_loops: names(true) }
+        Self {
+            of_actions: names(|action| action.sub_loop().is_none()),
+            of_sub_loops: names(|action| action.sub_loop().is_some()),
+            of_approvals: names(|action| matches!(action, Action::Approval(_))),
+        }
     }
 
-    fn wrong(&self, expression: &Expression) -> Option<Unknown> {
+    fn wrong(&self, expression: &Expression) -> Option<Unknown<'static>> {
         if expression.namespace != Namespace::Captured {
             return None;
         }
@@ -169,6 +215,10 @@ impl<'m> Results<'m> {
                 None
             };
         }
+        let is_answer = |field: &Segment| OF_APPROVALS.contains(&written(field).as_str());
+        if self.of_approvals.contains(name.as_str()) && path.len() == 1 && is_answer(&path[0]) {
+            return None;
+        }
         // A name that nothing here keeps may come from the loop around this one.
         self.of_actions.contains(name.as_str()).then(|| wrong_field(&prefix, path)).flatten()
     }
@@ -188,7 +238,7 @@ fn wrong_detail(
     flow: &FlowGraph,
     (state, key): (Option<&StateName>, &str),
     expression: &Expression,
-) -> Option<Unknown> {
+) -> Option<Unknown<'static>> {
     let here = state.and_then(|name| machine.find(name));
     let judges = |target: Target| matches!(target, Target::Step(id) if is_judged(machine.step(id)));
     let before: Vec<&Step> = match here {
