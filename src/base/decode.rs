@@ -109,8 +109,9 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
     let mut finding = Diagnostic::error("wrong-type", Place::Value(path.clone()), message);
     if let Some(scalar) = node.as_scalar() {
         let is_truth = matches!(ScalarValue::of_plain(scalar.text.trim()), ScalarValue::Bool(_));
-        if expected.contains("number") && scalar.text.contains("${") {
-            finding = finding.help(NO_TEMPLATE);
+        if scalar.text.contains("${") {
+            let is_number = expected.contains("number");
+            finding = finding.help(if is_number { NO_TEMPLATE } else { NO_TEMPLATE_HERE });
         } else if expected.contains("true") && is_truth && scalar.style == ScalarStyle::Quoted {
             finding = finding.help("remove the quotes");
         } else if expected.contains("true") {
@@ -126,6 +127,9 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
 
 /// What to do about a template where a number is wanted.
 const NO_TEMPLATE: &str = "write the number itself: it is needed before a template has a value";
+
+/// The same where anything else is wanted.
+const NO_TEMPLATE_HERE: &str = "write it out: it is needed before a template has a value";
 
 fn described(scalar: &Scalar) -> String {
     let text = one_line(&scalar.text, 40);
@@ -403,7 +407,11 @@ macro_rules! decode_name {
                 let name = text(node, path, "a name", out)?;
                 let place = || Place::Value(path.clone());
                 Self::parse(name)
-                    .map_err(|error| out.push(Diagnostic::error("name", place(), error.to_string())))
+                    .map_err(|error| {
+                        let finding = Diagnostic::error("name", place(), error.to_string());
+                        let is_made = name.contains("${");
+                        out.push(if is_made { finding.help(NO_TEMPLATE_HERE) } else { finding });
+                    })
                     .ok()
             }
 
@@ -811,6 +819,7 @@ pub fn unknown_word(word: &str, known: &[&'static str], path: &DocPath, out: &mu
     let words: Vec<_> = known.iter().map(|word| format!("`{word}`")).collect();
     let near = if word.len() > MAX_LENGTH { None } else { nearest(word, known.iter().copied()) };
     let help = match (near, words.as_slice()) {
+        _ if word.contains("${") => NO_TEMPLATE_HERE.to_owned(),
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, [word]) => format!("the only value is {word}"),
         (None, words) => format!("the values are {}", words.join(", ")),

@@ -36,7 +36,7 @@ impl<T: Decode + FromText> Decode for Early<T> {
         let mut is_known = true;
         let mut refuse = |place: Place, what: &str, why: &str| {
             let message = format!("`{what}` cannot stand here: {why}");
-            let help = format!("{} may hold `${{context.…}}` and `${{param.…}}`", T::EXPECTED);
+            let help = "only `${context.…}` and `${param.…}` have a value before the run";
             out.push(Diagnostic::error("not-early", place, message).help(help));
             is_known = false;
         };

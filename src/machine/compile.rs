@@ -52,9 +52,7 @@ pub fn further_problems(remains: &Loop, is_there: impl Fn(&str) -> bool) -> Diag
     for problem in problems.iter() {
         let is_certain = match problem.code {
             "unknown-state" => !problem.message.split('`').nth(1).is_some_and(&is_there),
-            "unknown-key" | "unknown-name" | "duplicate-route" | "retry" | "parameter" | "nested-param" => {
-                true
-            }
+            "unknown-key" | "unknown-name" | "duplicate-route" | "parameter" | "nested-param" => true,
             _ => false,
         };
         if is_certain {
