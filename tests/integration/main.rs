@@ -24,6 +24,7 @@ mod board;
 mod bounds;
 mod bundle;
 #[cfg(feature = "github")]
+mod catalogue_shapes;
 mod chain;
 mod changes;
 mod ci_mode;
