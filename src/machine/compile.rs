@@ -1002,9 +1002,6 @@ fn referred(machine: &Machine) -> BTreeSet<String> {
 /// Any word may follow `on_`, so a misspelt one would quietly be a verdict that never comes. It is taken for a
 /// mistake when the state cannot give it and it looks like one that every state knows.
 fn misspelt(word: &str, state: &State) -> Option<String> {
-    // A word of which the model may not be sure is right when the word before it is.
-    let certain = Verdict::new(word).certain();
-    let word = certain.as_ref().map_or(word, Verdict::as_str);
     // The last two are keys of their own.
     const KNOWN: [&str; 14] = [
         "yes",
@@ -1022,6 +1019,9 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
         "retry_exhausted",
         "maintain",
     ];
+    // A word of which the model may not be sure is right when the word before it is.
+    let certain = Verdict::new(word).certain();
+    let word = certain.as_ref().map_or(word, Verdict::as_str);
     let own = match state.action_type {
         Some(ActionType::Board) => {
             let operation = state.action.as_ref().and_then(|text| board::Kind::parse(text.source().trim()));

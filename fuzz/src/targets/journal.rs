@@ -185,7 +185,7 @@ fn fold(events: &[Stamped]) {
         let Some(outermost) = machines.get(&first.r#loop).or_else(|| machines.values().next()) else {
             return;
         };
-        let mut find = |name: &str, _: &LoopStart| {
+        let mut find = |name: &str, _: &LoopStart, _: &LoopStart| {
             let found = LoopName::parse(name).ok().and_then(|name| machines.get(&name));
             found.map(known).ok_or_else(|| "there is none".to_owned())
         };

@@ -169,10 +169,10 @@ fn wrong_field(prefix: &str, path: &[Segment]) -> Option<Unknown<'static>> {
 
 /// The names under which the results of actions are kept, and of sub-loops, which bring captures of their own.
 struct Results<'m> {
-    of_actions: BTreeSet<&'m str>,
-    of_sub_loops: BTreeSet<&'m str>,
+    actions: BTreeSet<&'m str>,
+    sub_loops: BTreeSet<&'m str>,
     /// Those of the actions that ask a person.
-    of_approvals: BTreeSet<&'m str>,
+    approvals: BTreeSet<&'m str>,
 }
 
 impl<'m> Results<'m> {
@@ -183,9 +183,9 @@ impl<'m> Results<'m> {
             kept.flat_map(super::values::captured_by).collect()
         };
         Self {
-            of_actions: names(|action| action.sub_loop().is_none()),
-            of_sub_loops: names(|action| action.sub_loop().is_some()),
-            of_approvals: names(|action| matches!(action, Action::Approval(_))),
+            actions: names(|action| action.sub_loop().is_none()),
+            sub_loops: names(|action| action.sub_loop().is_some()),
+            approvals: names(|action| matches!(action, Action::Approval(_))),
         }
     }
 
@@ -196,7 +196,7 @@ impl<'m> Results<'m> {
         let (first, path) = expression.path.split_first()?;
         let name = written(first);
         let prefix = format!("captured.{name}");
-        if self.of_sub_loops.contains(name.as_str()) {
+        if self.sub_loops.contains(name.as_str()) {
             let (first, below) = path.split_first()?;
             let field = written(first);
             let is_own = SUB_LOOP_FIELDS.contains(&field.as_str()) && !below.is_empty();
@@ -216,11 +216,11 @@ impl<'m> Results<'m> {
             };
         }
         let is_answer = |field: &Segment| OF_APPROVALS.contains(&written(field).as_str());
-        if self.of_approvals.contains(name.as_str()) && path.len() == 1 && is_answer(&path[0]) {
+        if self.approvals.contains(name.as_str()) && path.len() == 1 && is_answer(&path[0]) {
             return None;
         }
         // A name that nothing here keeps may come from the loop around this one.
-        self.of_actions.contains(name.as_str()).then(|| wrong_field(&prefix, path)).flatten()
+        self.actions.contains(name.as_str()).then(|| wrong_field(&prefix, path)).flatten()
     }
 }
 
