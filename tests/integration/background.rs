@@ -85,7 +85,7 @@ fn nothing_that_happens_to_the_caller_reaches_the_run() {
         .stdin(Stdio::null())
         .output();
     Ran::of(&output.unwrap()).code(0);
-    wait_for(|| project.exists("pid"));
+    wait_for(|| project.exists("pid") && project.read("pid").ends_with('\n'));
     let pid = project.read("pid").trim().to_owned();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

@@ -514,7 +514,7 @@ class Workflow(unittest.TestCase):
         ).stdout.splitlines()
         for needed in ("Cargo.toml", "Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "src/main.rs"):
             self.assertIn(needed, listed)
-        allowed = r"src/|benches/|docs/diagnostics\.md$|Cargo\.(toml|lock)|README\.md$|CHANGELOG\.md$|LICENSE-|\.cargo_vcs_info\.json$"
+        allowed = r"src/|benches/|catalog/|docs/diagnostics\.md$|Cargo\.(toml|lock)|README\.md$|CHANGELOG\.md$|LICENSE-|\.cargo_vcs_info\.json$"
         self.assertEqual([name for name in listed if not re.match(allowed, name)], [])
 
 
