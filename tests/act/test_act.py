@@ -57,7 +57,7 @@ states:
   prepare: {action: 'echo prepared >src/prepared; echo "of leg ${context.leg}"', capture: first, next: check}
   check: {action: test -e src/good, on_yes: done, on_no: write}
   write: {action: Write src/good., action_type: prompt, next: check}
-  done: {action: 'echo "at the end: ${captured.first.output}"', terminal: true}
+  done: {action: 'echo at the end: ${captured.first.output:shell}', terminal: true}
 """
 
 NIGHT = """\

@@ -53,7 +53,7 @@ states:
   prepare: {action: 'echo prepared > src/prepared; echo of-job-1', capture: first, next: check}
   check: {action: test -e src/good, on_yes: done, on_no: write}
   write: {action: Write src/good., action_type: prompt, next: check}
-  done: {action: 'test "${captured.first.output}" = of-job-1', terminal: true}
+  done: {action: 'test ${captured.first.output:shell} = of-job-1', terminal: true}
 """
 
 # Each step takes a moment; ten of them are more than one deadline.
@@ -101,7 +101,7 @@ states:
     on_yes: done
     on_no: work
   done:
-    action: echo "at the end, ${captured.last.output}"
+    action: echo at the end, ${captured.last.output:shell}
     terminal: true
 """
 
