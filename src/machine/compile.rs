@@ -10,7 +10,7 @@ use crate::base::decode;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
 use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
-use crate::base::template::{Fallback as WithoutValue, Namespace, Template};
+use crate::base::template::{Expression, Fallback as WithoutValue, Namespace, Template};
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early::Early;
@@ -441,33 +441,45 @@ impl<'d> Compiler<'d> {
         for (key, template) in step.templates() {
             let at = key.split('.').fold(path.clone(), |path, key| path.key(key));
             for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
-                let place = Place::Within(at.clone(), expression.span.clone());
-                let wanted = match expression.path.first() {
-                    Some(Segment::Key(wanted)) => wanted.clone(),
-                    Some(Segment::Index(index)) => index.to_string(),
-                    None => continue,
-                };
                 if key.starts_with("param.") {
+                    let place = Place::Within(at.clone(), expression.span.clone());
                     let message = "a parameter cannot refer to parameters";
                     let help = "name where its value comes from, such as `${context.…}`";
                     self.problems.push(Diagnostic::error("nested-param", place, message).help(help));
-                    continue;
+                } else {
+                    self.known_param(expression, &step.params, &at);
                 }
-                let is_known = step.params.keys().any(|known| known.as_str() == wanted);
-                if is_known || expression.fallback != WithoutValue::Required {
-                    continue;
-                }
-                let message = format!("`${{{expression}}}` has no value in `{}`", step.name);
-                let near = nearest(&wanted, step.params.keys().map(VarName::as_str));
-                let help = match near {
-                    Some(near) => format!("did you mean `param.{near}`?"),
-                    None => format!(
-                        "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
-                    ),
-                };
-                self.problems.push(Diagnostic::error("unknown-param", place, message).help(help));
             }
         }
+    }
+
+    /// Tells whether a parameter has a value, and says so where it has none.
+    fn known_param(
+        &mut self,
+        expression: &Expression,
+        params: &IndexMap<VarName, Field<Value>>,
+        at: &DocPath,
+    ) -> bool {
+        let wanted = match expression.path.first() {
+            Some(Segment::Key(wanted)) => wanted.clone(),
+            Some(Segment::Index(index)) => index.to_string(),
+            None => return true,
+        };
+        let is_known = params.keys().any(|known| known.as_str() == wanted);
+        if is_known || expression.fallback != WithoutValue::Required {
+            return true;
+        }
+        let message = format!("`${{{expression}}}` has no value here");
+        let near = nearest(&wanted, params.keys().map(VarName::as_str));
+        let help = match near {
+            Some(near) => format!("did you mean `param.{near}`?"),
+            None => format!(
+                "declare it in the `parameters` of a fragment and give it with `with: {{{wanted}: …}}`"
+            ),
+        };
+        let place = Place::Within(at.clone(), expression.span.clone());
+        self.problems.push(Diagnostic::error("unknown-param", place, message).help(help));
+        false
     }
 
     fn evaluator(
@@ -952,6 +964,14 @@ impl<'d> Compiler<'d> {
     fn early<T: FromText + Clone>(&mut self, value: &Early<T>, path: &DocPath) -> Worked<T> {
         let source = value.field().as_template().map(Template::source).unwrap_or_default();
         self.depends |= !source.is_empty();
+        let expressions = value.field().as_template().into_iter().flat_map(Template::expressions);
+        let params = std::mem::take(&mut self.params);
+        let mut named = expressions.filter(|expression| expression.namespace == Namespace::Param);
+        let are_known = named.all(|expression| self.known_param(expression, &params, path));
+        self.params = params;
+        if !are_known {
+            return Worked::Refused;
+        }
         let place = Place::Value(path.clone());
         match self.values.settle(value, &self.params) {
             Settled::Known(value) => Worked::Known(value),

@@ -100,6 +100,21 @@ fn what_cannot_be_known_before_the_run_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_parameter_that_is_not_given_is_an_error_of_the_file() {
+    let top = "fragments:\n  f: {action: ls, on_yes: '${param.too}', on_no: bad, parameters: {to: {type: string, required: true}}}";
+    let text = project(top, "on_yes: '${param.x}', on_no: bad").read(".loops/main.yaml");
+    let project = Project::with_loop(&text.replace(
+        "  other: {action: 'true', on_yes: good, on_no: bad}",
+        "  other: {fragment: f, with: {to: good}}",
+    ));
+    project
+        .run(&["validate", "main"])
+        .code(2)
+        .says("`${param.x}` has no value here")
+        .says("did you mean `param.to`?");
+}
+
+#[test]
 fn a_value_that_leads_nowhere_is_an_error_of_the_file_and_of_the_run() {
     let ghost = project("context: {where: ghost}", "on_yes: '${context.where}', on_no: bad");
     let message = "the state `ghost`, which `${context.where}` becomes, is not defined";
