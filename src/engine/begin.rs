@@ -75,19 +75,9 @@ impl Engine<'_> {
                 format!("`{}` needs an agent, and none may be asked here (llm_disabled)", step.name);
             return saved(&step.name, HandoffReason::LlmDisabled, message);
         }
-        let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name()).to_owned();
+        let r#type = step.evaluate.as_ref().map_or("prompt", |evaluate| evaluate.name());
         let details = Map::from_iter([("reason".to_owned(), "llm_disabled".into())]);
-        let (verdict, observes) = (Verdict::blocked(), Some(Observes::Failing));
-        Event::Evaluate {
-            r#type,
-            verdict,
-            observes,
-            confidence: None,
-            details,
-            warnings: Vec::new(),
-            memory: None,
-            tree: None,
-        }
+        Event::evaluated(r#type, Verdict::blocked(), Some(Observes::Failing), details, None)
     }
 
     /// Tells whether a step needs a model and none may be asked.

@@ -200,6 +200,28 @@ pub enum Event {
     LoopComplete(LoopComplete),
 }
 
+impl Event {
+    /// A judgement that is sure of itself, warns of nothing and remembers nothing.
+    pub(crate) fn evaluated(
+        r#type: &str,
+        verdict: Verdict,
+        observes: Option<Observes>,
+        details: Map<String, Value>,
+        tree: Option<TreeState>,
+    ) -> Self {
+        Self::Evaluate {
+            r#type: r#type.to_owned(),
+            verdict,
+            observes,
+            confidence: None,
+            details,
+            warnings: Vec::new(),
+            memory: None,
+            tree,
+        }
+    }
+}
+
 /// An operation on the task board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardEvent {

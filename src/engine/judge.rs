@@ -187,18 +187,8 @@ impl Engine<'_> {
             details.insert("final_state".to_owned(), sub.final_state.as_ref().map(StateName::as_str).into());
             details.insert("steps".to_owned(), sub.steps.into());
             details.extend(sub.error.clone().map(|error| ("error".to_owned(), error.into())));
-            let verdict = sub.verdict.clone();
-            let (r#type, observes, tree) = ("sub_loop".to_owned(), Some(sub.observes()), self.tree(evidence));
-            return Event::Evaluate {
-                r#type,
-                verdict,
-                observes,
-                confidence: None,
-                details,
-                warnings: Vec::new(),
-                memory: None,
-                tree,
-            };
+            let (verdict, observes) = (sub.verdict.clone(), Some(sub.observes()));
+            return Event::evaluated("sub_loop", verdict, observes, details, self.tree(evidence));
         }
         let unjudged = self.run.seen().and_then(unjudged_verdict);
         match (&step.routes, &step.evaluate, unjudged) {
@@ -233,32 +223,22 @@ impl Engine<'_> {
                     tree: self.tree(evidence),
                 }
             }
-            (Routes::ByVerdict { .. }, None, None) if self.decided(step).is_some() => {
-                let (r#type, verdict) = self.decided(step).expect("it was looked at");
-                let reason = self.run.seen().map(|seen| one_line(seen.stderr.as_str(), REASON));
-                let reason = reason.filter(|reason| !reason.is_empty());
-                let details = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
-                Event::Evaluate {
-                    r#type: r#type.to_owned(),
-                    observes: Some(step.observes(&verdict)),
-                    verdict,
-                    confidence: None,
-                    details,
-                    warnings: Vec::new(),
-                    memory: None,
-                    tree: self.tree(evidence),
-                }
-            }
-            (Routes::ByVerdict { .. }, None, None) => {
+            (Routes::ByVerdict { .. }, None, None) => self.decided(step, evidence).unwrap_or_else(|| {
                 let yes = Verdict::yes_if(true);
                 self.noted(step).unwrap_or_else(|| self.route(id, &yes))
-            }
+            }),
         }
     }
 
     /// Returns what the action of a step decided itself, if it is one that does.
-    fn decided(&self, step: &Step) -> Option<(&'static str, Verdict)> {
-        step.action.as_ref()?.decided(self.run.seen()?)
+    fn decided(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
+        let seen = self.run.seen()?;
+        let (r#type, verdict) = step.action.as_ref()?.decided(seen)?;
+        let reason = one_line(seen.stderr.as_str(), REASON);
+        let reason = Some(reason).filter(|reason| !reason.is_empty());
+        let details = reason.map(|reason| ("reason".to_owned(), reason.into())).into_iter().collect();
+        let observes = Some(step.observes(&verdict));
+        Some(Event::evaluated(r#type, verdict, observes, details, self.tree(evidence)))
     }
 
     /// An action that was stopped because the run is to end ends the run.

@@ -481,17 +481,7 @@ mod tests {
         journal.enter("check", 1).act("make").seen(seen);
         if let Some((verdict, details)) = judged {
             let Value::Object(details) = details else { panic!("details are an object") };
-            let verdict = Verdict::new(verdict);
-            journal.push(Event::Evaluate {
-                r#type: "any".into(),
-                verdict,
-                observes: None,
-                confidence: None,
-                details,
-                warnings: Vec::new(),
-                memory: None,
-                tree: None,
-            });
+            journal.push(Event::evaluated("any", Verdict::new(verdict), None, details, None));
         }
         journal.digest().unfinished().unwrap().clone()
     }

@@ -156,19 +156,9 @@ impl Journal {
             ..Usage::default()
         };
         self.push(Event::ActionComplete(ActionComplete { step: self.step, seen, usage: Some(usage) }));
-        let r#type = if details.get("score").is_some() { "score" } else { "answer" }.to_owned();
+        let r#type = if details.get("score").is_some() { "score" } else { "answer" };
         let details = details.as_object().cloned().unwrap_or_default();
-        let judged = Verdict::new(verdict);
-        self.push(Event::Evaluate {
-            r#type,
-            verdict: judged,
-            observes: None,
-            confidence: None,
-            details,
-            warnings: Vec::new(),
-            memory: None,
-            tree: None,
-        });
+        self.push(Event::evaluated(r#type, Verdict::new(verdict), None, details, None));
         self.route(Some(verdict), "x")
     }
 
@@ -228,17 +218,7 @@ impl Journal {
     }
 
     pub(crate) fn judge(&mut self, verdict: &str) -> &mut Self {
-        let verdict = Verdict::new(verdict);
-        self.push(Event::Evaluate {
-            r#type: "exit_code".into(),
-            verdict,
-            observes: None,
-            confidence: None,
-            details: Map::new(),
-            warnings: Vec::new(),
-            memory: None,
-            tree: None,
-        })
+        self.push(Event::evaluated("exit_code", Verdict::new(verdict), None, Map::new(), None))
     }
 
     pub(crate) fn route(&mut self, verdict: Option<&str>, to: &str) -> &mut Self {
