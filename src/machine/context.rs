@@ -264,9 +264,10 @@ pub fn render(
 }
 
 /// What is there before a run: the resolved part of the context, and the environment.
-struct StartScope<'a> {
-    context: &'a Value,
-    env: &'a BTreeMap<String, String>,
+#[derive(Clone, Copy)]
+pub(super) struct StartScope<'a> {
+    pub(super) context: &'a Value,
+    pub(super) env: &'a BTreeMap<String, String>,
 }
 
 impl Scope for StartScope<'_> {

@@ -1,6 +1,7 @@
 //! Works out targets and counts that are made of values: of the context, and of the parameters of a fragment.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -11,6 +12,11 @@ use crate::base::template::{Found, Missing, Namespace, RenderError, Scope, Templ
 use crate::definition::early::Early;
 use crate::definition::schema::Loop;
 use crate::evaluate::field::{Field, FromText};
+
+use super::context::StartScope;
+
+/// The environment may differ where a run goes on, so no target depends on it.
+static NO_ENVIRONMENT: BTreeMap<String, String> = BTreeMap::new();
 
 /// Which values are known while a loop is compiled.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +71,8 @@ impl<'v> EarlyValues<'v> {
             Field::Literal(value) => return Settled::Known(value.clone()),
             Field::Template(template) => template,
         };
-        match template.render(&EarlyScope { context: &self.context, params: Some(params) }) {
+        let context = StartScope { context: &self.context, env: &NO_ENVIRONMENT };
+        match template.render(&EarlyScope { context, params: Some(params) }) {
             Ok(text) => match T::from_text(text.trim()) {
                 Some(value) => Settled::Known(value),
                 None if self.are_draft() => Settled::Open,
@@ -99,7 +106,7 @@ fn needs_others(value: &Value) -> bool {
 
 /// The variables, and in a state with a fragment its parameters, which cannot refer to each other.
 struct EarlyScope<'e> {
-    context: &'e Value,
+    context: StartScope<'e>,
     params: Option<&'e IndexMap<VarName, Field<Value>>>,
 }
 
@@ -126,23 +133,6 @@ impl EarlyScope<'_> {
 
 impl Scope for EarlyScope<'_> {
     fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
-        match namespace {
-            Namespace::Context => {
-                walk("context", self.context, path).map(|value| Found::Json(Cow::Borrowed(value)))
-            }
-            Namespace::Param => self.param(path),
-            Namespace::Env
-            | Namespace::Captured
-            | Namespace::Prev
-            | Namespace::Result
-            | Namespace::State
-            | Namespace::Loop
-            | Namespace::Messages
-            | Namespace::Criteria
-            | Namespace::Board => {
-                let why = "it is not known before the run".to_owned();
-                Err(Missing { nearest: None, why: Some(why) })
-            }
-        }
+        if namespace == Namespace::Param { self.param(path) } else { self.context.get(namespace, path) }
     }
 }
