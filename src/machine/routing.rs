@@ -281,23 +281,15 @@ pub fn departures(step: &Step) -> Vec<Departure> {
         let badly = step.action.as_ref().map(|_| Departure::of("error", ActionEnd::Badly));
         return std::iter::once(Departure::of("yes", ActionEnd::Well)).chain(badly).chain(late).collect();
     };
-    match &step.action {
-        Some(Action::SubLoop(_)) => {
-            let ends =
-                [("success", ActionEnd::Well), ("failure", ActionEnd::Badly), ("blocked", ActionEnd::Badly)];
-            let stopped = [("error", ActionEnd::Badly), ("timeout", ActionEnd::Badly)];
-            return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
-        }
-        Some(Action::Board(board)) => {
-            let answers = board.kind.verdicts().iter().map(|word| Departure::of(word, ActionEnd::Well));
-            return answers.chain([Departure::of("error", ActionEnd::Badly)]).collect();
-        }
-        Some(action @ (Action::Approval(_) | Action::Learning(_))) => {
-            let JudgedBy::Itself(words) = action.judged_by() else { unreachable!("it decides itself") };
-            let words = words.iter().map(|word| Departure::of(word, ActionEnd::Well));
-            return words.chain([Departure::of("error", ActionEnd::Badly)]).chain(late).collect();
-        }
-        Some(Action::Shell(_) | Action::Prompt(_) | Action::Tool(_)) | None => {}
+    if is_sub_loop(step) {
+        let ends =
+            [("success", ActionEnd::Well), ("failure", ActionEnd::Badly), ("blocked", ActionEnd::Badly)];
+        let stopped = [("error", ActionEnd::Badly), ("timeout", ActionEnd::Badly)];
+        return ends.iter().chain(&stopped).map(|(word, ended)| Departure::of(word, *ended)).collect();
+    }
+    if let Some(JudgedBy::Itself(words)) = step.action.as_ref().map(Action::judged_by) {
+        let words = words.iter().map(|word| Departure::of(word, ActionEnd::Well));
+        return words.chain([Departure::of("error", ActionEnd::Badly)]).chain(late).collect();
     }
     let Some(evaluate) = &step.evaluate else {
         return vec![Departure::of("yes", ActionEnd::Well)];

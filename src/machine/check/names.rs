@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place, Severity, nearest};
-use crate::base::name::StateName;
+use crate::base::name::{StateName, VarName};
 use crate::base::path::{DocPath, Segment};
 use crate::base::template::{Expression, Namespace, RESULT_FIELDS, Template, last_messages};
 use crate::base::text::listed;
@@ -102,17 +102,12 @@ pub fn unknown_below(
     if child.steps().any(|(_, step)| takes_over(step)) {
         return findings;
     }
-    let of = |machine: &'_ Machine| {
-        let captured = machine.steps().filter_map(|(_, step)| step.capture.clone());
-        captured.map(|name| name.to_string()).collect::<BTreeSet<_>>()
-    };
-    let mut captures = if sub.given.gives_back() { of(child) } else { BTreeSet::new() };
-    if sub.given.sees_around() {
-        // What was captured around it is handed back as well.
-        captures.extend(of(machine));
-    }
-    let others = RESULT_FIELDS.iter().chain(&SUB_LOOP_FIELDS);
-    let known: Vec<&str> = captures.iter().map(String::as_str).chain(others.copied()).collect();
+    // What was captured around it is handed back as well.
+    let of_child = Some(child).filter(|_| sub.given.gives_back());
+    let of_machine = Some(machine).filter(|_| sub.given.sees_around());
+    let steps = of_child.into_iter().chain(of_machine).flat_map(Machine::steps);
+    let captures = steps.filter_map(|(_, step)| step.capture.as_ref()).map(VarName::as_str);
+    let known: Vec<&str> = captures.chain(RESULT_FIELDS).chain(SUB_LOOP_FIELDS).collect();
     for (state, key, template) in machine.templates() {
         for expression in template.expressions().filter(|one| one.namespace == Namespace::Captured) {
             let [first, field, ..] = expression.path.as_slice() else { continue };
