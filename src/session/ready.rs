@@ -327,12 +327,17 @@ fn env_of_actions(
 
 fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> Error {
     let what = format!("run {}", files.instance());
-    let hint = if lost.has_begun && reader.remote.is_some() {
-        "free some space; the end of the log says how to go on".to_owned()
-    } else if lost.has_begun {
-        format!("free some space, and go on with `{}`", command::resume(files.instance()))
+    let mend = if lost.error.is_tampered() {
+        "keep the actions of the loop away from the files in `.loops/.running`"
     } else {
-        format!("free some space, and start it again with `{}`", command::run(shown))
+        "free some space"
+    };
+    let hint = if lost.has_begun && reader.remote.is_some() {
+        format!("{mend}; the end of the log says how to go on")
+    } else if lost.has_begun {
+        format!("{mend}, and go on with `{}`", command::resume(files.instance()))
+    } else {
+        format!("{mend}, and start it again with `{}`", command::run(shown))
     };
     Error::failed(what, &lost.error).with_hint(hint)
 }

@@ -42,6 +42,7 @@ mod hooks;
 mod hostile_bundles;
 mod hostile_files;
 mod hosts;
+mod kept_files;
 #[cfg(feature = "github")]
 mod killed;
 mod known_runs;
