@@ -40,6 +40,7 @@ use super::finish;
 use super::guard::Watchman;
 use super::interrupts::Interrupts;
 use super::key;
+use super::left_behind;
 use super::options::RunOptions;
 use super::prepared::Prepared;
 use super::publish::{self, Publication, Stage, publisher};
@@ -153,7 +154,7 @@ impl Launch<'_> {
             journal,
             sinks,
             cancel,
-            guard: watchman.as_ref().map(Watchman::pipe).unwrap_or_default(),
+            guard: left_behind::recorded(watchman.as_ref().map(Watchman::pipe).unwrap_or_default(), &files),
             agents,
             clock,
             before,
@@ -245,6 +246,7 @@ impl End<'_> {
         let published = publication.map(|publication| publication.publish(&files, unwritten, session));
         // Everybody who has to know how it ended does.
         drop(watchman);
+        left_behind::forget(&files);
         for warning in published.iter().flat_map(|published| &published.warnings) {
             session.talk.warning(warning);
         }

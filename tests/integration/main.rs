@@ -46,6 +46,8 @@ mod kept_files;
 #[cfg(feature = "github")]
 mod killed;
 mod known_runs;
+#[cfg(target_os = "linux")]
+mod left_behind;
 #[cfg(feature = "github")]
 mod legs;
 mod libraries;
