@@ -64,6 +64,18 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
+    /// calls.
+    pub fn raise_to(&mut self, call: &Self) {
+        if call.tokens() > self.tokens() {
+            (self.input_tokens, self.output_tokens) = (call.input_tokens, call.output_tokens);
+        }
+        self.cost_usd = match (self.cost_usd, call.cost_usd) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
     /// Tells whether no model was called.
     pub fn is_nothing(&self) -> bool {
         self.calls == 0
