@@ -132,6 +132,15 @@ mod tests {
     }
 
     #[test]
+    fn the_dearest_call_is_not_the_last_one() {
+        let mut dearest = Usage::default();
+        for (tokens, cost) in [(5, Some(0.5)), (90, None), (7, Some(0.2))] {
+            dearest.raise_to(&Usage { input_tokens: tokens, cost_usd: cost, ..Usage::default() });
+        }
+        assert_eq!((dearest.tokens(), dearest.cost_usd), (90, Some(0.5)));
+    }
+
+    #[test]
     fn no_price_makes_the_sum_smaller_or_endless() {
         let mut sum = call(Some(f64::MAX));
         sum.add(&call(Some(f64::MAX)));
