@@ -5,6 +5,7 @@ pub mod capture;
 pub mod git;
 pub mod guard;
 pub mod init;
+pub mod life;
 pub mod owner;
 pub mod private;
 #[cfg(feature = "mcp")]

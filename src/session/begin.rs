@@ -14,11 +14,13 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::Start;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
+use crate::engine::outcome::Outcome;
 use crate::journal::files::RunFiles;
 use crate::machine::{calls, graph};
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
 use crate::run::clock::Clock;
+use crate::run::projection::Projection;
 
 use super::audience::Audience;
 use super::bundler;
@@ -26,6 +28,7 @@ use super::changes;
 use super::claim;
 use super::consent::{self, Decided};
 use super::context::Session;
+use super::criteria;
 use super::error::Error;
 use super::fetch::Local;
 use super::files::open;
@@ -200,7 +203,10 @@ impl<'s> ConfiguredRun<'s> {
                 worktree.close(true, session);
             }
         })?;
-        let journal = open(&files, &options.run, session).inspect_err(|_| {
+        let projection = Projection::new(&prepared.located.root, files.instance());
+        let claimed = criteria::claim(&projection, &prepared.machine, context, session);
+        let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
+            let _best_effort = projection.leave(Outcome::Error);
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
             }
@@ -212,7 +218,7 @@ impl<'s> ConfiguredRun<'s> {
         });
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
-        let sinks = sinks(prepared, &files, &options.run, session);
+        let sinks = sinks(prepared, &files, &options.run, &projection, session);
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
         Ok(Launch {
