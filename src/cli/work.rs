@@ -1,5 +1,7 @@
 //! Formats a piece of work and its criteria for people.
 
+use std::collections::HashMap;
+
 use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
 use crate::base::time::human;
@@ -51,9 +53,10 @@ pub(super) fn shown(state: &State) -> String {
         one_line(state.status(), LINE),
         one_line(state.spec().unwrap_or("unknown"), LINE)
     )];
+    let commands: HashMap<_, _> = state.checks().map(|check| (check.name, check.command)).collect();
     lines.extend(state.criteria().map(|(name, is_met)| {
-        let check = state.checks().find(|check| check.name == name);
-        let check = check.map(|check| format!(": {}", one_line(check.command, LINE))).unwrap_or_default();
+        let check =
+            commands.get(name).map(|check| format!(": {}", one_line(check, LINE))).unwrap_or_default();
         format!("  {} {}{check}", if is_met { '✓' } else { '✗' }, one_line(name, LINE))
     }));
     let (done, all) = (state.list("completedSteps").len(), state.list("steps").len());

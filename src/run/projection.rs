@@ -54,11 +54,6 @@ impl Projection {
         kept.state.get_or_insert((beginning, 0));
         kept.claim()
     }
-
-    /// Leaves the file when the work ends.
-    pub fn leave(&self, outcome: Outcome) -> io::Result<()> {
-        self.0.borrow_mut().leave(outcome)
-    }
 }
 
 impl Kept {
@@ -105,12 +100,20 @@ impl Kept {
         file.write(&state)
     }
 
+    /// Leaves the file when the work ends.
     fn leave(&mut self, outcome: Outcome) -> io::Result<()> {
         let Some((state, _)) = self.state.as_mut().filter(|_| self.is_claimed) else { return Ok(()) };
         state.end_with(outcome.word());
         self.show()?;
         (self.is_claimed, self.state) = (false, None);
         Ok(())
+    }
+}
+
+/// Work that never began, or whose run was given up, is nobody's either.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _best_effort = self.leave(Outcome::Error);
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::base::own::UNFINISHED;
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::owner::{Owner, OwningRun};
+use crate::criteria::state::{Invalid, MAX_BYTES};
 use crate::criteria::{self, Decision, Progress, State};
 use crate::files::place;
 use crate::process::life;
@@ -123,9 +124,13 @@ impl Locked {
         shared_file::read(&self.path)
     }
 
-    /// Replaces the file.
+    /// Replaces the file, with one that can be read again.
     pub fn write(&self, state: &State) -> io::Result<()> {
-        shared_file::replace(&self.path, &state.text())
+        let text = state.text();
+        if text.len() > MAX_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, Invalid::Large.to_string()));
+        }
+        shared_file::replace(&self.path, &text)
     }
 }
 
@@ -231,6 +236,16 @@ mod tests {
         write(&at(".loop/mine"), "");
         drop(Locked::wait_for(&at(STATE)).unwrap());
         assert!(!at(".loop/.ll-loop-half").exists() && at(".loop/mine").exists());
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(STATE);
+        let file = Locked::wait_for(&path).unwrap();
+        let error = file.write(&State::begin(&"x".repeat(MAX_BYTES), &[], &[])).unwrap_err();
+        assert_eq!(error.to_string(), "it is larger than 4194304 bytes");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -14,7 +14,6 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::Start;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
-use crate::engine::outcome::Outcome;
 use crate::journal::files::RunFiles;
 use crate::machine::{calls, graph};
 use crate::process::signal::Cancel;
@@ -206,7 +205,6 @@ impl<'s> ConfiguredRun<'s> {
         let projection = Projection::new(&prepared.located.root, files.instance());
         let claimed = criteria::claim(&projection, &prepared.machine, context, session);
         let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
-            let _best_effort = projection.leave(Outcome::Error);
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
             }

@@ -29,8 +29,8 @@ use super::context::Session;
 use super::environment::Environment;
 use super::error::{Error, Kind};
 
-/// The variables in which an agent's CLI names its session to the commands that it runs.
-const SESSION_IDS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID"];
+/// The variable in which Claude Code names its session to the commands that it runs.
+const SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// Returns the directory of the project, where the agent's CLI names one.
 pub(crate) fn project(env: &Environment) -> Option<&Path> {
@@ -39,7 +39,7 @@ pub(crate) fn project(env: &Environment) -> Option<&Path> {
 
 /// Returns what a session writes into work that it begins.
 pub(crate) fn this_session(env: &Environment) -> Owner {
-    Owner::Session(SESSION_IDS.iter().find_map(|name| env.get(name)).map(str::to_owned))
+    Owner::Session(env.get(SESSION_ID).map(str::to_owned))
 }
 
 /// Takes the state file for a run that keeps criteria of its own.

@@ -10,7 +10,6 @@ use crate::base::text::one_line;
 use crate::base::time::human;
 use crate::definition::load;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
-use crate::engine::outcome::Outcome;
 use crate::engine::past::Standing;
 use crate::journal::files::RunFiles;
 use crate::journal::known::KnownRun;
@@ -177,7 +176,6 @@ impl<'s> UnclaimedRun<'s> {
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
         let journal = journal.map_err(|error| {
-            let _best_effort = projection.leave(Outcome::Error);
             files.release();
             claim::cannot_save(&error)
         })?;

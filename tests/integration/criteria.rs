@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{Project, Ran, git};
+use crate::common::{Project, Ran, git, signal};
 use crate::fake_host;
 
 const STATE: &str = ".loop/state.json";
@@ -403,6 +403,18 @@ fn a_run_that_is_over_holds_nobody_up() {
         let answer = project.run(&["hook", "stop-check"]).code(0).stdout;
         assert_eq!(answer.trim(), r#"{"ok": true}"#);
     }
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_its_work() {
+    let project = form("touch begun; sleep 60", "");
+    let mut run = project.start_until(&["run", "main"], "begun");
+    assert_eq!(state(&project)["status"], "in_progress");
+    signal(&run, rustix::process::Signal::INT);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let after = state(&project);
+    assert_eq!((&after["status"], &after["outcome"]), (&json!("cancelled"), &json!("interrupted")));
+    assert_eq!(after.get("owner"), None);
 }
 
 #[test]

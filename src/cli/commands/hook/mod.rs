@@ -4,6 +4,7 @@
 mod settings;
 
 use clap::{Args, Subcommand, ValueEnum};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, BufReader, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -161,15 +162,15 @@ impl Work<'_> {
             if self.is_named { command.option("--state", &self.path.to_string_lossy()) } else { command }
         };
         let (check, set) = (call("check"), call("set"));
-        let has_check = |name: &str| self.state.checks().any(|check| check.name == name);
-        match decision.unmet.iter().any(|name| !has_check(name)) {
+        let with_command: HashSet<&str> = self.state.checks().map(|check| check.name).collect();
+        match decision.unmet.iter().any(|name| !with_command.contains(name.as_str())) {
             _ if decision.unmet.is_empty() => {
-                format!("If the work is done, run `{}`.", check.flag("--signal"))
+                format!("Run `{}` when the work is done.", check.flag("--signal"))
             }
-            false => format!("Meet them, and run `{check}`."),
-            true => format!(
-                "Meet them, and run `{check}`; say of one without a command that it is met with `{set} NAME true`."
-            ),
+            false => format!("Run `{check}` when they are met."),
+            true => {
+                format!("Run `{check}` when they are met; `{set} NAME true` sets one that has no command.")
+            }
         }
     }
 }
