@@ -6,6 +6,7 @@ pub mod git;
 pub mod groups;
 pub mod guard;
 pub mod init;
+pub mod life;
 pub mod owner;
 pub mod private;
 #[cfg(feature = "mcp")]

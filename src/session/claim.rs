@@ -17,6 +17,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::known;
 use crate::journal::snapshot::Surroundings;
 use crate::machine::context;
+use crate::process::life::host;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
 
@@ -89,11 +90,6 @@ pub(crate) fn wanted(
 /// Returns for `state.json` what a run has claimed, and the machine that it runs on.
 pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
-}
-
-/// Returns the name of this machine.
-pub(crate) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Adds to the environment of actions what makes a run that they start known as a descendant of this one.

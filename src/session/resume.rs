@@ -20,6 +20,7 @@ use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::advice::loop_of;
 use crate::run::clock::Clock;
+use crate::run::projection::Projection;
 use crate::run::replay::{Left, Level};
 
 use super::changed::changes;
@@ -27,6 +28,7 @@ use super::choose::{Chosen, choose, never_began, over};
 use super::claim;
 use super::consent::{self, Decided};
 use super::context::Session;
+use super::criteria;
 use super::error::Error;
 use super::files::begin_files;
 use super::finish;
@@ -167,8 +169,10 @@ impl<'s> UnclaimedRun<'s> {
             let accept = self.options.accept_changes;
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
         }
-        let OpenedRun { resumed, sinks, whole, decided } = self.open(&files, decided, &clock)?;
+        let projection = Projection::new(&self.prepared.located.root, files.instance());
+        let OpenedRun { resumed, sinks, whole, decided } = self.open(&files, decided, &projection, &clock)?;
         adjust(&mut self.prepared.machine, &resumed.start.event);
+        criteria::claim(&projection, &self.prepared.machine, &context, session)?;
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
         let journal = journal.map_err(|error| {
@@ -207,9 +211,10 @@ impl<'s> UnclaimedRun<'s> {
         &mut self,
         files: &RunFiles,
         decided: Option<Decided>,
+        projection: &Projection,
         clock: &Clock,
     ) -> Result<OpenedRun, Error> {
-        let mut sinks = sinks(&self.prepared, files, &self.options.run, self.session);
+        let mut sinks = sinks(&self.prepared, files, &self.options.run, projection, self.session);
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;
