@@ -1,6 +1,7 @@
 //! Words that every layer speaks: names, time, places in documents, templates, diagnostics, redaction.
 
 pub mod command;
+pub mod composed;
 pub mod decode;
 pub mod diagnostic;
 mod dump;
@@ -14,6 +15,7 @@ pub mod object;
 pub mod own;
 pub(crate) mod parsed;
 pub mod path;
+pub mod reason;
 pub mod redact;
 pub mod relative;
 mod signs;

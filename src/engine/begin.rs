@@ -1,10 +1,10 @@
 //! What an entered state runs: its action with every template resolved, or why it cannot be run.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
@@ -115,19 +115,21 @@ impl Engine<'_> {
 
     /// Resolves an action and begins it.
     pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, RenderError> {
-        let text = self.render(action.text())?;
+        let text = || self.render(action.text());
         match action {
-            Action::Shell(shell) => self.begin_command(shell, text, state),
+            Action::Shell(shell) => self.begin_command(shell, text()?, state),
             Action::Prompt(prompt) => {
+                let text = self.composed(prompt)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
                 self.begin_prompt(prompt, text, state)
             }
-            Action::Tool(tool) => self.begin_call(tool, &text, state),
-            Action::SubLoop(sub) => self.begin_sub_loop(sub, text, state),
+            Action::Tool(tool) => self.begin_call(tool, &text()?, state),
+            Action::SubLoop(sub) => self.begin_sub_loop(sub, text()?, state),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
             Action::Approval(approval) => {
+                let text = text()?;
                 let event = self.announced(state, ActionKind::HumanApproval, &text, None);
                 let setting = self.setting(&approval.setting)?;
                 Ok(Decision::Begins(
@@ -135,7 +137,7 @@ impl Engine<'_> {
                     WorkRequest::Approval(Box::new(ApprovalRequest { text, setting })),
                 ))
             }
-            Action::Learning(learning) => self.begin_learning(learning, &text, state),
+            Action::Learning(learning) => self.begin_learning(learning, &text()?, state),
         }
     }
 
@@ -188,7 +190,7 @@ impl Engine<'_> {
     fn begin_prompt(
         &self,
         prompt: &PromptAction,
-        text: String,
+        text: Composed,
         state: &StateName,
     ) -> Result<Decision, RenderError> {
         let request = self.prompt(prompt, text, state)?;
@@ -252,28 +254,38 @@ impl Engine<'_> {
         }))
     }
 
-    /// Puts a prompt together.
+    /// Puts the words of a prompt together: what was left to say, the prompt itself, and what it has for context.
+    fn composed(&self, prompt: &PromptAction) -> Result<Composed, RenderError> {
+        let mut room = Room::new();
+        let mut own = self.compose_within(&mut room, &prompt.text)?;
+        for (index, (name, value)) in prompt.context.iter().enumerate() {
+            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
+            own.push_own(&format!("{before}- {name}: "));
+            own.append(self.compose_within(&mut room, value)?);
+        }
+        let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
+        let Some(continuation) = continuation else { return Ok(own) };
+        let mut text = Composed::default();
+        // A slash command is one only at the start of a prompt.
+        if own.bounded().starts_with('/') {
+            text.append(own);
+            text.push_own("\n\n");
+            text.push_printed(continuation);
+        } else {
+            text.push_printed(continuation);
+            text.push_own("\n\n");
+            text.append(own);
+        }
+        Ok(text)
+    }
+
+    /// Makes a request of a prompt.
     fn prompt(
         &self,
         prompt: &PromptAction,
-        mut text: String,
+        composed: Composed,
         state: &StateName,
     ) -> Result<PromptRequest, RenderError> {
-        let mut room = Room::new();
-        for (index, (name, value)) in prompt.context.iter().enumerate() {
-            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            let value = self.render_within(&mut room, value)?;
-            let _ = write!(text, "{before}- {name}: {value}");
-        }
-        if let Some(continuation) = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text))
-        {
-            // A slash command is one only at the start of a prompt.
-            text = if text.starts_with('/') {
-                format!("{text}\n\n{continuation}")
-            } else {
-                format!("{continuation}\n\n{text}")
-            };
-        }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
         let model = model.or_else(|| self.start.event.overrides.model.clone());
@@ -283,7 +295,8 @@ impl Engine<'_> {
         let session = rendered(&prompt.session)?
             .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
         Ok(PromptRequest {
-            text,
+            text: composed.bounded(),
+            composed,
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
             fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),

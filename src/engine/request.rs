@@ -5,6 +5,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::base::composed::Composed;
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
@@ -184,6 +185,8 @@ pub struct ActionRequest {
 pub struct PromptRequest {
     /// The whole text.
     pub text: String,
+    /// What it is put together from.
+    pub composed: Composed,
     /// The agent of the host.
     pub agent: Option<String>,
     /// The tools that may be used; the host's own choice when empty.
