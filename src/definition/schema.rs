@@ -206,6 +206,8 @@ record! {
         agent: Option<Template>,
         /// The tools that a prompt may use; the host's own choice when absent.
         tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent of a prompt change; by the role when absent.
+        sandbox: Option<Sandbox>,
         /// The model for a prompt; the host's own choice when absent.
         model: Option<Template>,
         /// The model in its place where that one cannot be asked, and for a call that is made again.
@@ -314,6 +316,18 @@ choice! {
         Imperative = "imperative",
         Criteria = "criteria",
         Agents = "agents",
+    }
+}
+
+choice! {
+    /// What an agent may change, as far as its host can confine it.
+    pub enum Sandbox {
+        /// Whatever the user may.
+        Off = "off",
+        /// Files of the working tree.
+        Workspace = "workspace",
+        /// Nothing.
+        ReadOnly = "read-only",
     }
 }
 

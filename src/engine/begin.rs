@@ -299,6 +299,7 @@ impl Engine<'_> {
             composed,
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
+            sandbox: prompt.sandbox,
             fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
             model,
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),

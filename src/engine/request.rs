@@ -11,7 +11,7 @@ use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
-use crate::machine::Budget;
+use crate::machine::{Budget, Sandbox};
 
 use super::budget;
 use super::changes::{Changes, KnownStart};
@@ -191,6 +191,8 @@ pub struct PromptRequest {
     pub agent: Option<String>,
     /// The tools that may be used; the host's own choice when empty.
     pub tools: Vec<String>,
+    /// What the agent may change, where the loop says so.
+    pub sandbox: Option<Sandbox>,
     /// The model.
     pub model: Option<String>,
     /// The model in its place where that one cannot be asked.

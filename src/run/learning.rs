@@ -108,6 +108,7 @@ fn question(request: &LearningRequest, target: &str, budget: crate::machine::Bud
         text,
         agent: None,
         tools: Vec::new(),
+        sandbox: None,
         model: None,
         fallback_model: None,
         answer: None,

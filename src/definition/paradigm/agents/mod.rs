@@ -12,7 +12,7 @@ use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
-use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
+use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase, Sandbox};
 use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
 use crate::evaluate::bounds::Points;
@@ -63,6 +63,10 @@ record! {
         timeout: Option<Duration>,
         /// How long one conversation lasts.
         session: Conversation = Conversation::Task,
+        /// The tools that the agent may use; the host's own choice when absent.
+        tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent change; nothing for those who only look, when absent.
+        sandbox: Option<Sandbox>,
     }
 }
 
@@ -77,6 +81,10 @@ record! {
         timeout: Option<Duration>,
         /// How long one conversation lasts.
         session: Conversation = Conversation::Task,
+        /// The tools that the agent may use; the host's own choice when absent.
+        tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent change; nothing for those who only look, when absent.
+        sandbox: Option<Sandbox>,
         /// The command that tests: 0 is passed, and what `no` says is failed.
         check: Option<String>,
         /// The exit codes of the command that mean failed; without, 1 to 125. With any other one it did not test.
@@ -333,7 +341,7 @@ impl Form<'_> {
         let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
         put(state, entry("action", prompt.unwrap_or_else(|| text(at, call::prompt(phase).trim_end()))));
         put(state, entry("answer", value(at, &call::form(phase))));
-        for key in ["model", "fallback_model"] {
+        for key in ["model", "fallback_model", "tools", "sandbox"] {
             if let Some(said) = self.said(role, key) {
                 put(state, entry(key, said));
             }
