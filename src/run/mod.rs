@@ -19,6 +19,7 @@ mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
 pub mod measure;
+mod normal;
 pub mod projection;
 mod query;
 mod recorded;
