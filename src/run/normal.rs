@@ -155,7 +155,7 @@ fn short(path: &str) -> String {
     let mut parts = path.trim_end_matches('/').rsplit('/');
     let name = parts.next().unwrap_or_default();
     let above: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
-    let is_temporary = matches!(above.as_slice(), ["tmp"] | ["tmp", "var"] | ["tmp", "private"] | ["T", ..]);
+    let is_temporary = matches!(above.as_slice(), ["tmp"] | ["tmp", "var" | "private"] | ["T", ..]);
     if is_temporary { "/…/<tmp>".to_owned() } else { format!("/…/{name}") }
 }
 
