@@ -94,7 +94,8 @@ fn a_recording_of_an_earlier_version_is_read_or_said_to_be_one() {
         use sha2::Digest as _;
         let whole = json!([content["request"], content["tree"]]).to_string();
         let digest = sha2::Sha256::digest(whole.as_bytes());
-        digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>()
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).take(24);
+        digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect::<String>()
     };
     for (prompt, code) in [("do it", 0), ("do that", 69)] {
         let content = recording(prompt);
