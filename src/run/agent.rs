@@ -112,7 +112,9 @@ fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
 async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(onlooker) = Onlooker::of(request.role.as_deref()) else { return prompt(request, world).await };
     let kept = Kept::look(world).await;
-    let (seen, usage) = prompt(request, world).await;
+    let told = world.rules.told().filter(|_| onlooker == Onlooker::Supervisor);
+    let told = told.map(|told| PromptRequest { text: format!("{}{told}", request.text), ..request.clone() });
+    let (seen, usage) = prompt(told.as_ref().unwrap_or(request), world).await;
     match kept {
         Some(kept) => (kept.put_back(onlooker, seen, world).await, usage),
         None => (seen, usage),

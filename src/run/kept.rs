@@ -19,6 +19,7 @@ use crate::process::signal::Cancel;
 use super::clock::Clock;
 use super::git::GitCalls;
 use super::recorded::is_in_repository;
+use super::rules;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
 
@@ -115,7 +116,10 @@ impl Kept {
     /// git cannot do it, that is said.
     pub(super) async fn look(world: &mut World) -> Option<Self> {
         match Self::try_look(world).await {
-            Ok(kept) => Some(kept),
+            Ok(mut kept) => {
+                rules::look(&mut kept.git, &kept.trees.top, world).await;
+                Some(kept)
+            }
             Err(why) => {
                 if is_in_repository(world) {
                     say(&format!("what changes now cannot be put back: {why}"), world);

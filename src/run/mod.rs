@@ -25,6 +25,7 @@ mod query;
 mod recorded;
 pub mod recording;
 pub mod replay;
+mod rules;
 #[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
@@ -38,4 +39,5 @@ mod world;
 
 pub use drive::{Ended, Lost, conduct, named};
 pub use helper::{Helper, serve};
+pub use rules::Rules;
 pub use world::{Agents, SubLoop, Workplace, World, directory_of_actions};
