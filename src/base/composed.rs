@@ -68,6 +68,16 @@ impl Composed {
         &self.0
     }
 
+    /// Returns the text with as much as is kept of what others printed.
+    pub fn kept(self) -> String {
+        self.0
+            .into_iter()
+            .map(|part| match part {
+                Part::Own(text) | Part::Printed { text, .. } => text,
+            })
+            .collect()
+    }
+
     /// Returns the text: of what others printed, the last [`ONE`] bytes each, or less where all of them would be more
     /// than [`ALL`]. The longest ones give way first.
     pub fn bounded(&self) -> String {

@@ -238,7 +238,18 @@ impl Engine<'_> {
     pub(super) fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
         let mut room = Room::new();
         let params = action.params.iter();
-        let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
+        let params = params.map(|(name, text)| {
+            let value = if name == board::ANSWER {
+                match self.render_within(&mut room, text) {
+                    // The board says itself what it cannot do without an answer.
+                    Err(RenderError::TooLong { .. }) => String::new(),
+                    rendered => rendered?,
+                }
+            } else {
+                self.compose_within(&mut room, text)?.kept()
+            };
+            Ok((name.clone(), value))
+        });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
         let (after, word, notes) = match action.kind.with(&params) {

@@ -9,6 +9,7 @@ use crate::common::{Project, Ran, events};
 use crate::crash::thorough;
 use crate::fake_host;
 
+mod hostile;
 mod onlookers;
 mod prompts;
 mod replays;
