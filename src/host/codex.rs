@@ -17,7 +17,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Confines, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -38,6 +38,10 @@ impl Host for Codex {
 
     fn ignores(&self) -> &'static [&'static str] {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
+    }
+
+    fn confines(&self) -> Confines {
+        Confines { reading: true, workspace: true }
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

@@ -37,6 +37,15 @@ pub enum Access {
     ReadOnly,
 }
 
+/// How far a host can confine an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Confines {
+    /// To reading: it does what [`Access`] says.
+    pub reading: bool,
+    /// To the working tree: it lets nothing outside of it be written.
+    pub workspace: bool,
+}
+
 /// Whose settings a host heeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostSettings {
@@ -129,6 +138,11 @@ pub trait Host {
 
     /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
+
+    /// Returns how far it can confine an agent.
+    fn confines(&self) -> Confines {
+        Confines::default()
+    }
 
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
     fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation;

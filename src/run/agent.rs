@@ -9,7 +9,7 @@ use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::host::{self, Access, Failure, Host, Invocation, Listener, Prompt, Terms};
-use crate::machine::Budget;
+use crate::machine::{Budget, Sandbox};
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
@@ -121,6 +121,20 @@ async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Us
     }
 }
 
+/// Tells what the agent of a prompt may do to files, as far as the host can confine it: what the loop says, and else
+/// nothing for those who only look. Tools that are named say more, and a tester needs a shell.
+fn access(request: &PromptRequest) -> Access {
+    let onlooker = Onlooker::of(request.role.as_deref());
+    match (request.sandbox, onlooker) {
+        (Some(Sandbox::Off | Sandbox::Workspace), _) | (None, None) => Access::Write,
+        (None, Some(_)) if !request.tools.is_empty() => Access::Write,
+        (Some(Sandbox::ReadOnly) | None, Some(Onlooker::Tester)) => Access::ReadShell,
+        (Some(Sandbox::ReadOnly), None | Some(Onlooker::Supervisor)) | (None, Some(Onlooker::Supervisor)) => {
+            Access::ReadOnly
+        }
+    }
+}
+
 async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let prompt = Prompt {
         text: &request.text,
@@ -130,7 +144,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         fallback: request.fallback_model.as_deref(),
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
-        access: Access::Write,
+        access: access(request),
     };
     let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();

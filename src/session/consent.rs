@@ -11,7 +11,7 @@ use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
-use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
+use crate::machine::{Action, Budget, Machine, OnHandoff, Sandbox, Step};
 use crate::process::spawn;
 use crate::run::Agents;
 use crate::run::recording::{Mode, Recording};
@@ -173,19 +173,27 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
 
 /// Refuses a host that would let an agent do more than the loop says.
 fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Error> {
-    let Some(host) = host.filter(|host| host.ignores().contains(&"tools")) else { return Ok(()) };
+    let Some(host) = host else { return Ok(()) };
     for (_, step) in machine.steps() {
-        if let Some(Action::Prompt(prompt)) = &step.action
-            && !prompt.tools.is_empty()
-        {
-            let message = format!(
-                "`{}` narrows the `tools` of its agent, and `{}` cannot do that",
-                step.name,
-                host.name()
-            );
+        let Some(Action::Prompt(prompt)) = &step.action else { continue };
+        let refused = |what: &str, help: &str| {
+            let message = format!("`{}` {what}, and `{}` cannot do that", step.name, host.name());
+            Err(Error::refused(message).with_hint(help))
+        };
+        if !prompt.tools.is_empty() && host.ignores().contains(&"tools") {
             let help =
                 "choose another host with `--host`, or remove `tools`: the agent may then use all of them";
-            return Err(Error::refused(message).with_hint(help));
+            return refused("narrows the `tools` of its agent", help);
+        }
+        let can = host.confines();
+        let is_done = prompt.sandbox.is_none_or(|sandbox| match sandbox {
+            Sandbox::Off => true,
+            Sandbox::Workspace => can.workspace,
+            Sandbox::ReadOnly => can.reading,
+        });
+        if let Some(sandbox) = prompt.sandbox.filter(|_| !is_done) {
+            let help = "choose another host with `--host`, or remove `sandbox`: the agent may then do more";
+            return refused(&format!("confines its agent (`sandbox: {}`)", sandbox.word()), help);
         }
     }
     Ok(())
