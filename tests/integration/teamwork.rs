@@ -10,6 +10,7 @@ use crate::crash::thorough;
 use crate::fake_host;
 
 mod hostile;
+mod narrow;
 mod onlookers;
 mod prompts;
 mod replays;

@@ -107,3 +107,32 @@ fn a_recording_of_an_earlier_version_is_read_or_said_to_be_one() {
         assert_eq!(is_said, code != 0, "{}", ran.all());
     }
 }
+
+#[test]
+fn directories_and_times_of_the_run_itself_do_not_count_either() {
+    let text = "name: main\ndescription: d\ninitial: noise\nstates:\n  \
+                noise: {action: 'echo took $TOOK in $PWD and $LL_RUN_DIR', next: ask, capture: noise}\n  \
+                ask: {action: 'in ${loop.run_dir} ${context.run_dir} ${loop.run_id} since ${loop.started_at} for ${loop.elapsed_ms}: ${captured.noise.output}', action_type: prompt, next: judge}\n  \
+                judge: {action: 'echo took $TOOK; echo all is well', evaluate: {type: llm_structured}, on_yes: done, on_no: failed}\n  \
+                failed: {terminal: true, outcome: failure}\n  done: {terminal: true}\n";
+    let project = |took: &str| {
+        let project = Project::with_loop(text).env("TOOK", took).env("LL_RETRY_WAIT", "20ms");
+        fake_host::program(&project, "bin/claude", HOST);
+        fake_host::found(project).env("TOOK", took)
+    };
+    let one = project("0.1s")
+        .says(".1", json!({}).to_string())
+        .says(".2", json!({"verdict": "yes", "confidence": 0.9, "reason": "it says so"}).to_string());
+    one.run(&["run", "main", "--no-ci", "--yes", "--record", "answers"]).code(0);
+    assert_eq!(one.asked().len(), 2);
+    let other = project("3 minutes");
+    fs::remove_file(other.at("bin/claude")).unwrap();
+    fs::rename(one.at("answers"), other.at("answers")).unwrap();
+    other.run(&["run", "main", "--no-ci", "-v", "--replay", "answers"]).code(0);
+    let third = project("3 minutes").file(".loops/main.yaml", &text.replace("all is well", "all is lost"));
+    fs::rename(other.at("answers"), third.at("answers")).unwrap();
+    third
+        .run(&["run", "main", "--no-ci", "-v", "--replay", "answers"])
+        .code(69)
+        .says("+ asked    prompt: all is lost");
+}
