@@ -17,7 +17,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Confines, Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -40,8 +40,13 @@ impl Host for Codex {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
-    fn confines(&self) -> Confines {
-        Confines { reading: true, workspace: true }
+    fn enforces(&self, access: Access) -> bool {
+        // With a shell that writes, as builds need it, it can edit too.
+        access != Access::ReadShell
+    }
+
+    fn keeps_inside(&self) -> bool {
+        true
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

@@ -37,15 +37,6 @@ pub enum Access {
     ReadOnly,
 }
 
-/// How far a host can confine an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Confines {
-    /// To reading: it does what [`Access`] says.
-    pub reading: bool,
-    /// To the working tree: it lets nothing outside of it be written.
-    pub workspace: bool,
-}
-
 /// Whose settings a host heeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostSettings {
@@ -139,9 +130,12 @@ pub trait Host {
     /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
 
-    /// Returns how far it can confine an agent.
-    fn confines(&self) -> Confines {
-        Confines::default()
+    /// Tells whether it keeps an agent to what it may do to files.
+    fn enforces(&self, access: Access) -> bool;
+
+    /// Tells whether an agent can be kept from writing outside of the working tree.
+    fn keeps_inside(&self) -> bool {
+        false
     }
 
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.

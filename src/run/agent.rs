@@ -121,13 +121,12 @@ async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Us
     }
 }
 
-/// Tells what the agent of a prompt may do to files, as far as the host can confine it: what the loop says, and else
+/// Tells what the agent of a prompt may do to files, as far as its host can keep it to that: what the loop says, and else
 /// nothing for those who only look. Tools that are named say more, and a tester needs a shell.
-fn access(request: &PromptRequest) -> Access {
-    let onlooker = Onlooker::of(request.role.as_deref());
-    match (request.sandbox, onlooker) {
+pub fn access(sandbox: Option<Sandbox>, role: Option<&str>, tools: &[String]) -> Access {
+    match (sandbox, Onlooker::of(role)) {
         (Some(Sandbox::Off | Sandbox::Workspace), _) | (None, None) => Access::Write,
-        (None, Some(_)) if !request.tools.is_empty() => Access::Write,
+        (None, Some(_)) if !tools.is_empty() => Access::Write,
         (Some(Sandbox::ReadOnly) | None, Some(Onlooker::Tester)) => Access::ReadShell,
         (Some(Sandbox::ReadOnly), None | Some(Onlooker::Supervisor)) | (None, Some(Onlooker::Supervisor)) => {
             Access::ReadOnly
@@ -144,7 +143,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         fallback: request.fallback_model.as_deref(),
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
-        access: access(request),
+        access: access(request.sandbox, request.role.as_deref(), &request.tools),
     };
     let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();

@@ -37,6 +37,7 @@ mod tool;
 mod tree;
 mod world;
 
+pub use agent::access;
 pub use drive::{Ended, Lost, conduct, named};
 pub use helper::{Helper, serve};
 pub use rules::Rules;

@@ -13,8 +13,8 @@ use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff, Sandbox, Step};
 use crate::process::spawn;
-use crate::run::Agents;
 use crate::run::recording::{Mode, Recording};
+use crate::run::{Agents, access};
 
 use super::context::Session;
 use super::error::{Error, Kind};
@@ -185,13 +185,13 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Err
                 "choose another host with `--host`, or remove `tools`: the agent may then use all of them";
             return refused("narrows the `tools` of its agent", help);
         }
-        let can = host.confines();
-        let is_done = prompt.sandbox.is_none_or(|sandbox| match sandbox {
+        let role = step.role.as_ref().map(ToString::to_string);
+        let can = |sandbox| match sandbox {
             Sandbox::Off => true,
-            Sandbox::Workspace => can.workspace,
-            Sandbox::ReadOnly => can.reading,
-        });
-        if let Some(sandbox) = prompt.sandbox.filter(|_| !is_done) {
+            Sandbox::Workspace => host.keeps_inside(),
+            Sandbox::ReadOnly => host.enforces(access(Some(sandbox), role.as_deref(), &prompt.tools)),
+        };
+        if let Some(sandbox) = prompt.sandbox.filter(|sandbox| !can(*sandbox)) {
             let help = "choose another host with `--host`, or remove `sandbox`: the agent may then do more";
             return refused(&format!("confines its agent (`sandbox: {}`)", sandbox.word()), help);
         }

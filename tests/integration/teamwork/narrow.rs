@@ -34,6 +34,8 @@ fn what_a_host_cannot_do_is_refused_where_it_was_asked_for() {
         ("claude", "supervisor: {sandbox: off}", true),
         ("codex", "coder: {sandbox: workspace}", true),
         ("codex", "planner: {sandbox: read-only}", true),
+        ("codex", "tester: {sandbox: read-only}", false),
+        ("gemini", "tester: {sandbox: read-only}", true),
         ("codex", "planner: {tools: [Read]}", false),
         ("gemini", "planner: {sandbox: workspace}", false),
         ("qwen", "tester: {sandbox: workspace}", false),

@@ -112,7 +112,7 @@ fn a_recording_of_an_earlier_version_is_read_or_said_to_be_one() {
 fn directories_and_times_of_the_run_itself_do_not_count_either() {
     let text = "name: main\ndescription: d\ninitial: noise\nstates:\n  \
                 noise: {action: 'echo took $TOOK in $PWD and $LL_RUN_DIR', next: ask, capture: noise}\n  \
-                ask: {action: 'in ${loop.run_dir} ${context.run_dir} ${loop.run_id} since ${loop.started_at} for ${loop.elapsed_ms}: ${captured.noise.output}', action_type: prompt, next: judge}\n  \
+                ask: {action: 'in ${loop.run_dir} ${context.run_dir} ${loop.run_id} since ${loop.started_at} for ${loop.elapsed}: ${captured.noise.output}', action_type: prompt, next: judge}\n  \
                 judge: {action: 'echo took $TOOK; echo all is well', evaluate: {type: llm_structured}, on_yes: done, on_no: failed}\n  \
                 failed: {terminal: true, outcome: failure}\n  done: {terminal: true}\n";
     let project = |took: &str| {
