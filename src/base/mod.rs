@@ -18,6 +18,7 @@ pub mod path;
 pub mod reason;
 pub mod redact;
 pub mod relative;
+pub mod sandbox;
 mod signs;
 pub mod sum;
 pub mod template;

@@ -15,6 +15,7 @@ use crate::base::diagnostic::Diagnostics;
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
+use crate::base::sandbox::Sandbox;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
@@ -316,18 +317,6 @@ choice! {
         Imperative = "imperative",
         Criteria = "criteria",
         Agents = "agents",
-    }
-}
-
-choice! {
-    /// What an agent may change, as far as its host can confine it.
-    pub enum Sandbox {
-        /// Whatever the user may.
-        Off = "off",
-        /// Files of the working tree.
-        Workspace = "workspace",
-        /// Nothing.
-        ReadOnly = "read-only",
     }
 }
 

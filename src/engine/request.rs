@@ -6,12 +6,13 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::base::composed::Composed;
+use crate::base::sandbox::Sandbox;
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
-use crate::machine::{Budget, Sandbox};
+use crate::machine::Budget;
 
 use super::budget;
 use super::changes::{Changes, KnownStart};

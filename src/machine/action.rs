@@ -6,9 +6,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::base::name::VarName;
+use crate::base::sandbox::Sandbox;
 use crate::base::template::{RenderError, Template};
 use crate::board;
-use crate::definition::schema::Sandbox;
 use crate::evaluate::form::Form;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::Verdict;

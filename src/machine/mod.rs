@@ -13,7 +13,7 @@ use crate::base::template::Template;
 use crate::base::text::one_line;
 use crate::board;
 use crate::definition::schema::Parameter;
-pub use crate::definition::schema::{OnChange, OnHandoff, Phase, Sandbox, SignalKind};
+pub use crate::definition::schema::{OnChange, OnHandoff, Phase, SignalKind};
 use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};

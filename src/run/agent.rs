@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::host::{self, Access, Failure, Host, Invocation, Listener, Prompt, Terms};
-use crate::machine::{Budget, Sandbox};
+use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 

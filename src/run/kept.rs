@@ -19,7 +19,6 @@ use crate::process::signal::Cancel;
 use super::clock::Clock;
 use super::git::GitCalls;
 use super::recorded::is_in_repository;
-use super::rules;
 use super::tree::{WorkingTree, WorkingTrees};
 use super::world::World;
 
@@ -117,7 +116,10 @@ impl Kept {
     pub(super) async fn look(world: &mut World) -> Option<Self> {
         match Self::try_look(world).await {
             Ok(mut kept) => {
-                rules::look(&mut kept.git, &kept.trees.top, world).await;
+                let changed = world.rules.look(&mut kept.git, &kept.trees.top, &world.root).await;
+                for remark in changed {
+                    say(&remark, world);
+                }
                 Some(kept)
             }
             Err(why) => {

@@ -12,7 +12,6 @@ use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::process::git::Call;
 
 use super::git::GitCalls;
-use super::world::World;
 
 /// How many words of a command are looked at.
 const MOST_WORDS: usize = 50;
@@ -57,34 +56,32 @@ impl Rules {
             )
         })
     }
-}
 
-/// Looks which of the files changed since the run began, and says so of those of which it was not said yet. `trees` is
-/// the working tree as it is, in an index of our own.
-pub(super) async fn look(git: &mut GitCalls, top: &Path, world: &mut World) {
-    let Some(start) = &world.rules.start else { return };
-    let (Ok(root), Ok(real_top)) = (world.root.canonicalize(), top.canonicalize()) else { return };
-    let Ok(prefix) = root.strip_prefix(&real_top) else { return };
-    let files = std::iter::once(&world.rules.loop_file).chain(&world.rules.named);
-    let files: Vec<_> = files
-        .filter(|file| !file.is_empty() && Path::new(file).is_relative())
-        .map(|file| prefix.join(file).to_string_lossy().into_owned())
-        .collect();
-    let Ok(changed) = changed(git, top, start, &files).await else { return };
-    let new = changed.iter().filter(|file| !world.rules.changed.contains(file));
-    let remarks: Vec<_> = new
-        .map(|file| {
-            let is_loop = prefix.join(&world.rules.loop_file) == Path::new(file);
-            let what = if is_loop {
-                "is not what it was when the run began; the run goes on with the loop as it was"
+    /// Looks which of the files changed since the run began, and returns what is to be said of those of which it was not
+    /// said yet. `git` sees the working tree as it is, in an index of our own.
+    pub(super) async fn look(&mut self, git: &mut GitCalls, top: &Path, root: &Path) -> Vec<String> {
+        let Some(start) = &self.start else { return Vec::new() };
+        let (Ok(root), Ok(real_top)) = (root.canonicalize(), top.canonicalize()) else { return Vec::new() };
+        let Ok(prefix) = root.strip_prefix(&real_top) else { return Vec::new() };
+        let below = |file: &String| prefix.join(file).to_string_lossy().into_owned();
+        let files = std::iter::once(&self.loop_file).chain(&self.named);
+        let files = files.filter(|file| !file.is_empty() && Path::new(file).is_relative());
+        let files: Vec<_> = files.map(below).collect();
+        let Ok(changed) = changed(git, top, start, &files).await else { return Vec::new() };
+        let loop_file = below(&self.loop_file);
+        let new = changed.iter().filter(|file| !self.changed.contains(file));
+        let remarks = new.map(|file| {
+            let follows = if *file == loop_file {
+                "; the run goes on with the loop as it was"
             } else {
-                "is not what it was when the run began, and tests are run by it"
+                ", and tests are run by it"
             };
-            format!("`{file}` {what}")
-        })
-        .collect();
-    world.remarks.extend(remarks.iter().map(|remark| world.redactor.text(remark).into_owned()));
-    world.rules.changed = changed;
+            format!("`{file}` is not what it was when the run began{follows}")
+        });
+        let remarks = remarks.collect();
+        self.changed = changed;
+        remarks
+    }
 }
 
 /// Returns those files, by their paths from the root of the repository, that are not as they were.

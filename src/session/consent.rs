@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::sandbox::Sandbox;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
@@ -11,7 +12,7 @@ use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
 use crate::machine::check::fate;
-use crate::machine::{Action, Budget, Machine, OnHandoff, Sandbox, Step};
+use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::recording::{Mode, Recording};
 use crate::run::{Agents, access};
