@@ -55,6 +55,10 @@ fn what_a_host_cannot_do_is_refused_where_it_was_asked_for() {
 #[test]
 fn a_sandbox_is_one_of_three_words() {
     agents("roles: {coder: {sandbox: strict}}").run(&["validate", "main"]).code(2).says("cannot be `strict`");
+    agents("roles: {tester: {check: 'true', sandbox: read-only}}")
+        .run(&["validate", "main"])
+        .code(0)
+        .says("`sandbox` has no effect beside `check`");
     let project = one("roles: {planner: {sandbox: off}, supervisor: {sandbox: read-only}}");
     let compiled = project.run(&["compile", "main"]).code(0).stdout;
     project.write(".loops/main.yaml", &compiled);

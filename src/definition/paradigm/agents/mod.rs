@@ -238,6 +238,14 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         let finding = Diagnostic::warning("no-effect", place, "`no` has no effect without `check`");
         out.push(finding.help("it lists the exit codes of that command which mean failed"));
     }
+    let is_command = roles.tester.check.is_some() && roles.tester.check_is == CheckIs::Instead;
+    let for_agent = [("tools", !roles.tester.tools.is_empty()), ("sandbox", roles.tester.sandbox.is_some())];
+    for (key, _) in for_agent.into_iter().filter(|(_, is_set)| *is_set && is_command) {
+        let place = Place::Key(path.key("roles").key("tester").key(key));
+        let message = format!("`{key}` has no effect beside `check`");
+        let help = "it is for an agent that tests: remove it, or add `check_is: in_front`";
+        out.push(Diagnostic::warning("no-effect", place, message).help(help));
+    }
     let form = Form { at: own.get("goal")?.span.clone(), own, roles, limits, review };
     Some(form.written(&goal, &constraints))
 }
