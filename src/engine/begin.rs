@@ -33,6 +33,21 @@ use super::{Engine, bounds, budget, environment};
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
 
+/// Why the work of a state cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct Unmade {
+    /// The key that is wrong, if that is not the action itself.
+    key: Option<&'static str>,
+    why: String,
+}
+
+impl From<RenderError> for Unmade {
+    fn from(error: RenderError) -> Self {
+        Self { key: None, why: error.to_string() }
+    }
+}
+
 impl Engine<'_> {
     pub(super) fn act(&self, id: StepId, evidence: &Evidence) -> Decision {
         let step = self.machine.step(id);
@@ -51,7 +66,9 @@ impl Engine<'_> {
             Err(unseen) => TreeState::Unseen { unseen: unseen.clone() },
         });
         let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
-        begun.unwrap_or_else(|error| Decision::Happens(self.unmade(step, action.key(), &error.to_string())))
+        begun.unwrap_or_else(|Unmade { key, why }| {
+            Decision::Happens(self.unmade(step, key.unwrap_or(action.key()), &why))
+        })
     }
 
     /// Says that the work of a state cannot be made. Where nothing leads on from there, the run ends.
@@ -114,19 +131,19 @@ impl Engine<'_> {
     }
 
     /// Resolves an action and begins it.
-    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, RenderError> {
+    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, Unmade> {
         let text = || self.render(action.text());
         match action {
-            Action::Shell(shell) => self.begin_command(shell, text()?, state),
+            Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
             Action::Prompt(prompt) => {
                 let text = self.composed(prompt)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
-                self.begin_prompt(prompt, text, state)
+                Ok(self.begin_prompt(prompt, text, state)?)
             }
             Action::Tool(tool) => self.begin_call(tool, &text()?, state),
-            Action::SubLoop(sub) => self.begin_sub_loop(sub, text()?, state),
+            Action::SubLoop(sub) => Ok(self.begin_sub_loop(sub, text()?, state)?),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
             Action::Approval(approval) => {
                 let text = text()?;
@@ -146,7 +163,7 @@ impl Engine<'_> {
         learning: &LearningAction,
         shown: &str,
         state: &StateName,
-    ) -> Result<Decision, RenderError> {
+    ) -> Result<Decision, Unmade> {
         let mut room = Room::new();
         let mut targets: Vec<String> = Vec::new();
         for target in &learning.targets {
@@ -160,11 +177,10 @@ impl Engine<'_> {
         let tries = match &learning.tries_by {
             Some(tries) => {
                 let text = self.render(tries)?;
-                let Ok(tries) = text.trim().parse() else {
-                    let why = format!("`{}` is no count", one_line(&text, 60));
-                    return Ok(Decision::Happens(error_in(state, "learning.max_retries_expr", &why)));
-                };
-                tries
+                text.trim().parse().map_err(|_| Unmade {
+                    key: Some("learning.max_retries_expr"),
+                    why: format!("`{}` is not a count", one_line(&text, 60)),
+                })?
             }
             None => learning.tries,
         };
@@ -199,13 +215,9 @@ impl Engine<'_> {
         Ok(Decision::Begins(event, WorkRequest::Prompt(Box::new(request))))
     }
 
-    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
+    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, Unmade> {
         let Some((server, tool)) = text.trim().split_once('/') else {
-            let error = format!("`{text}` is not SERVER/TOOL");
-            return Ok(Decision::Happens(match self.step_of(state) {
-                Some(step) => self.unmade(step, "action", &error),
-                None => error_in(state, "action", &error),
-            }));
+            return Err(Unmade { key: None, why: format!("`{}` is not SERVER/TOOL", one_line(text, 60)) });
         };
         let mut room = Room::new();
         let params = call.params.iter().map(|(key, value)| {

@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod capture;
 pub mod git;
+pub mod groups;
 pub mod guard;
 pub mod init;
 pub mod owner;

@@ -77,7 +77,7 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
             };
             let (seen, usage) = agent::perform(&question(request, &shown, budget), world).await;
             spent.add(&usage);
-            dearest = usage;
+            dearest.raise_to(&usage);
             if seen.stop.is_some() {
                 return (seen, spent);
             }

@@ -24,6 +24,7 @@ use super::context::Session;
 use super::environment::PARENT;
 use super::error::Error;
 use super::error::Kind;
+use super::left_behind;
 use super::prepared::Prepared;
 
 /// Resolves the scope of a loop to the paths that it means in this run.
@@ -115,7 +116,7 @@ pub(crate) async fn take(
         let _best_effort = known::settle(loops);
     }
     let territory = wanted.record.territory.clone();
-    match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
+    let claim = match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, session).await,
         Taken::Refused(ahead) => {
@@ -133,7 +134,9 @@ pub(crate) async fn take(
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
             .of_kind(Kind::Taken)
             .with_hint(format!("follow it with `{}`, or end it with `{}`", command::follow(&run.instance), command::stop(&run.instance)))),
-    }
+    }?;
+    left_behind::end(files.directory(), files.instance(), session);
+    Ok(claim)
 }
 
 /// Stands in the queue.
