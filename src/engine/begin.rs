@@ -1,10 +1,10 @@
 //! What an entered state runs: its action with every template resolved, or why it cannot be run.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
@@ -132,19 +132,21 @@ impl Engine<'_> {
 
     /// Resolves an action and begins it.
     pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, Unmade> {
-        let text = self.render(action.text())?;
+        let text = || self.render(action.text());
         match action {
-            Action::Shell(shell) => Ok(self.begin_command(shell, text, state)?),
+            Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
             Action::Prompt(prompt) => {
+                let text = self.composed(prompt)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
                 Ok(self.begin_prompt(prompt, text, state)?)
             }
-            Action::Tool(tool) => self.begin_call(tool, &text, state),
-            Action::SubLoop(sub) => Ok(self.begin_sub_loop(sub, text, state)?),
+            Action::Tool(tool) => self.begin_call(tool, &text()?, state),
+            Action::SubLoop(sub) => Ok(self.begin_sub_loop(sub, text()?, state)?),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
             Action::Approval(approval) => {
+                let text = text()?;
                 let event = self.announced(state, ActionKind::HumanApproval, &text, None);
                 let setting = self.setting(&approval.setting)?;
                 Ok(Decision::Begins(
@@ -152,7 +154,7 @@ impl Engine<'_> {
                     WorkRequest::Approval(Box::new(ApprovalRequest { text, setting })),
                 ))
             }
-            Action::Learning(learning) => self.begin_learning(learning, &text, state),
+            Action::Learning(learning) => self.begin_learning(learning, &text()?, state),
         }
     }
 
@@ -204,7 +206,7 @@ impl Engine<'_> {
     fn begin_prompt(
         &self,
         prompt: &PromptAction,
-        text: String,
+        text: Composed,
         state: &StateName,
     ) -> Result<Decision, RenderError> {
         let request = self.prompt(prompt, text, state)?;
@@ -248,7 +250,18 @@ impl Engine<'_> {
     pub(super) fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
         let mut room = Room::new();
         let params = action.params.iter();
-        let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
+        let params = params.map(|(name, text)| {
+            let value = if name == board::ANSWER {
+                match self.render_within(&mut room, text) {
+                    // The board says itself what it cannot do without an answer.
+                    Err(RenderError::TooLong { .. }) => String::new(),
+                    rendered => rendered?,
+                }
+            } else {
+                self.compose_within(&mut room, text)?.kept()
+            };
+            Ok((name.clone(), value))
+        });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
         let (after, word, notes) = match action.kind.with(&params) {
@@ -264,28 +277,38 @@ impl Engine<'_> {
         }))
     }
 
-    /// Puts a prompt together.
+    /// Puts the words of a prompt together: what was left to say, the prompt itself, and what it has for context.
+    fn composed(&self, prompt: &PromptAction) -> Result<Composed, RenderError> {
+        let mut room = Room::new();
+        let mut own = self.compose_within(&mut room, &prompt.text)?;
+        for (index, (name, value)) in prompt.context.iter().enumerate() {
+            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
+            own.push_own(&format!("{before}- {name}: "));
+            own.append(self.compose_within(&mut room, value)?);
+        }
+        let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
+        let Some(continuation) = continuation else { return Ok(own) };
+        let mut text = Composed::default();
+        // A slash command is one only at the start of a prompt.
+        if own.bounded().starts_with('/') {
+            text.append(own);
+            text.push_own("\n\n");
+            text.push_printed(continuation);
+        } else {
+            text.push_printed(continuation);
+            text.push_own("\n\n");
+            text.append(own);
+        }
+        Ok(text)
+    }
+
+    /// Makes a request of a prompt.
     fn prompt(
         &self,
         prompt: &PromptAction,
-        mut text: String,
+        composed: Composed,
         state: &StateName,
     ) -> Result<PromptRequest, RenderError> {
-        let mut room = Room::new();
-        for (index, (name, value)) in prompt.context.iter().enumerate() {
-            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            let value = self.render_within(&mut room, value)?;
-            let _ = write!(text, "{before}- {name}: {value}");
-        }
-        if let Some(continuation) = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text))
-        {
-            // A slash command is one only at the start of a prompt.
-            text = if text.starts_with('/') {
-                format!("{text}\n\n{continuation}")
-            } else {
-                format!("{continuation}\n\n{text}")
-            };
-        }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
         let model = model.or_else(|| self.start.event.overrides.model.clone());
@@ -295,9 +318,11 @@ impl Engine<'_> {
         let session = rendered(&prompt.session)?
             .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
         Ok(PromptRequest {
-            text,
+            text: composed.bounded(),
+            composed,
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
+            sandbox: prompt.sandbox,
             fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
             model,
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),

@@ -15,6 +15,7 @@ use crate::journal::{Tampered, ends, reader};
 use crate::process::signal::{EndSignal, Request};
 use crate::report::digest::Digest;
 
+use super::rules::Rules;
 use super::ticking::tick;
 use super::world::World;
 use super::{
@@ -59,6 +60,7 @@ pub struct Lost {
 
 /// Runs to the end, which is an error when the journal cannot be written.
 pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
+    world.rules = Rules::of(engine.start());
     match drive(engine, world).await {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),

@@ -27,7 +27,7 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::{self, Lost, SubLoop, World, conduct};
+use crate::run::{self, Lost, Rules, SubLoop, World, conduct};
 
 use super::audience::Audience;
 use super::branch::Branches;
@@ -166,6 +166,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
+            rules: Rules::default(),
             artifact: None,
             state_failure: None,
             files: files.clone(),
