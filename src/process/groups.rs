@@ -79,12 +79,18 @@ impl Groups {
     }
 }
 
-/// Ends what is left of the processes of a run that was killed, and returns how many groups there were; `None` where
-/// the numbers of its record mean nothing: on another machine, in another container, after a restart.
-pub fn end_left(record: &[u8], run: &str, grace: Duration) -> Option<usize> {
+/// Finds what is left of the processes of a run that was killed; `None` where the numbers of its record mean nothing: on
+/// another machine, in another container, after a restart.
+pub fn find_left(record: &[u8], run: &str) -> Option<BTreeSet<i32>> {
     // What stands behind it is left of a longer one.
     let record = serde_json::Deserializer::from_slice(record).into_iter::<Record>().next()?.ok()?;
-    let left = || left(&record, run);
+    left(&record, run)
+}
+
+/// Ends what is left of the processes of a run that was killed, and returns how many groups there were, if that is
+/// known.
+pub fn end_left(record: &[u8], run: &str, grace: Duration) -> Option<usize> {
+    let left = || find_left(record, run);
     let found = left()?;
     let mut still = found.clone();
     for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, REAP)] {

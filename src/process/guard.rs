@@ -44,10 +44,10 @@ impl Guard {
 
     /// Says that a process group was started.
     pub(super) fn began(&self, group: Option<u32>) {
+        self.say('+', group);
         if let Some(record) = &self.record {
             record.began(group);
         }
-        self.say('+', group);
     }
 
     /// Says that a process group has ended.

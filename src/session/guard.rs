@@ -26,6 +26,7 @@ use super::context::Session;
 use super::dispatch::subject;
 use super::finish;
 use super::key;
+use super::left_behind;
 use super::options::RunOptions;
 use super::publish::wanted;
 
@@ -190,7 +191,9 @@ impl Session<'_> {
             RunFiles::of(&charge.loops, &charge.subject.instance).ok_or(io::ErrorKind::InvalidInput)?;
         // Now, as long as the files of the job are there.
         let last_word = charge.last_word(self);
-        let Some(left) = guard::listen(run) else { return Ok(()) };
+        let Some(mut left) = guard::listen(run) else { return Ok(()) };
+        // The run may have been killed before it could say that a group began.
+        left.groups.extend(left_behind::groups(&files));
         let (sender, told) = channel();
         let text = match &left.state {
             Some(state) => format!("killed in state `{state}`"),

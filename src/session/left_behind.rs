@@ -1,6 +1,7 @@
 //! What runs leave behind that are killed: processes that work on. They are on record while a run lives, and are ended
 //! before the next run begins, so that never two agents work in one tree.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::files::read;
@@ -33,6 +34,12 @@ pub(super) fn recorded(guard: Guard, files: &RunFiles) -> Guard {
 /// Removes the record of a run that has ended.
 pub(super) fn forget(files: &RunFiles) {
     let _absent = std::fs::remove_file(record(files));
+}
+
+/// Finds the process groups that a killed run has left behind.
+pub(super) fn groups(files: &RunFiles) -> BTreeSet<i32> {
+    let record = read::bytes(&record(files), MAX_RECORD).unwrap_or_default();
+    groups::find_left(&record, files.instance()).unwrap_or_default()
 }
 
 /// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.
