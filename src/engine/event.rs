@@ -14,7 +14,7 @@ use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Observation, Stop, Stored, Text};
+use crate::evaluate::observation::{Cause, Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnChange, OnHandoff, SignalKind};
@@ -640,6 +640,8 @@ struct ActionCompleteWire {
     signal: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    cause: Option<Cause>,
     truncated: bool,
     output_tail: String,
     stderr_tail: String,
@@ -697,6 +699,7 @@ impl From<ActionComplete> for ActionCompleteWire {
             stop: seen.stop,
             signal: seen.signal,
             error: seen.failure,
+            cause: seen.cause,
             truncated: seen.stdout.is_truncated() || seen.stderr.is_truncated(),
             output_tail: text::tail(seen.stdout.as_str(), TAIL).to_owned(),
             stderr_tail: text::tail(seen.stderr.as_str(), TAIL).to_owned(),
@@ -732,6 +735,7 @@ impl From<ActionCompleteWire> for ActionComplete {
                 duration: Duration::from_millis(wire.duration_ms),
                 stop: wire.stop,
                 failure: wire.error,
+                cause: wire.cause,
             },
         }
     }
