@@ -274,11 +274,15 @@ impl Engine<'_> {
                 format!("{continuation}\n\n{text}")
             };
         }
+        let step = self.step_of(state);
+        if let Some(refusal) = self.refusal(step.and_then(Step::call)) {
+            let _ = write!(text, "\n\n{refusal}");
+        }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
         let model = model.or_else(|| self.start.event.overrides.model.clone());
         // What the first model did not answer well is asked of the other one.
-        let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
+        let is_retry = self.run.attempt() > 1 && step.is_some_and(|step| step.retry.is_some());
         let model = if is_retry { fallback_model.clone().or(model) } else { model };
         let session = rendered(&prompt.session)?
             .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });

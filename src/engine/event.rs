@@ -182,6 +182,8 @@ pub enum Event {
         /// What is wrong, without the name of the state.
         error: String,
     },
+    /// A call of an agent came to no usable answer.
+    CallFailed(CallFailed),
     /// A state failed in a way that nothing caught.
     LoopError {
         /// The state.
@@ -220,6 +222,23 @@ impl Event {
             tree,
         }
     }
+}
+
+/// A call of an agent that came to no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFailed {
+    /// The state.
+    pub state: StateName,
+    /// Who was asked.
+    pub role: String,
+    /// Which call it was.
+    pub phase: String,
+    /// What went wrong, without what differs from call to call.
+    pub cause: String,
+    /// What went wrong.
+    pub error: String,
+    /// How many of these calls failed for this cause, in a row.
+    pub in_a_row: u32,
 }
 
 /// An operation on the task board.

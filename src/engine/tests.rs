@@ -290,6 +290,7 @@ fn traced(events: &[Event]) -> String {
                 let told = handoff.continuation.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
                 write!(out, " handoff: {}{told}, {}", handoff.message, handoff.behavior.word())
             }
+            Event::CallFailed(failed) => write!(out, " failed {} in a row", failed.in_a_row),
             Event::ActionError { error, .. } => write!(out, " action error: {error}"),
             Event::LoopError { error, .. } => write!(out, " error: {error}"),
             Event::LoopTimeout { elapsed_ms, .. } => write!(out, " loop timeout after {elapsed_ms}ms"),
