@@ -100,17 +100,31 @@ impl Board {
         plan.trim_end().to_owned()
     }
 
-    /// The feedback for a planner whose plan was not approved.
+    /// What a planner has to know of earlier plans: that one was not approved, or that one was carried out and did not reach
+    /// the goal.
     fn revision(&self) -> String {
         let planning = &self.planning;
-        if planning.approval.is_some() || planning.feedback.is_empty() {
+        if planning.approval.is_some() {
             return String::new();
         }
-        format!(
-            "Your last plan was not approved. Write a new one that answers this:\n{}\n\nThe last plan:\n{}",
-            planning.feedback,
-            self.plan()
-        )
+        let mut said = Vec::new();
+        if planning.kept > 0 {
+            said.push(format!(
+                "An earlier plan was carried out, and the goal is not reached:\n{}\n\nWhat is done, and stays:\n{}\n\nWrite \
+                 only the tasks that are still missing. They are added to these, and `dependencies` counts among the new \
+                 ones alone.",
+                planning.rejection,
+                self.finished()
+            ));
+        }
+        if !planning.feedback.is_empty() {
+            said.push(format!(
+                "Your last plan was not approved. Write a new one that answers this:\n{}\n\nThe last plan:\n{}",
+                planning.feedback,
+                self.plan()
+            ));
+        }
+        said.join("\n\n")
     }
 }
 

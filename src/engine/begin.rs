@@ -9,7 +9,7 @@ use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::base::text::one_line;
-use crate::board;
+use crate::board::{self, Operation};
 use crate::evaluate::observation::Stop;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
@@ -239,7 +239,11 @@ impl Engine<'_> {
         let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
-        let (after, word, notes) = match action.kind.with(&params) {
+        let operation = action.kind.with(&params).map(|operation| match operation {
+            Operation::Recover { .. } => Operation::Recover { is_changed: self.run.is_tree_changed() },
+            other => other,
+        });
+        let (after, word, notes) = match operation {
             Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
             Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
         };

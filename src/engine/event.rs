@@ -363,6 +363,10 @@ pub struct LoopStart {
     pub nights: Vec<Night>,
     /// Where the loop is written down.
     pub source: Source,
+    /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
+    /// journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
     /// The commit of the checkout, where somebody wanted to know: another machine can begin there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<String>,
@@ -453,6 +457,12 @@ pub struct LoopResume {
     /// What the work left to say when it was handed off.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continuation: Option<String>,
+    /// Whether it goes on where it was, so that hosts know the conversations that it had.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub keeps_sessions: bool,
+    /// Whether somebody changed the working tree since it ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub tree_changed: bool,
     /// What is different from now on.
     #[serde(flatten)]
     pub changes: ResumeChanges,
@@ -482,6 +492,9 @@ pub struct ResumeChanges {
     /// Other values of variables.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context: Option<Map<String, Value>>,
+    /// Another machine or directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
 }
 
 /// Why a run had been left.
@@ -502,6 +515,8 @@ pub enum ResumeReason {
     Unavailable,
     /// Its events could not be written.
     JournalLost,
+    /// It had come to an end that was no success.
+    Failed,
 }
 
 impl ResumeReason {
@@ -533,6 +548,7 @@ impl ResumeReason {
             Self::OverBudget => "met its budget",
             Self::Unavailable => "missed a service",
             Self::JournalLost => "could not be saved",
+            Self::Failed => "did not succeed",
         }
     }
 }
@@ -906,6 +922,11 @@ impl LoopComplete {
     /// Tells whether a later run can continue where this one stopped.
     pub fn is_resumable(&self) -> bool {
         self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost
+    }
+
+    /// Tells whether the run is over and can be taken up again all the same: it was no success.
+    pub fn may_be_reopened(&self) -> bool {
+        !self.is_resumable() && self.outcome != Outcome::Success
     }
 
     /// Tells whether nothing is left to look at.

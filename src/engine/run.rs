@@ -244,6 +244,8 @@ pub struct Run {
     calls: Calls,
     /// Whether this visit is one of them.
     is_call_counted: bool,
+    /// Whether somebody changed the working tree before this part of the run.
+    is_tree_changed: bool,
 }
 
 impl Run {
@@ -299,6 +301,7 @@ impl Run {
             session: None,
             calls: Calls::default(),
             is_call_counted: false,
+            is_tree_changed: false,
         }
     }
 
@@ -462,6 +465,11 @@ impl Run {
     /// Returns the calls that failed since they were last answered.
     pub(super) fn calls(&self) -> &Calls {
         &self.calls
+    }
+
+    /// Tells whether somebody changed the working tree before this part of the run.
+    pub(super) fn is_tree_changed(&self) -> bool {
+        self.is_tree_changed
     }
 
     /// Tells whether it was said that the call of the current state failed.

@@ -60,6 +60,7 @@ fn start(strict: bool) -> Start {
             warnings: Vec::new(),
             nights: Vec::new(),
             source: Source::default(),
+            place: None,
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,

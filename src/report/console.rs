@@ -648,6 +648,8 @@ mod tests {
             step: 16,
             reason: ResumeReason::Interrupted,
             continuation: None,
+            keeps_sessions: false,
+            tree_changed: false,
             changes: ResumeChanges::default(),
         }));
         journal.operate("recover", "recover", &json!({})).operate("next", "next", &json!({}));
