@@ -178,6 +178,10 @@ pub enum Cause {
     Failed,
     /// The answer was not in the form that was asked for, by the judgement of the host.
     Form,
+    /// The host ended it because it took too many turns.
+    OutOfTurns,
+    /// The host ended it because what it may cost was spent.
+    OverBudget,
     /// The service was overloaded or could not be reached, each time.
     Transient,
     /// The quota is used up.
@@ -196,6 +200,8 @@ impl Cause {
         match self {
             Self::Failed => "failed",
             Self::Form => "form",
+            Self::OutOfTurns => "out_of_turns",
+            Self::OverBudget => "over_budget",
             Self::Transient => "transient",
             Self::Quota => "quota",
             Self::Missing => "missing",
