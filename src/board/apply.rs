@@ -41,7 +41,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
         Operation::Fail(report) => fail(&mut board, limits, &report, &mut notes),
         Operation::Split(parts) => split(&mut board, parts, &mut notes),
         Operation::GiveUp => give_up(&mut board, limits, &mut notes),
-        Operation::Recover => Ok(recover(&mut board, &mut notes)),
+        Operation::Recover { is_changed } => Ok(recover(&mut board, is_changed, &mut notes)),
     };
     let verdict = done.unwrap_or_else(|why| {
         notes.push(Note::refused(why));
@@ -66,8 +66,11 @@ fn load(board: &mut Board, plan: Plan, notes: &mut Vec<Note>) -> Done {
     }
     let Plan { tasks: planned, risks, assumptions } = plan;
     check(&planned)?;
-    let ids: Vec<_> = (0..planned.len()).map(TaskId::root).collect();
-    board.tasks = tasks(&ids, planned, notes);
+    let kept = board.planning.kept as usize;
+    let ids: Vec<_> = (kept..kept + planned.len()).map(TaskId::root).collect();
+    let earlier = board.tasks.iter().take_while(|task| !task.id.is_within(&TaskId::root(kept))).count();
+    board.tasks.truncate(earlier);
+    board.tasks.extend(tasks(&ids, planned, notes));
     let planning = std::mem::take(&mut board.planning);
     board.planning = Planning { approval: None, is_revised: false, risks, assumptions, ..planning };
     Ok("loaded")
@@ -148,10 +151,13 @@ fn reaches(edges: &[Vec<usize>], from: usize, to: usize) -> bool {
 }
 
 fn approve(board: &mut Board, because: String) -> Done {
-    if board.tasks.is_empty() {
+    if !board.has_plan() {
         return Err("there is no plan to approve");
     }
-    board.planning.approval = Some(because);
+    let planning = &mut board.planning;
+    planning.approval = Some(because);
+    planning.kept = 0;
+    planning.rejection.clear();
     Ok("approved")
 }
 
@@ -247,6 +253,13 @@ fn pass(board: &mut Board, summary: &str) -> Done {
 fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> Done {
     if board.is_completed() {
         escalate("the goal", None, report, notes);
+        let why = said(report);
+        notes.push(Note::new(
+            NoteKind::Rejected,
+            None,
+            format!("the goal is not reached: {}", one_line(&why, 300)),
+        ));
+        board.planning.rejection = if why.is_empty() { "nobody said why".to_owned() } else { why };
         return Ok(if report.level.as_deref() == Some(ABORT) { ABORT } else { "stuck" });
     }
     let id = current(board)?.id.clone();
@@ -322,10 +335,13 @@ fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     Ok("given_up")
 }
 
-/// Resets all tasks that are not completed. The plan, its approval and the parts of tasks stay.
-fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
+/// Resets all tasks that are not completed. The plan, its approval and the parts of tasks stay. Where all tasks are
+/// completed and the goal was not reached, a plan for what is missing comes next, unless somebody changed the tree: then
+/// the goal is judged once more.
+fn recover(board: &mut Board, is_changed: bool, notes: &mut Vec<Note>) -> &'static str {
     let leaves: HashSet<_> = board.leaves().map(|task| task.id.clone()).collect();
-    (board.planning.idle, board.planning.is_aborted) = (0, false);
+    let was_aborted = std::mem::take(&mut board.planning.is_aborted);
+    board.planning.idle = 0;
     for task in &mut board.tasks {
         task.idle = 0;
         let is_left = match task.status {
@@ -343,13 +359,26 @@ fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
             begin(task);
         }
     }
-    let Planning { approval, is_revised, .. } = &board.planning;
-    if board.tasks.is_empty() || (approval.is_none() && *is_revised) {
-        "plan"
-    } else if approval.is_none() {
-        "review"
-    } else {
-        "next"
+    let (is_completed, has_plan, roots) = (board.is_completed(), board.has_plan(), board.roots());
+    let planning = &mut board.planning;
+    if planning.approval.is_some() && is_completed && !planning.rejection.is_empty() {
+        if is_changed {
+            planning.rejection.clear();
+        } else {
+            let Planning { rejection, .. } = std::mem::take(planning);
+            *planning = Planning { rejection, kept: roots, ..Planning::default() };
+            return "plan";
+        }
+    }
+    if planning.approval.is_none() && was_aborted {
+        // The last review was one too many; the next plan may have as many as the first.
+        planning.is_revised = true;
+        planning.reviews = 0;
+    }
+    match (&planning.approval, has_plan && !planning.is_revised) {
+        (Some(_), _) => "next",
+        (None, true) => "review",
+        (None, false) => "plan",
     }
 }
 

@@ -117,7 +117,7 @@ impl Kind {
             Self::Fail => Operation::Fail(report()),
             Self::Split => Operation::Split(read("a plan for the parts", &text(ANSWER))?),
             Self::GiveUp => Operation::GiveUp,
-            Self::Recover => Operation::Recover,
+            Self::Recover => Operation::Recover { is_changed: false },
         })
     }
 }
@@ -155,7 +155,10 @@ pub enum Operation {
     /// The task failed for good.
     GiveUp,
     /// An unfinished run is resumed.
-    Recover,
+    Recover {
+        /// Whether somebody changed the working tree since the run ended.
+        is_changed: bool,
+    },
 }
 
 /// What is said about work that was not good enough.
@@ -214,6 +217,8 @@ pub enum NoteKind {
     Failed,
     /// A task that begins anew because the run was interrupted.
     Reset,
+    /// The goal was judged, or tested, and is not reached.
+    Rejected,
     /// A limit that ends the work.
     Limit,
     /// An operation that the board refused.

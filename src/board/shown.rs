@@ -27,9 +27,11 @@ impl Board {
             "attempts" => limits.attempts.to_string(),
             "round" => of(&|task| task.rounds.to_string()),
             "rounds" => limits.fix_cycles.to_string(),
-            "finished" => self.finished(),
+            "finished" => self.finished(ONE),
             // Without numbers, because the oldest entries are dropped and a resume restarts the count.
-            "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
+            "history" => {
+                of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>(), ONE))
+            }
             "failures" => of(&|task| task.failures.clone()),
             "fix_plan" => of(&|task| task.fix_plan.clone()),
             "fixes" => of(&|task| numbered("Fix", &task.fixes)),
@@ -62,10 +64,10 @@ impl Board {
     fn criteria(&self, task: &Task) -> String {
         let whole = task.id.parent().and_then(|parent| self.task(&parent)).map(|parent| &parent.criteria);
         let all: Vec<_> = whole.into_iter().flatten().chain(&task.criteria).map(String::as_str).collect();
-        if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all) }
+        if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all, ONE) }
     }
 
-    fn finished(&self) -> String {
+    fn finished(&self, room: usize) -> String {
         let done = self.leaves().filter(|task| task.status == Status::Completed);
         let lines: Vec<_> = done
             .map(|task| {
@@ -74,7 +76,7 @@ impl Board {
             })
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { "- none yet".to_owned() } else { bullets(&lines) }
+        if lines.is_empty() { "- none yet".to_owned() } else { bullets(&lines, room) }
     }
 
     /// The plan, with the criteria of its tasks as long as each of its texts can still be read.
@@ -113,17 +115,33 @@ impl Board {
         items
     }
 
-    /// The feedback for a planner whose plan was not approved.
+    /// What a planner has to know of earlier plans: that one was not approved, or that one was carried out and did not reach
+    /// the goal.
     fn revision(&self) -> String {
         let planning = &self.planning;
-        if planning.approval.is_some() || planning.feedback.is_empty() {
+        if planning.approval.is_some() {
             return String::new();
         }
-        let feedback = shown_beginning(&planning.feedback, ONE / 2);
-        let told = format!("Your last plan was not approved. Write a new one that answers this:\n{feedback}");
-        let title = "\n\nThe last plan:\n";
-        let room = ONE.saturating_sub(told.len() + title.len());
-        format!("{told}{title}{}", self.plan(room))
+        let mut said = Vec::new();
+        if planning.kept > 0 {
+            said.push(format!(
+                "An earlier plan was carried out, and the goal is not reached:\n{}\n\nWhat is done, and stays:\n{}\n\nWrite \
+                 only the tasks that are still missing. They are added to these, and `dependencies` counts among the new \
+                 ones alone.",
+                shown_beginning(&planning.rejection, ONE / 4),
+                self.finished(ONE / 4)
+            ));
+        }
+        if !planning.feedback.is_empty() {
+            let feedback = shown_beginning(&planning.feedback, ONE / 4);
+            let told =
+                format!("Your last plan was not approved. Write a new one that answers this:\n{feedback}");
+            said.push(format!("{told}\n\nThe last plan:\n"));
+            let taken: usize = said.iter().map(|part| part.len() + 2).sum();
+            let plan = self.plan(ONE.saturating_sub(taken));
+            said.last_mut().expect("it was pushed above").push_str(&plan);
+        }
+        said.join("\n\n")
     }
 }
 
@@ -158,9 +176,9 @@ fn fitted(items: &[Item<'_>], room: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn bullets(lines: &[&str]) -> String {
+fn bullets(lines: &[&str], room: usize) -> String {
     let items: Vec<_> = lines.iter().map(|line| Item::new("- ".to_owned(), line)).collect();
-    fitted(&items, ONE)
+    fitted(&items, room)
 }
 
 fn numbered(word: &str, texts: &[String]) -> String {

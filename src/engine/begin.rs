@@ -9,7 +9,7 @@ use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::base::text::one_line;
-use crate::board;
+use crate::board::{self, Operation};
 use crate::evaluate::observation::Stop;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
@@ -136,7 +136,7 @@ impl Engine<'_> {
         match action {
             Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
             Action::Prompt(prompt) => {
-                let text = self.composed(prompt)?;
+                let text = self.composed(prompt, state)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
@@ -264,7 +264,11 @@ impl Engine<'_> {
         });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
-        let (after, word, notes) = match action.kind.with(&params) {
+        let operation = action.kind.with(&params).map(|operation| match operation {
+            Operation::Recover { .. } => Operation::Recover { is_changed: self.run.is_tree_changed() },
+            other => other,
+        });
+        let (after, word, notes) = match operation {
             Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
             Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
         };
@@ -277,27 +281,32 @@ impl Engine<'_> {
         }))
     }
 
-    /// Puts the words of a prompt together: what was left to say, the prompt itself, and what it has for context.
-    fn composed(&self, prompt: &PromptAction) -> Result<Composed, RenderError> {
+    /// Puts the words of a prompt together: what was left to say, the prompt itself, what it has for context, and what
+    /// was wrong with the last answer.
+    fn composed(&self, prompt: &PromptAction, state: &StateName) -> Result<Composed, RenderError> {
         let mut room = Room::new();
-        let mut own = self.compose_within(&mut room, &prompt.text)?;
+        let mut text = self.compose_within(&mut room, &prompt.text)?;
         for (index, (name, value)) in prompt.context.iter().enumerate() {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            own.push_own(&format!("{before}- {name}: "));
-            own.append(self.compose_within(&mut room, value)?);
+            text.push_own(&format!("{before}- {name}: "));
+            text.append(self.compose_within(&mut room, value)?);
         }
         let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
-        let Some(continuation) = continuation else { return Ok(own) };
-        let mut text = Composed::default();
-        // A slash command is one only at the start of a prompt.
-        if own.bounded().starts_with('/') {
-            text.append(own);
+        if let Some(continuation) = continuation {
+            // A slash command is one only at the start of a prompt.
+            if text.bounded().starts_with('/') {
+                text.push_own("\n\n");
+                text.push_printed(continuation);
+            } else {
+                let own = std::mem::take(&mut text);
+                text.push_printed(continuation);
+                text.push_own("\n\n");
+                text.append(own);
+            }
+        }
+        if let Some(refusal) = self.refusal(self.step_of(state).and_then(Step::call)) {
             text.push_own("\n\n");
-            text.push_printed(continuation);
-        } else {
-            text.push_printed(continuation);
-            text.push_own("\n\n");
-            text.append(own);
+            text.push_printed(&refusal);
         }
         Ok(text)
     }

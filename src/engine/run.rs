@@ -14,6 +14,7 @@ use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
 
 use super::bounds::Overflow;
+use super::calls::Calls;
 use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
@@ -239,6 +240,12 @@ pub struct Run {
     sessions: BTreeMap<String, String>,
     /// The conversation of the prompt that is asked.
     session: Option<String>,
+    /// The calls that failed since they were last answered.
+    calls: Calls,
+    /// Whether this visit is one of them.
+    is_call_counted: bool,
+    /// Whether somebody changed the working tree before this part of the run.
+    is_tree_changed: bool,
 }
 
 impl Run {
@@ -292,6 +299,9 @@ impl Run {
             board: Board::default(),
             sessions: BTreeMap::new(),
             session: None,
+            calls: Calls::default(),
+            is_call_counted: false,
+            is_tree_changed: false,
         }
     }
 
@@ -450,6 +460,21 @@ impl Run {
     /// Returns what the host calls each conversation.
     pub(super) fn sessions(&self) -> &BTreeMap<String, String> {
         &self.sessions
+    }
+
+    /// Returns the calls that failed since they were last answered.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Tells whether somebody changed the working tree before this part of the run.
+    pub(super) fn is_tree_changed(&self) -> bool {
+        self.is_tree_changed
+    }
+
+    /// Tells whether it was said that the call of the current state failed.
+    pub(super) fn is_call_counted(&self) -> bool {
+        self.is_call_counted
     }
 
     /// Returns the cap on passes that is in force.

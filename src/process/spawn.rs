@@ -358,6 +358,7 @@ impl Running {
             duration: self.started.elapsed(),
             stop: self.stop,
             failure: None,
+            cause: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Usage};
-use crate::evaluate::observation::{Observation, Stop, Stream, Text};
+use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
 use crate::host::{self, Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use crate::machine::Budget;
 use crate::process::signal::Request;
@@ -224,25 +224,29 @@ async fn settle<T>(
         Err(failure) => failure,
     };
     let name = host.name();
-    let (why, stop) = match failure {
-        Failure::Failed(why) | Failure::OutOfTurns(why) | Failure::WrongForm(why) => (why, None),
-        Failure::OverBudget(why) => (why, Some(Stop::Budget)),
-        Failure::Missing(why) => (why, Some(Stop::Missing)),
-        Failure::Unavailable(why) => (why, Some(Stop::Unavailable)),
+    let (why, cause, stop) = match failure {
+        Failure::Failed(why) => (why, Cause::Failed, None),
+        Failure::OutOfTurns(why) => (why, Cause::OutOfTurns, None),
+        Failure::WrongForm(why) => (why, Cause::Form, None),
+        Failure::OverBudget(why) => (why, Cause::OverBudget, Some(Stop::Budget)),
+        Failure::Missing(why) => (why, Cause::Missing, Some(Stop::Missing)),
+        Failure::Unavailable(why) => (why, Cause::Unavailable, Some(Stop::Unavailable)),
         Failure::Misunderstood(why) => {
             let version = version(host, world).await;
-            (format!("{why} ({name} {version}; this version of ll-loop does not understand it)"), None)
+            let why = format!("{why} ({name} {version}; this version of ll-loop does not understand it)");
+            (why, Cause::Misunderstood, None)
         }
         Failure::Transient(why) => match patience.next_wait() {
             Some(wait) => return waited(wait, &why, name, seen, world).await,
-            None => (format!("{why}; tried {ATTEMPTS} times"), Some(Stop::Unavailable)),
+            None => (format!("{why}; tried {ATTEMPTS} times"), Cause::Transient, Some(Stop::Unavailable)),
         },
         Failure::Quota(why, resets_at) => match patience.until(resets_at, world) {
             Some(wait) => return waited(wait, &why, name, seen, world).await,
-            None => (why, Some(Stop::Quota)),
+            None => (why, Cause::Quota, Some(Stop::Quota)),
         },
     };
     seen.failure = Some(format!("{name}: {why}"));
+    seen.cause = Some(cause);
     seen.stop = stop;
     if seen.exit_code == 0 {
         seen.exit_code = 1;

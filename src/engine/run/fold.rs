@@ -15,6 +15,7 @@ use super::{
     ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak, Visit,
 };
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
+use crate::engine::calls::Calls;
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
 };
@@ -115,6 +116,10 @@ impl Run {
             },
             Event::Handoff(handoff) => self.hand_off(handoff),
             Event::ActionError { state, error } => self.fail_to_begin(state, error),
+            Event::CallFailed(failed) => {
+                self.is_call_counted = true;
+                self.calls.failed(failed);
+            }
             Event::LoopError { state, error } => {
                 self.trust.observe(Observes::Failing);
                 self.end(Outcome::Error, TerminatedBy::Error, state, error);
@@ -259,6 +264,7 @@ impl Run {
         self.action = None;
         self.visit = Visit::Usual;
         self.retry_announced = false;
+        self.is_call_counted = false;
         self.restarting = false;
         if let Some(id) = id {
             self.phase = Phase::Deciding(Deciding::Act(id));
@@ -447,6 +453,7 @@ impl Run {
         self.restarting = true;
         self.board = Board::default();
         self.sessions.clear();
+        self.calls = Calls::default();
     }
 
     /// Works out which cap made the engine choose a handler, from the same numbers.
@@ -476,6 +483,11 @@ impl Run {
         verdict: Option<&Verdict>,
     ) {
         let Some(Target::Step(id)) = machine.find(from) else { return };
+        if let Some(call) = machine.step(id).call()
+            && !self.is_call_counted
+        {
+            self.calls.answered(call);
+        }
         // A visit without an evaluation, as after a timeout, breaks the streak.
         if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
             self.streaks.remove(&id);
