@@ -519,6 +519,10 @@ fn heard(seen: Observation, ear: &mut Ear, is_answer: bool) -> CallResult<String
         seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
     }
     let result = ear.unless_silent(&mut seen, result);
+    if result.is_ok() && seen.stop.is_none() {
+        // An answer that counts although its host ended badly is a good end.
+        seen.exit_code = 0;
+    }
     CallResult { seen, result, usage }
 }
 
