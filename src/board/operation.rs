@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::text::one_line;
 
 use super::answer::{Parts, Plan};
-use super::task::TaskId;
+use super::task::{TaskId, Tests};
 
 /// Which operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,7 +88,7 @@ impl Kind {
             Self::Load | Self::Split => &["answer"],
             Self::Approve => &["because"],
             Self::Tick => &["answer", "output", "feedback", "level", "fix"],
-            Self::Pass => &["summary"],
+            Self::Pass => &["summary", "tests"],
             Self::Fail => &["answer", "output", "feedback", "level", "error"],
             Self::Next | Self::GiveUp | Self::Recover => &[],
         }
@@ -110,7 +110,9 @@ impl Kind {
             Self::Approve => Operation::Approve { because: text("because") },
             Self::Next => Operation::Next,
             Self::Tick => Operation::Tick(report()),
-            Self::Pass => Operation::Pass { summary: text("summary") },
+            Self::Pass => {
+                Operation::Pass { summary: text("summary"), tests: serde_json::from_str(&text("tests")).ok() }
+            }
             Self::Fail => Operation::Fail(report()),
             Self::Split => Operation::Split(read("a plan for the parts", &text("answer"))?),
             Self::GiveUp => Operation::GiveUp,
@@ -141,6 +143,8 @@ pub enum Operation {
     Pass {
         /// What was done.
         summary: String,
+        /// How its tests ended, where the tester counts them.
+        tests: Option<Tests>,
     },
     /// The attempt at the task failed.
     Fail(Report),
