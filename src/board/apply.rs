@@ -11,7 +11,7 @@ use crate::base::text::{head, one_line, plural};
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
-use super::task::{Board, Count, Planning, Status, Task, TaskId};
+use super::task::{Board, Count, Planning, Status, Task, TaskId, Tests};
 
 /// The most bytes of feedback about an attempt that are kept.
 const KEPT: usize = 4000;
@@ -37,7 +37,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
             Ok(review(&mut board, limits, &report, &mut notes))
         }
         Operation::Tick(report) => fix(&mut board, limits, &report),
-        Operation::Pass { summary } => pass(&mut board, &summary),
+        Operation::Pass { summary, tests } => pass(&mut board, &summary, tests),
         Operation::Fail(report) => fail(&mut board, limits, &report, &mut notes),
         Operation::Split(parts) => split(&mut board, parts, &mut notes),
         Operation::GiveUp => give_up(&mut board, limits, &mut notes),
@@ -125,6 +125,7 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
         fixes: Vec::new(),
         history: Vec::new(),
         summary: None,
+        tests: None,
     })
     .collect()
 }
@@ -229,10 +230,11 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     Ok("again")
 }
 
-fn pass(board: &mut Board, summary: &str) -> Done {
+fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
     let task = current(board)?;
     task.status = Status::Completed;
     task.summary = Some(one_line(summary, 500)).filter(|summary| !summary.is_empty());
+    task.tests = tests;
     begin(task);
     let mut id = task.id.clone();
     board.planning.idle = 0;

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use crate::base::composed::{ONE, fair_share, shown_beginning};
 
 use super::limits::Limits;
-use super::task::{Board, Count, Status, Task};
+use super::task::{Board, Count, Status, Task, Tests};
 
 /// The values of `${board.…}`. A text without content is empty.
 pub const FIELDS: &[&str] = &[
     "id", "task", "brief", "criteria", "attempt", "attempts", "round", "rounds", "finished", "history",
-    "failures", "fix_plan", "fixes", "plan", "revision", "progress",
+    "failures", "fix_plan", "fixes", "plan", "revision", "progress", "tests",
 ];
 
 impl Board {
@@ -38,6 +38,7 @@ impl Board {
             "plan" => self.plan(ONE),
             "revision" => self.revision(),
             "progress" => self.progress(),
+            "tests" => self.tests(),
             _ => return None,
         })
     }
@@ -46,6 +47,18 @@ impl Board {
     fn progress(&self) -> String {
         let Count { all, completed, .. } = self.count();
         format!("{completed} of {all} tasks completed")
+    }
+
+    /// How the tests of the finished tasks ended, as far as somebody counted them.
+    fn tests(&self) -> String {
+        let counted = self.leaves().filter_map(|task| Some((task, task.tests?)));
+        let lines: Vec<_> = counted
+            .map(|(task, Tests { run, passed, failed })| {
+                format!("task {}: {run} run, {passed} passed, {failed} failed", task.id)
+            })
+            .collect();
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        if lines.is_empty() { "- nobody counted them".to_owned() } else { bullets(&lines, ONE) }
     }
 
     /// The task, and the tasks that it is a part of.
@@ -211,7 +224,7 @@ mod tests {
         let (board, _, _) = apply(board, &limits, Operation::Approve { because: String::new() });
         (0..finished).fold(board, |board, _| {
             let (board, _, _) = apply(board, &limits, Operation::Next);
-            apply(board, &limits, Operation::Pass { summary: long("did it") }).0
+            apply(board, &limits, Operation::Pass { summary: long("did it"), tests: None }).0
         })
     }
 

@@ -142,6 +142,23 @@ pub struct Task {
     /// What was done, once it is completed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<String>,
+    /// How its tests ended, once it is completed and where the tester counts them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tests: Option<Tests>,
+}
+
+/// The tests of a task, as the tester counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tests {
+    /// All of them.
+    #[serde(rename = "testsRun")]
+    pub run: u64,
+    /// Those that passed.
+    #[serde(rename = "testsPassed")]
+    pub passed: u64,
+    /// Those that failed.
+    #[serde(rename = "testsFailed")]
+    pub failed: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]

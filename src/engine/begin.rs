@@ -251,7 +251,7 @@ impl Engine<'_> {
         let mut room = Room::new();
         let params = action.params.iter();
         let params = params.map(|(name, text)| {
-            let value = if name == board::ANSWER {
+            let value = if board::DOCUMENTS.contains(&name.as_str()) {
                 match self.render_within(&mut room, text) {
                     // The board says itself what it cannot do without an answer.
                     Err(RenderError::TooLong { .. }) => String::new(),

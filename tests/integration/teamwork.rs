@@ -193,6 +193,56 @@ fn every_call_has_its_prompt_its_form_and_its_role() {
     assert!(project.asked().iter().all(|call| !call.contains("nobody")));
 }
 
+/// The tester is told what was done last: by the fix, where there was one.
+#[test]
+fn the_tester_is_told_of_the_last_fix() {
+    let done = json!({"status": "complete", "summary": "wrote it", "filesModified": ["a.rs"], "testsAdded": ["t.rs"]});
+    let fixed =
+        json!({"status": "fixed", "summary": "mended it", "filesModified": ["b.rs"], "testsAdded": ["u.rs"]});
+    let project = agents("")
+        .plans(&[("one", &[]), ("two", &[])])
+        .says("implement", done.to_string())
+        .says("fix", fixed.to_string())
+        .says("test@one.1", tested(1));
+    project.works(0);
+    let calls = project.asked();
+    let told = |n: usize, call: &str| {
+        let place = calls.iter().enumerate().filter(|(_, asked)| *asked == call).nth(n).unwrap().0;
+        project.told(place + 1)
+    };
+    for (told, there, absent) in [
+        (told(0, "test one"), ["wrote it", "a.rs", "t.rs"], "mended it"),
+        (told(1, "test one"), ["mended it", "b.rs", "u.rs"], "wrote it"),
+        (told(0, "test two"), ["wrote it", "a.rs", "t.rs"], "mended it"),
+    ] {
+        let (_, about) = told.split_once("What the coder says was done last:").unwrap();
+        assert!(there.iter().all(|part| about.contains(part)) && !about.contains(absent), "{told}");
+    }
+    let argv =
+        project.read(&format!("calls/{}.argv", calls.iter().position(|call| call == "fix one").unwrap() + 1));
+    assert!(argv.contains("testsAdded"), "{argv}");
+}
+
+#[test]
+fn the_facts_of_the_goal_count_the_tests() {
+    let project = agents("").plans(&[("one", &[]), ("two", &[])]);
+    project.works(0);
+    let told = project.told(project.asked().len());
+    assert!(
+        told.contains("- task 1: 3 run, 3 passed, 0 failed\n- task 2: 3 run, 3 passed, 0 failed"),
+        "{told}"
+    );
+    let project = one("roles: {tester: {check: 'echo 12 passed in 0.1s; echo a warning >&2'}}");
+    project.works(0);
+    let told = project.told(project.asked().len());
+    for part in [
+        "- nobody counted them",
+        "run once more over everything, and passed. It printed:\n12 passed in 0.1s\na warning",
+    ] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+}
+
 /// Rule 1: the score decides, and words count only where there is none.
 #[test]
 fn the_score_decides() {

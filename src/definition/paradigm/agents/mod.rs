@@ -352,7 +352,12 @@ impl Form<'_> {
         let at = &self.at;
         let replaced = self.own.get("prompts").and_then(|prompts| prompts.get(phase.word()));
         let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
-        put(state, entry("action", prompt.unwrap_or_else(|| text(at, call::prompt(phase).trim_end()))));
+        let standard = || {
+            let tested = self.said("tester", "check").filter(|_| phase == Phase::VerifyGoal);
+            let more = tested.map_or("", |_| call::LAST_TEST);
+            text(at, format!("{}{more}", call::prompt(phase).trim_end()))
+        };
+        put(state, entry("action", prompt.unwrap_or_else(standard)));
         put(state, entry("answer", value(at, &call::form(phase))));
         for key in ["model", "fallback_model", "tools", "sandbox"] {
             if let Some(said) = self.said(role, key) {
