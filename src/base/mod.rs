@@ -1,6 +1,7 @@
 //! Words that every layer speaks: names, time, places in documents, templates, diagnostics, redaction.
 
 pub mod command;
+pub mod composed;
 pub mod decode;
 pub mod diagnostic;
 mod dump;
@@ -14,8 +15,10 @@ pub mod object;
 pub mod own;
 pub(crate) mod parsed;
 pub mod path;
+pub mod reason;
 pub mod redact;
 pub mod relative;
+pub mod sandbox;
 mod signs;
 pub mod sum;
 pub mod template;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::composed::Composed;
 use super::diagnostic::nearest;
 use super::path::Segment;
 
@@ -331,6 +332,27 @@ impl Template {
         Ok(out)
     }
 
+    /// Inserts values from `scope`, and keeps what others printed apart from the words of the author: it takes no room,
+    /// as it is bounded afterwards.
+    pub fn compose_within(&self, room: &mut Room, scope: &dyn Scope) -> Result<Composed, RenderError> {
+        let mut out = Composed::default();
+        room.0 = room.0.saturating_sub(self.written());
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_own(text),
+                Part::Expression(expression) if scope.is_printed(expression.namespace, &expression.path) => {
+                    out.push_printed(&expression.render(scope, usize::MAX)?);
+                }
+                Part::Expression(expression) => {
+                    let value = expression.render(scope, room.0)?;
+                    room.0 -= value.len();
+                    out.push_own(&value);
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// Returns the length of what is not inserted.
     fn written(&self) -> usize {
         let texts = self.parts.iter().map(|part| match part {
@@ -450,6 +472,11 @@ pub trait Scope {
 
     /// Tells whether a value is only the end of what it was.
     fn is_cut(&self, _namespace: Namespace, _path: &[Segment]) -> bool {
+        false
+    }
+
+    /// Tells whether a value was printed by an agent, a command or the run itself, and not written by the author.
+    fn is_printed(&self, _namespace: Namespace, _path: &[Segment]) -> bool {
         false
     }
 }

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::base::text::{head, one_line, plural, tail};
+use crate::base::composed::{ONE, shown_beginning, shown_end};
+use crate::base::reason::reason;
+use crate::base::text::{head, one_line, plural};
 
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
@@ -13,9 +15,6 @@ use super::task::{Board, Count, Planning, Status, Task, TaskId, Tests};
 
 /// The most bytes of feedback about an attempt that are kept.
 const KEPT: usize = 4000;
-
-/// The most bytes of test findings that are kept for one attempt.
-const FAILURES: usize = 16 * 1024;
 
 /// How long the description of a task may be: children get it as a variable, which the system bounds.
 const DESCRIBED: usize = 8 * 1024;
@@ -223,7 +222,7 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     }
     task.failures = failures(report);
     let plan = report.answer.as_ref().and_then(|answer| answer.get("fixPlan"));
-    task.fix_plan = plan.map(|plan| start(&sentence(plan), KEPT)).unwrap_or_default();
+    task.fix_plan = plan.map(|plan| shown_beginning(&sentence(plan), KEPT)).unwrap_or_default();
     if task.rounds >= limits.fix_cycles {
         return Ok("enough");
     }
@@ -399,17 +398,24 @@ fn escalate(about: &str, task: Option<&TaskId>, report: &Report, notes: &mut Vec
 fn said(report: &Report) -> String {
     let of = |key: &str| listed(report, key);
     if !report.error.is_empty() {
-        return start(&report.error, KEPT);
+        return shown_beginning(&report.error, KEPT);
     }
     if !report.feedback.is_empty() {
         let lists = [("issues", "Issues"), ("missingElements", "Missing")];
         let lists = lists.iter().filter_map(|(key, title)| Some(format!("{title}:\n{}", of(key)?)));
         let parts = std::iter::once(report.feedback.clone()).chain(lists);
-        return start(&parts.collect::<Vec<_>>().join("\n"), KEPT);
+        return shown_beginning(&parts.collect::<Vec<_>>().join("\n"), KEPT);
     }
     let why =
         ["blockReason", "failures", "remainingIssues", "summary", "feedback"].iter().find_map(|key| of(key));
-    why.map_or_else(|| end(&report.output, KEPT), |why| start(&why, KEPT))
+    why.map_or_else(|| printed(&report.output), |why| shown_beginning(&why, KEPT))
+}
+
+/// Returns what is kept of an output: first the line that says why, which is all that titles and reports have room for.
+fn printed(output: &str) -> String {
+    let why = shown_beginning(reason(output), KEPT / 4);
+    let end = shown_end(output, KEPT - why.len() - 1);
+    if why.is_empty() || end == why { end } else { format!("{why}\n{end}") }
 }
 
 /// Returns what a test found, one line each.
@@ -419,11 +425,11 @@ fn failures(report: &Report) -> String {
         Some(format!("{} failed", plural(count, "test")))
     };
     listed(report, "failures").or_else(count).map_or_else(
-        || match end(&report.output, FAILURES) {
+        || match shown_end(&report.output, ONE) {
             nothing if nothing.is_empty() => "the test failed and printed nothing".to_owned(),
             printed => printed,
         },
-        |listed| start(&listed, FAILURES),
+        |listed| shown_beginning(&listed, ONE),
     )
 }
 
@@ -450,16 +456,4 @@ fn sentence(value: &Value) -> String {
             texts.collect::<Vec<_>>().join(": ")
         }
     }
-}
-
-/// Cuts a text to its start, where answers say what matters.
-fn start(text: &str, limit: usize) -> String {
-    let text = text.trim();
-    if text.len() <= limit { text.to_owned() } else { format!("{}…", head(text, limit)) }
-}
-
-/// Cuts a text to its end, where programs say what is wrong.
-fn end(text: &str, limit: usize) -> String {
-    let text = text.trim();
-    if text.len() <= limit { text.to_owned() } else { format!("…{}", tail(text, limit)) }
 }

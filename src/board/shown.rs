@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::base::composed::{ONE, fair_share, shown_beginning};
+
 use super::limits::Limits;
 use super::task::{Board, Count, Status, Task, Tests};
 
@@ -25,13 +27,13 @@ impl Board {
             "attempts" => limits.attempts.to_string(),
             "round" => of(&|task| task.rounds.to_string()),
             "rounds" => limits.fix_cycles.to_string(),
-            "finished" => self.finished(),
+            "finished" => self.finished(ONE),
             // Without numbers, because the oldest entries are dropped and a resume restarts the count.
             "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
             "failures" => of(&|task| task.failures.clone()),
             "fix_plan" => of(&|task| task.fix_plan.clone()),
             "fixes" => of(&|task| numbered("Fix", &task.fixes)),
-            "plan" => self.plan(),
+            "plan" => self.plan(ONE),
             "revision" => self.revision(),
             "progress" => self.progress(),
             "tests" => self.tests(),
@@ -59,13 +61,14 @@ impl Board {
 
     /// The task, and the tasks that it is a part of.
     fn brief(&self, task: &Task) -> String {
-        let mut brief = format!("Task {} ({}): {}", task.id, task.complexity.word(), task.description);
+        let title = format!("Task {} ({}): ", task.id, task.complexity.word());
+        let mut items = vec![Item::new(title, &task.description)];
         let mut around = task.id.parent();
         while let Some(parent) = around.as_ref().and_then(|id| self.task(id)) {
-            let _ = write!(brief, "\nIt is a part of task {}: {}", parent.id, parent.description);
+            items.push(Item::new(format!("It is a part of task {}: ", parent.id), &parent.description));
             around = parent.id.parent();
         }
-        brief
+        fitted(&items, ONE)
     }
 
     /// The criteria of a task: its own, and those of the tasks that it is a part of.
@@ -75,7 +78,7 @@ impl Board {
         if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all) }
     }
 
-    fn finished(&self) -> String {
+    fn finished(&self, room: usize) -> String {
         let done = self.leaves().filter(|task| task.status == Status::Completed);
         let lines: Vec<_> = done
             .map(|task| {
@@ -84,33 +87,43 @@ impl Board {
             })
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { "- none yet".to_owned() } else { bullets(&lines) }
+        if lines.is_empty() { "- none yet".to_owned() } else { bullets_within(&lines, room) }
     }
 
-    fn plan(&self) -> String {
-        let mut plan = String::new();
+    /// The plan, with the criteria of its tasks as long as each of its texts can still be read.
+    fn plan(&self, room: usize) -> String {
+        let with_criteria = self.planned(true);
+        if share(&with_criteria, room) >= READABLE {
+            return fitted(&with_criteria, room);
+        }
+        let items = self.planned(false);
+        let note = "The criteria of the tasks are left out: with them the plan would be too long.";
+        format!("{}\n{note}", fitted(&items, room.saturating_sub(note.len() + 1)))
+    }
+
+    fn planned(&self, with_criteria: bool) -> Vec<Item<'_>> {
+        let mut items = Vec::new();
         for task in &self.tasks {
             let indent = "  ".repeat(task.id.depth() as usize);
-            let _ = write!(plan, "{indent}{}. {} ({})", task.id, task.description, task.complexity.word());
+            let mut after = format!(" ({})", task.complexity.word());
             if !task.dependencies.is_empty() {
-                let after: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
-                let _ = write!(plan, ", after {}", after.join(", "));
+                let awaited: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
+                let _ = write!(after, ", after {}", awaited.join(", "));
             }
             if task.status != Status::Pending {
-                let _ = write!(plan, " [{}]", task.status.word());
+                let _ = write!(after, " [{}]", task.status.word());
             }
-            plan.push('\n');
-            for criterion in &task.criteria {
-                let _ = writeln!(plan, "{indent}   - {criterion}");
-            }
+            items.push(Item { after, ..Item::new(format!("{indent}{}. ", task.id), &task.description) });
+            let criteria = task.criteria.iter().filter(|_| with_criteria);
+            items.extend(criteria.map(|criterion| Item::new(format!("{indent}   - "), criterion)));
         }
         for (title, list) in [("Risks", &self.planning.risks), ("Assumptions", &self.planning.assumptions)] {
             if !list.is_empty() {
-                let list: Vec<_> = list.iter().map(String::as_str).collect();
-                let _ = writeln!(plan, "{title}:\n{}", bullets(&list));
+                items.push(Item::new(format!("{title}:"), ""));
+                items.extend(list.iter().map(|one| Item::new("- ".to_owned(), one)));
             }
         }
-        plan.trim_end().to_owned()
+        items
     }
 
     /// What a planner has to know of earlier plans: that one was not approved, or that one was carried out and did not reach
@@ -120,32 +133,133 @@ impl Board {
         if planning.approval.is_some() {
             return String::new();
         }
-        let mut said = Vec::new();
+        // Each of the texts has its share, and all of them together are one text of a prompt.
+        let mut said = String::new();
         if planning.kept > 0 {
-            said.push(format!(
-                "An earlier plan was carried out, and the goal is not reached:\n{}\n\nWhat is done, and stays:\n{}\n\nWrite \
-                 only the tasks that are still missing. They are added to these, and `dependencies` counts among the new \
-                 ones alone.",
-                planning.rejection,
-                self.finished()
-            ));
+            let rejection = shown_beginning(&planning.rejection, ONE / 4);
+            let done = self.finished(ONE / 4);
+            said = format!(
+                "An earlier plan was carried out, and the goal is not reached:\n{rejection}\n\nWhat is done, and stays:\n\
+                 {done}\n\nWrite only the tasks that are still missing. They are added to these, and `dependencies` counts \
+                 among the new ones alone."
+            );
         }
         if !planning.feedback.is_empty() {
-            said.push(format!(
-                "Your last plan was not approved. Write a new one that answers this:\n{}\n\nThe last plan:\n{}",
-                planning.feedback,
-                self.plan()
-            ));
+            let feedback = shown_beginning(&planning.feedback, ONE / 4);
+            let between = if said.is_empty() { "" } else { "\n\n" };
+            let _ = write!(
+                said,
+                "{between}Your last plan was not approved. Write a new one that answers this:\n{feedback}\n\nThe last \
+                 plan:\n"
+            );
+            said.push_str(&self.plan(ONE.saturating_sub(said.len())));
         }
-        said.join("\n\n")
+        said
     }
 }
 
+/// Below so many bytes, a text that is one of many says nothing any more.
+const READABLE: usize = 40;
+
+/// A line of a list, of which the text may be cut and the rest stays.
+struct Item<'t> {
+    before: String,
+    text: &'t str,
+    after: String,
+}
+
+impl<'t> Item<'t> {
+    fn new(before: String, text: &'t str) -> Self {
+        Self { before, text, after: String::new() }
+    }
+}
+
+/// Returns how long each text of a list may be so that the list fits.
+fn share(items: &[Item<'_>], room: usize) -> usize {
+    let around: usize = items.iter().map(|item| item.before.len() + item.after.len() + 1).sum();
+    fair_share(items.iter().map(|item| item.text.len()), room.saturating_sub(around))
+}
+
+/// Writes a list, in which the longest texts give way first.
+fn fitted(items: &[Item<'_>], room: usize) -> String {
+    let limit = share(items, room);
+    let lines = items
+        .iter()
+        .map(|Item { before, text, after }| format!("{before}{}{after}", shown_beginning(text, limit)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 fn bullets(lines: &[&str]) -> String {
-    lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
+    bullets_within(lines, ONE)
+}
+
+fn bullets_within(lines: &[&str], room: usize) -> String {
+    let items: Vec<_> = lines.iter().map(|line| Item::new("- ".to_owned(), line)).collect();
+    fitted(&items, room)
 }
 
 fn numbered(word: &str, texts: &[String]) -> String {
-    let lines = texts.iter().enumerate().map(|(index, text)| format!("{word} {}: {text}", index + 1));
-    lines.collect::<Vec<_>>().join("\n")
+    let items =
+        texts.iter().enumerate().map(|(index, text)| Item::new(format!("{word} {}: ", index + 1), text));
+    fitted(&items.collect::<Vec<_>>(), ONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::apply;
+    use super::super::operation::{Kind, Operation};
+    use super::*;
+
+    /// A board with so many tasks, of which so many are finished. Their texts are as long as an answer may have them.
+    fn board(tasks: usize, finished: usize, criteria: usize) -> Board {
+        let long = |word: &str| format!("{word} {}", "é blah ".repeat(1500));
+        let tasks: Vec<_> = (1..=tasks)
+            .map(|task| {
+                let criteria = vec![long("criterion"); criteria];
+                json!({"description": long(&format!("task {task}")), "complexity": "complex", "verificationCriteria": criteria})
+            })
+            .collect();
+        let answer = json!({"tasks": tasks, "risks": vec![long("risk"); 20]}).to_string();
+        let plan = Kind::Load.with(&[("answer".to_owned(), answer)].into_iter().collect()).unwrap();
+        let limits = Limits::STANDARD;
+        let (board, _, _) = apply(Board::default(), &limits, plan);
+        let (board, _, _) = apply(board, &limits, Operation::Approve { because: String::new() });
+        (0..finished).fold(board, |board, _| {
+            let (board, _, _) = apply(board, &limits, Operation::Next);
+            apply(board, &limits, Operation::Pass { summary: long("did it"), tests: None }).0
+        })
+    }
+
+    #[test]
+    fn every_task_is_named_however_many_there_are() {
+        let limits = Limits::STANDARD;
+        for (tasks, finished, criteria) in [(300, 100, 4), (15, 7, 30), (15, 15, 0), (120, 100, 2)] {
+            let board = board(tasks, finished, criteria);
+            let [plan, done] = ["plan", "finished"].map(|field| board.text(&limits, field).unwrap());
+            assert!(plan.len() <= ONE && done.len() <= ONE, "{} {}", plan.len(), done.len());
+            for task in 1..=tasks {
+                assert!(plan.contains(&format!("\n{task}. task {task} é")) || task == 1, "{task} in {plan}");
+            }
+            for task in 1..=finished {
+                assert!(done.contains(&format!("- {task} task {task} é")), "{task} in {done}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_plan_stays_whole_and_long_feedback_leaves_room_for_it() {
+        let limits = Limits::STANDARD;
+        let mut board = board(2, 0, 1);
+        board.tasks[1].description = "a short one".to_owned();
+        board.planning.approval = None;
+        board.planning.feedback = "say how ".repeat(5000);
+        let told = board.text(&limits, "revision").unwrap();
+        assert!(told.len() <= ONE && told.contains("2. a short one (complex)"), "{told}");
+        assert!(told.contains("say how say how"));
+        for field in super::FIELDS {
+            assert!(board.text(&limits, field).unwrap().len() <= ONE, "{field}");
+        }
+    }
 }

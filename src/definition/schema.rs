@@ -15,6 +15,7 @@ use crate::base::diagnostic::Diagnostics;
 use crate::base::name::{LoopName, StateName, VarName};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
+use crate::base::sandbox::Sandbox;
 use crate::base::template::Template;
 use crate::board::Limits;
 use crate::evaluate::Evaluate;
@@ -206,6 +207,8 @@ record! {
         agent: Option<Template>,
         /// The tools that a prompt may use; the host's own choice when absent.
         tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent of a prompt change; by the role when absent.
+        sandbox: Option<Sandbox>,
         /// The model for a prompt; the host's own choice when absent.
         model: Option<Template>,
         /// The model in its place where that one cannot be asked, and for a call that is made again.

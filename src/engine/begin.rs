@@ -1,10 +1,10 @@
 //! What an entered state runs: its action with every template resolved, or why it cannot be run.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
@@ -33,6 +33,21 @@ use super::{Engine, bounds, budget, environment};
 /// How long the action of a terminal may take when nothing else is said.
 const CLOSING_TIME: Duration = Duration::from_mins(1);
 
+/// Why the work of a state cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct Unmade {
+    /// The key that is wrong, if that is not the action itself.
+    key: Option<&'static str>,
+    why: String,
+}
+
+impl From<RenderError> for Unmade {
+    fn from(error: RenderError) -> Self {
+        Self { key: None, why: error.to_string() }
+    }
+}
+
 impl Engine<'_> {
     pub(super) fn act(&self, id: StepId, evidence: &Evidence) -> Decision {
         let step = self.machine.step(id);
@@ -51,7 +66,9 @@ impl Engine<'_> {
             Err(unseen) => TreeState::Unseen { unseen: unseen.clone() },
         });
         let begun = self.begin(action, &step.name).map(|decision| on_tree(decision, tree));
-        begun.unwrap_or_else(|error| Decision::Happens(self.unmade(step, action.key(), &error.to_string())))
+        begun.unwrap_or_else(|Unmade { key, why }| {
+            Decision::Happens(self.unmade(step, key.unwrap_or(action.key()), &why))
+        })
     }
 
     /// Says that the work of a state cannot be made. Where nothing leads on from there, the run ends.
@@ -114,20 +131,22 @@ impl Engine<'_> {
     }
 
     /// Resolves an action and begins it.
-    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, RenderError> {
-        let text = self.render(action.text())?;
+    pub(super) fn begin(&self, action: &Action, state: &StateName) -> Result<Decision, Unmade> {
+        let text = || self.render(action.text());
         match action {
-            Action::Shell(shell) => self.begin_command(shell, text, state),
+            Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
             Action::Prompt(prompt) => {
+                let text = self.composed(prompt, state)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
-                self.begin_prompt(prompt, text, state)
+                Ok(self.begin_prompt(prompt, text, state)?)
             }
-            Action::Tool(tool) => self.begin_call(tool, &text, state),
-            Action::SubLoop(sub) => self.begin_sub_loop(sub, text, state),
+            Action::Tool(tool) => self.begin_call(tool, &text()?, state),
+            Action::SubLoop(sub) => Ok(self.begin_sub_loop(sub, text()?, state)?),
             Action::Board(board) => Ok(Decision::Happens(self.operate(board, state)?)),
             Action::Approval(approval) => {
+                let text = text()?;
                 let event = self.announced(state, ActionKind::HumanApproval, &text, None);
                 let setting = self.setting(&approval.setting)?;
                 Ok(Decision::Begins(
@@ -135,7 +154,7 @@ impl Engine<'_> {
                     WorkRequest::Approval(Box::new(ApprovalRequest { text, setting })),
                 ))
             }
-            Action::Learning(learning) => self.begin_learning(learning, &text, state),
+            Action::Learning(learning) => self.begin_learning(learning, &text()?, state),
         }
     }
 
@@ -144,7 +163,7 @@ impl Engine<'_> {
         learning: &LearningAction,
         shown: &str,
         state: &StateName,
-    ) -> Result<Decision, RenderError> {
+    ) -> Result<Decision, Unmade> {
         let mut room = Room::new();
         let mut targets: Vec<String> = Vec::new();
         for target in &learning.targets {
@@ -158,11 +177,10 @@ impl Engine<'_> {
         let tries = match &learning.tries_by {
             Some(tries) => {
                 let text = self.render(tries)?;
-                let Ok(tries) = text.trim().parse() else {
-                    let why = format!("`{}` is no count", one_line(&text, 60));
-                    return Ok(Decision::Happens(error_in(state, "learning.max_retries_expr", &why)));
-                };
-                tries
+                text.trim().parse().map_err(|_| Unmade {
+                    key: Some("learning.max_retries_expr"),
+                    why: format!("`{}` is not a count", one_line(&text, 60)),
+                })?
             }
             None => learning.tries,
         };
@@ -188,7 +206,7 @@ impl Engine<'_> {
     fn begin_prompt(
         &self,
         prompt: &PromptAction,
-        text: String,
+        text: Composed,
         state: &StateName,
     ) -> Result<Decision, RenderError> {
         let request = self.prompt(prompt, text, state)?;
@@ -197,13 +215,9 @@ impl Engine<'_> {
         Ok(Decision::Begins(event, WorkRequest::Prompt(Box::new(request))))
     }
 
-    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, RenderError> {
+    fn begin_call(&self, call: &ToolAction, text: &str, state: &StateName) -> Result<Decision, Unmade> {
         let Some((server, tool)) = text.trim().split_once('/') else {
-            let error = format!("`{text}` is not SERVER/TOOL");
-            return Ok(Decision::Happens(match self.step_of(state) {
-                Some(step) => self.unmade(step, "action", &error),
-                None => error_in(state, "action", &error),
-            }));
+            return Err(Unmade { key: None, why: format!("`{}` is not SERVER/TOOL", one_line(text, 60)) });
         };
         let mut room = Room::new();
         let params = call.params.iter().map(|(key, value)| {
@@ -236,7 +250,18 @@ impl Engine<'_> {
     pub(super) fn operate(&self, action: &BoardAction, state: &StateName) -> Result<Event, RenderError> {
         let mut room = Room::new();
         let params = action.params.iter();
-        let params = params.map(|(name, text)| Ok((name.clone(), self.render_within(&mut room, text)?)));
+        let params = params.map(|(name, text)| {
+            let value = if name == board::ANSWER {
+                match self.render_within(&mut room, text) {
+                    // The board says itself what it cannot do without an answer.
+                    Err(RenderError::TooLong { .. }) => String::new(),
+                    rendered => rendered?,
+                }
+            } else {
+                self.compose_within(&mut room, text)?.kept()
+            };
+            Ok((name.clone(), value))
+        });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
         let operation = action.kind.with(&params).map(|operation| match operation {
@@ -256,32 +281,46 @@ impl Engine<'_> {
         }))
     }
 
-    /// Puts a prompt together.
+    /// Puts the words of a prompt together: what was left to say, the prompt itself, and what it has for context.
+    fn composed(&self, prompt: &PromptAction, state: &StateName) -> Result<Composed, RenderError> {
+        let mut room = Room::new();
+        let mut own = self.compose_within(&mut room, &prompt.text)?;
+        for (index, (name, value)) in prompt.context.iter().enumerate() {
+            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
+            own.push_own(&format!("{before}- {name}: "));
+            own.append(self.compose_within(&mut room, value)?);
+        }
+        if let Some(why) = self.refused_form(state) {
+            own.push_own("\n\nYour last answer to this could not be used: ");
+            own.push_printed(why);
+            own.push_own(
+                "\nDo not begin again with what is done already. Answer in the form that is asked for.",
+            );
+        }
+        let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
+        let Some(continuation) = continuation else { return Ok(own) };
+        let mut text = Composed::default();
+        // A slash command is one only at the start of a prompt.
+        if own.bounded().starts_with('/') {
+            text.append(own);
+            text.push_own("\n\n");
+            text.push_printed(continuation);
+        } else {
+            text.push_printed(continuation);
+            text.push_own("\n\n");
+            text.append(own);
+        }
+        Ok(text)
+    }
+
+    /// Makes a request of a prompt.
     fn prompt(
         &self,
         prompt: &PromptAction,
-        mut text: String,
+        composed: Composed,
         state: &StateName,
     ) -> Result<PromptRequest, RenderError> {
-        let mut room = Room::new();
-        for (index, (name, value)) in prompt.context.iter().enumerate() {
-            let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            let value = self.render_within(&mut room, value)?;
-            let _ = write!(text, "{before}- {name}: {value}");
-        }
-        if let Some(continuation) = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text))
-        {
-            // A slash command is one only at the start of a prompt.
-            text = if text.starts_with('/') {
-                format!("{text}\n\n{continuation}")
-            } else {
-                format!("{continuation}\n\n{text}")
-            };
-        }
         let step = self.step_of(state);
-        if let Some(refusal) = self.refusal(step.and_then(Step::call)) {
-            let _ = write!(text, "\n\n{refusal}");
-        }
         let rendered = |template: &Option<Template>| template.as_ref().map(|t| self.render(t)).transpose();
         let (model, fallback_model) = (rendered(&prompt.model)?, rendered(&prompt.fallback_model)?);
         let model = model.or_else(|| self.start.event.overrides.model.clone());
@@ -291,9 +330,11 @@ impl Engine<'_> {
         let session = rendered(&prompt.session)?
             .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
         Ok(PromptRequest {
-            text,
+            text: composed.bounded(),
+            composed,
             agent: rendered(&prompt.agent)?,
             tools: prompt.tools.clone(),
+            sandbox: prompt.sandbox,
             fallback_model: fallback_model.filter(|fallback| Some(fallback) != model.as_ref()),
             model,
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),

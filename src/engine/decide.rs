@@ -1,5 +1,6 @@
 //! From where a run stands to the next thing that happens in it. One decision is one event.
 
+use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Room, Template};
 use crate::evaluate::model::Usage;
@@ -122,5 +123,14 @@ impl Engine<'_> {
 
     pub(super) fn render_within(&self, room: &mut Room, template: &Template) -> Result<String, RenderError> {
         template.render_within(room, &self.scope())
+    }
+
+    /// Renders a text for an agent, in which what others printed is bounded.
+    pub(super) fn compose_within(
+        &self,
+        room: &mut Room,
+        template: &Template,
+    ) -> Result<Composed, RenderError> {
+        template.compose_within(room, &self.scope())
     }
 }

@@ -149,7 +149,7 @@ pub enum TerminatedBy {
     Unavailable,
     /// An answer that was to be recorded, and could not be.
     NotRecorded,
-    /// The journal could not be written: the disk is full, most of the time. The run can go on from its last event.
+    /// The journal could not be written, or somebody else changed it. The run can go on from its last event.
     JournalLost,
     /// The process was killed. No journal says so; the reports that are made of it afterwards do.
     Killed,

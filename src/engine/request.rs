@@ -5,6 +5,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use crate::base::composed::Composed;
+use crate::base::sandbox::Sandbox;
 use crate::evaluate::FileRead;
 use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
@@ -184,10 +186,14 @@ pub struct ActionRequest {
 pub struct PromptRequest {
     /// The whole text.
     pub text: String,
+    /// What it is put together from.
+    pub composed: Composed,
     /// The agent of the host.
     pub agent: Option<String>,
     /// The tools that may be used; the host's own choice when empty.
     pub tools: Vec<String>,
+    /// What the agent may change, where the loop says so.
+    pub sandbox: Option<Sandbox>,
     /// The model.
     pub model: Option<String>,
     /// The model in its place where that one cannot be asked.

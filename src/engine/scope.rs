@@ -73,6 +73,23 @@ impl Scope for RunScope<'_, '_> {
             Some(_) => false,
         }
     }
+
+    fn is_printed(&self, namespace: Namespace, path: &[Segment]) -> bool {
+        match namespace {
+            Namespace::Captured
+            | Namespace::Prev
+            | Namespace::Result
+            | Namespace::Loop
+            | Namespace::Messages
+            | Namespace::Board => true,
+            // What a sub-loop sees of the captures around it is no variable of its own.
+            Namespace::Context => {
+                matches!(path, [Segment::Key(name)] if !self.0.start().context.contains_key(name))
+            }
+            Namespace::Param => self.is_printed_param(path),
+            Namespace::Env | Namespace::State | Namespace::Criteria => false,
+        }
+    }
 }
 
 impl RunScope<'_, '_> {
@@ -131,6 +148,18 @@ impl RunScope<'_, '_> {
                 Err(Missing { nearest: Some(format!("param.{name}")), why: Some("it is a text".to_owned()) })
             }
         }
+    }
+
+    fn is_printed_param(&self, path: &[Segment]) -> bool {
+        let machine = self.0.machine();
+        let current = self.0.run().current().and_then(|name| machine.find(name));
+        let Some(Target::Step(id)) = current else { return false };
+        let mut params = machine.step(id).params.iter();
+        let value = params.find(|(name, _)| key(path) == Some(name.as_str())).map(|(_, value)| value);
+        let template = value.and_then(Field::as_template);
+        template.is_some_and(|template| {
+            template.expressions().any(|inner| self.is_printed(inner.namespace, &inner.path))
+        })
     }
 
     fn captured(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {

@@ -64,6 +64,18 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
+    /// calls.
+    pub fn raise_to(&mut self, call: &Self) {
+        if call.tokens() > self.tokens() {
+            (self.input_tokens, self.output_tokens) = (call.input_tokens, call.output_tokens);
+        }
+        self.cost_usd = match (self.cost_usd, call.cost_usd) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
     /// Tells whether no model was called.
     pub fn is_nothing(&self) -> bool {
         self.calls == 0
@@ -117,6 +129,15 @@ mod tests {
         assert_eq!(sum(&[]), (0, 0, None));
         assert_eq!(sum(&[Some(0.5), Some(0.25)]), (2, 22, Some(0.75)));
         assert_eq!(sum(&[Some(0.5), None, Some(0.5)]), (3, 33, None));
+    }
+
+    #[test]
+    fn the_dearest_call_is_not_the_last_one() {
+        let mut dearest = Usage::default();
+        for (tokens, cost) in [(5, Some(0.5)), (90, None), (7, Some(0.2))] {
+            dearest.raise_to(&Usage { input_tokens: tokens, cost_usd: cost, ..Usage::default() });
+        }
+        assert_eq!((dearest.tokens(), dearest.cost_usd), (90, Some(0.5)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Files that anybody may have put in their places: read up to a limit, replaced whole, and unpacked
 //! with suspicion.
 
+pub mod gitdir;
 pub mod place;
 pub mod read;
 pub mod replace;

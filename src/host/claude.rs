@@ -6,7 +6,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{self, Question, Usage};
 
 use super::call::{options, passed, variable, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::{document, excerpt, object_in};
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -35,6 +35,10 @@ impl Host for Claude {
 
     fn ignores(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn enforces(&self, _: Access) -> bool {
+        true
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

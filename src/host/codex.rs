@@ -17,7 +17,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -38,6 +38,15 @@ impl Host for Codex {
 
     fn ignores(&self) -> &'static [&'static str] {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
+    }
+
+    fn enforces(&self, access: Access) -> bool {
+        // With a shell that writes, as builds need it, it can edit too.
+        access != Access::ReadShell
+    }
+
+    fn keeps_inside(&self) -> bool {
+        true
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

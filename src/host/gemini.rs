@@ -18,7 +18,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -39,6 +39,10 @@ impl Host for Gemini {
 
     fn ignores(&self) -> &'static [&'static str] {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
+    }
+
+    fn enforces(&self, _: Access) -> bool {
+        true
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

@@ -130,6 +130,14 @@ pub trait Host {
     /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
 
+    /// Tells whether it keeps an agent to what it may do to files.
+    fn enforces(&self, access: Access) -> bool;
+
+    /// Tells whether an agent can be kept from writing outside of the working tree.
+    fn keeps_inside(&self) -> bool {
+        false
+    }
+
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
     fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation;
 

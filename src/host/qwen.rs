@@ -16,7 +16,7 @@ use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
 use super::claude::Messages;
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::interface::{Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::stream::StreamReader;
 
 /// The host.
@@ -36,6 +36,10 @@ impl Host for Qwen {
 
     fn ignores(&self) -> &'static [&'static str] {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
+    }
+
+    fn enforces(&self, _: Access) -> bool {
+        true
     }
 
     fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {

@@ -1,11 +1,14 @@
 //! Names the files of a run, while it runs and in the history, and moves them there.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::base::name::LoopName;
 use crate::base::time::Timestamp;
-use crate::files::replace;
+use crate::files::read::{self, Unread};
+use crate::files::{gitdir, replace};
 
 use super::{fault, reserve};
 
@@ -19,6 +22,40 @@ pub struct RunFiles {
 
 /// The content of the `.gitignore` for ll-loop's own files.
 const IGNORE: &str = "# Written by ll-loop: files of runs are not part of the repository.\n.running/\n.history/\n.worktrees/\n";
+
+/// The content of the `.gitignore` inside the directory of all runs. Unlike the one above, it ignores itself, so that
+/// neither `git clean -d` nor `git stash -u` takes it away.
+const IGNORE_ALL: &str = "# Written by ll-loop: files of runs are not part of the repository.\n*\n";
+
+const IGNORE_FILE: &str = ".gitignore";
+
+/// The directories in `.loops` that no commit should have.
+const OURS: [&str; 3] = [".running", ".history", ".worktrees"];
+
+/// Adds the directories of runs to those that this clone ignores, in `info/exclude`, which no action commits or cleans.
+fn exclude(loops: &Path) -> io::Result<()> {
+    let Some(git) = gitdir::around(loops) else { return Ok(()) };
+    let name = loops.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
+    let path = git.shared.join("info/exclude");
+    let present = match read::bytes(&path, read::MIB) {
+        Ok(bytes) => bytes,
+        Err(Unread::Absent) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let lines = OURS.map(|directory| format!("**/{name}/{directory}/"));
+    let is_there =
+        |line: &str| present.split(|byte| *byte == b'\n').any(|present| present == line.as_bytes());
+    let missing: Vec<_> = lines.iter().filter(|line| !is_there(line)).map(String::as_str).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let start = if present.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
+    fs_err::create_dir_all(git.shared.join("info"))?;
+    // One write at the end of the file: of two runs that begin at once, neither undoes what the other wrote.
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = fs_err::OpenOptions::new().append(true).create(true).custom_flags(no_link).open(path)?;
+    file.write_all(format!("{start}# Written by ll-loop\n{}\n", missing.join("\n")).as_bytes())
+}
 
 impl RunFiles {
     /// Names the files of a new run below `loops` (`.loops`); `random` keeps two runs of one second apart.
@@ -73,12 +110,14 @@ impl RunFiles {
         &self.directory
     }
 
-    /// Makes the directory of all runs, and on first use the `.gitignore`.
+    /// Makes the directory of all runs, and on first use what keeps git from taking files of runs for the user's.
     pub fn make_directory(&self) -> io::Result<()> {
         fs_err::create_dir_all(&self.directory)?;
+        replace::create(&self.directory.join(IGNORE_FILE), IGNORE_ALL)?;
         if let Some(loops) = self.directory.parent() {
-            let ignore = loops.join(".gitignore");
-            replace::create(&ignore, IGNORE)?;
+            replace::create(&loops.join(IGNORE_FILE), IGNORE)?;
+            // Where `.git` cannot be written, the files above have to do.
+            let _best_effort = exclude(loops);
         }
         Ok(())
     }

@@ -10,4 +10,7 @@ mod reserve;
 pub mod retention;
 pub mod snapshot;
 pub mod streams;
+mod witness;
 pub mod writer;
+
+pub use witness::Tampered;

@@ -15,6 +15,7 @@ use crate::evaluate::observation::{Observation, Stream, Text};
 
 use super::files::RunFiles;
 use super::reader::Whole;
+use super::witness::{self, Witness};
 use super::{fault, reserve, streams};
 
 /// The space in the journal itself that is reserved for the end of the run, where file sizes are limited (`ulimit
@@ -27,9 +28,11 @@ const LAST_WORDS: u64 = 4 * 1024;
 /// synced only at points where a run may stop for good; a machine that loses power in between loses what
 /// its disk had not written yet, which in CI is the machine.
 pub struct Journal {
+    path: PathBuf,
     file: File,
     length: u64,
     seq: u64,
+    witness: Witness,
     redactor: Redactor,
     streams: PathBuf,
     reserve: PathBuf,
@@ -44,17 +47,30 @@ impl Journal {
         let path = files.journal();
         let limit = reserve::keep(&files.reserve())?;
         fault::write(1)?;
-        let file = fs_err::OpenOptions::new().append(true).create_new(true).open(path)?.into_parts().0;
+        fs_err::OpenOptions::new().append(true).create_new(true).open(&path)?;
+        let file = witness::open(&path)?;
         fault::point();
-        let (streams, reserve) = (files.streams(), files.reserve());
-        Ok(Self { file, length: 0, seq: 0, redactor, streams, reserve, limit, space: Space::whole() })
+        let (streams, reserve, witness) = (files.streams(), files.reserve(), Witness::default());
+        Ok(Self {
+            path,
+            file,
+            length: 0,
+            seq: 0,
+            witness,
+            redactor,
+            streams,
+            reserve,
+            limit,
+            space: Space::whole(),
+        })
     }
 
     /// Continues the journal of an earlier process. Cuts off an incomplete last line, so that no event is appended
     /// to it.
     pub fn go_on(files: &RunFiles, redactor: Redactor, whole: Whole) -> io::Result<Self> {
         let limit = reserve::keep(&files.reserve())?;
-        let mut file = fs_err::OpenOptions::new().append(true).open(files.journal())?.into_parts().0;
+        let path = files.journal();
+        let mut file = witness::open(&path)?;
         let mut length = whole.length;
         file.set_len(length)?;
         fault::point();
@@ -65,7 +81,8 @@ impl Journal {
         }
         let (streams, reserve, seq) = (files.streams(), files.reserve(), whole.last_seq);
         let space = Space::beside(&streams)?;
-        Ok(Self { file, length, seq, redactor, streams, reserve, limit, space })
+        let witness = Witness::of(&file, length)?;
+        Ok(Self { path, file, length, seq, witness, redactor, streams, reserve, limit, space })
     }
 
     /// Appends events and returns them as written: numbered, with the time of the clock and the time that the run
@@ -93,6 +110,14 @@ impl Journal {
         self.put(events, at, path, 0)
     }
 
+    /// Puts a journal that somebody else removed or changed back in its place, as far as it is what was written.
+    pub fn restore(&mut self) -> io::Result<()> {
+        if self.witness.check(&self.file, &self.path).is_err() {
+            (self.file, self.length, self.seq) = self.witness.restore(&self.file, &self.path)?;
+        }
+        Ok(())
+    }
+
     fn put(
         &mut self,
         events: Vec<Event>,
@@ -100,6 +125,7 @@ impl Journal {
         path: &[LoopName],
         headroom: u64,
     ) -> io::Result<Vec<Stamped>> {
+        self.witness.check(&self.file, &self.path)?;
         let mut kept = Vec::new();
         let space = self.space;
         let written = self.write(events, at, path, (headroom, &mut kept));
@@ -107,6 +133,7 @@ impl Journal {
             self.space = space;
             // Readers tolerate half a batch at the end, but a resume must not continue from the middle of one.
             let _best_effort = self.file.set_len(self.length);
+            self.witness.took_back(&self.file, self.length);
             for path in kept {
                 let _best_effort = fs_err::remove_file(path);
             }
@@ -156,6 +183,7 @@ impl Journal {
         self.fits(length + headroom)?;
         fault::torn(&mut self.file, &lines)?;
         self.file.write_all(&lines)?;
+        self.witness.wrote(&lines, seq, &self.file)?;
         fault::point();
         let is_end = |stamped: &Stamped| depth == 0 && matches!(stamped.event, Event::LoopComplete(_));
         if written.last().is_some_and(is_end) {

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::base::name::VarName;
+use crate::base::sandbox::Sandbox;
 use crate::base::template::{RenderError, Template};
 use crate::board;
 use crate::evaluate::form::Form;
@@ -67,6 +68,8 @@ pub struct PromptAction {
     pub agent: Option<Template>,
     /// The tools that may be used; the host's own choice when empty.
     pub tools: Vec<String>,
+    /// What the agent may change, where the loop says so.
+    pub sandbox: Option<Sandbox>,
     /// The model.
     pub model: Option<Template>,
     /// The model in its place where that one cannot be asked, and for a call that is made again.

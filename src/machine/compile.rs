@@ -623,6 +623,7 @@ impl<'d> Compiler<'d> {
                 context: state.context.clone(),
                 agent: state.agent.clone(),
                 tools: state.tools.clone(),
+                sandbox: state.sandbox,
                 model: self.model(state.model.as_ref(), &path.key("model")),
                 fallback_model: self.model(state.fallback_model.as_ref(), &path.key("fallback_model")),
                 answer: state.answer.clone(),
@@ -650,6 +651,7 @@ impl<'d> Compiler<'d> {
         for (key, given, help) in [
             ("agent", state.agent.is_some(), "a prompt has an agent: add `action_type: prompt`"),
             ("tools", !state.tools.is_empty(), "a prompt has tools: add `action_type: prompt`"),
+            ("sandbox", state.sandbox.is_some(), "a prompt has one: add `action_type: prompt`"),
             ("model", state.model.is_some(), "a prompt has a model: add `action_type: prompt`"),
             (
                 "context",
@@ -1112,7 +1114,7 @@ fn own_keys(kind: ActionType) -> &'static [&'static str] {
     match kind {
         ActionType::Shell => &["env", "shell"],
         ActionType::Prompt | ActionType::SlashCommand => {
-            &["agent", "tools", "model", "context", "fallback_model", "answer", "session", "env"]
+            &["agent", "tools", "sandbox", "model", "context", "fallback_model", "answer", "session", "env"]
         }
         ActionType::McpTool => &["params", "env"],
         ActionType::Board => &["params"],

@@ -12,31 +12,49 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
+use super::groups::Groups;
+
 /// The most characters of the name of a state.
 const MAX_STATE: usize = 200;
 
 /// How often the guard looks whether a group has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The run's end of the pipe. Without a guard, what it is told goes nowhere.
+/// Who is told what a run starts: the guard, by the run's end of the pipe, and the record for those who come later.
+/// Without them, what they are told goes nowhere.
 #[derive(Clone, Debug, Default)]
-pub struct Guard(Option<Arc<ChildStdin>>);
+pub struct Guard {
+    pipe: Option<Arc<ChildStdin>>,
+    record: Option<Arc<Groups>>,
+}
 
 impl Guard {
     /// Makes the end of a pipe, which must not wait for its reader from now on.
     pub fn on(pipe: ChildStdin) -> std::io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
-        Ok(Self(Some(Arc::new(pipe))))
+        Ok(Self { pipe: Some(Arc::new(pipe)), record: None })
+    }
+
+    /// Tells a record, too.
+    #[must_use]
+    pub fn with_record(self, record: Groups) -> Self {
+        Self { record: Some(Arc::new(record)), ..self }
     }
 
     /// Says that a process group was started.
     pub(super) fn began(&self, group: Option<u32>) {
+        if let Some(record) = &self.record {
+            record.began(group);
+        }
         self.say('+', group);
     }
 
     /// Says that a process group has ended.
     pub(super) fn ended(&self, group: Option<u32>) {
+        if let Some(record) = &self.record {
+            record.ended(group);
+        }
         self.say('-', group);
     }
 
@@ -58,7 +76,7 @@ impl Guard {
     }
 
     fn write(&self, line: &str) {
-        if let Some(pipe) = &self.0 {
+        if let Some(pipe) = &self.pipe {
             // A guard that is gone or does not read is no reason to stop.
             let _lost = pipe.as_ref().write_all(line.as_bytes());
         }

@@ -3,8 +3,10 @@
 pub mod bounds;
 pub mod capture;
 pub mod git;
+pub mod groups;
 pub mod guard;
 pub mod init;
+pub mod life;
 pub mod owner;
 pub mod private;
 #[cfg(feature = "mcp")]

@@ -22,6 +22,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
     if Onlooker::of(request.role.as_deref()) != Some(Onlooker::Tester) {
         return run(request, world).await;
     }
+    world.rules.name(&request.text);
     let kept = Kept::look(world).await;
     let seen = run(request, world).await;
     if let Some(kept) = kept {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Usage};
 use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
@@ -112,10 +113,25 @@ fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
 async fn watched(request: &PromptRequest, world: &mut World) -> (Observation, Usage) {
     let Some(onlooker) = Onlooker::of(request.role.as_deref()) else { return prompt(request, world).await };
     let kept = Kept::look(world).await;
-    let (seen, usage) = prompt(request, world).await;
+    let told = world.rules.told().filter(|_| onlooker == Onlooker::Supervisor);
+    let told = told.map(|told| PromptRequest { text: format!("{}{told}", request.text), ..request.clone() });
+    let (seen, usage) = prompt(told.as_ref().unwrap_or(request), world).await;
     match kept {
         Some(kept) => (kept.put_back(onlooker, seen, world).await, usage),
         None => (seen, usage),
+    }
+}
+
+/// Tells what the agent of a prompt may do to files, as far as its host can keep it to that: what the loop says, and else
+/// nothing for those who only look. Tools that are named say more, and a tester needs a shell.
+pub fn access(sandbox: Option<Sandbox>, role: Option<&str>, tools: &[String]) -> Access {
+    match (sandbox, Onlooker::of(role)) {
+        (Some(Sandbox::Off | Sandbox::Workspace), _) | (None, None) => Access::Write,
+        (None, Some(_)) if !tools.is_empty() => Access::Write,
+        (Some(Sandbox::ReadOnly) | None, Some(Onlooker::Tester)) => Access::ReadShell,
+        (Some(Sandbox::ReadOnly), None | Some(Onlooker::Supervisor)) | (None, Some(Onlooker::Supervisor)) => {
+            Access::ReadOnly
+        }
     }
 }
 
@@ -128,7 +144,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         fallback: request.fallback_model.as_deref(),
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
-        access: Access::Write,
+        access: access(request.sandbox, request.role.as_deref(), &request.tools),
     };
     let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();

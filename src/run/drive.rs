@@ -11,10 +11,11 @@ use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::engine::{Engine, Start};
 use crate::journal::snapshot::{self, Snapshot};
-use crate::journal::{ends, reader};
+use crate::journal::{Tampered, ends, reader};
 use crate::process::signal::{EndSignal, Request};
 use crate::report::digest::Digest;
 
+use super::rules::Rules;
 use super::ticking::tick;
 use super::world::World;
 use super::{
@@ -22,13 +23,21 @@ use super::{
     tool,
 };
 
-/// The journal could not be written, so the run was stopped: a run that cannot be saved must not go on.
+/// The journal could not be written, or somebody else changed it, so the run was stopped: a run that cannot be saved
+/// must not go on.
 #[derive(Debug, thiserror::Error)]
-#[error("the run was stopped because its journal cannot be written")]
+#[error("the run was stopped because {}", if self.is_tampered() { "somebody else changed its journal" } else { "its journal cannot be written" })]
 pub struct JournalError {
     source: io::Error,
     /// The event with which the run was about to begin or go on, when it could not even do that.
     opening: Option<Box<Event>>,
+}
+
+impl JournalError {
+    /// Tells whether somebody else changed the journal.
+    pub fn is_tampered(&self) -> bool {
+        self.source.get_ref().and_then(|source| source.downcast_ref::<Tampered>()).is_some()
+    }
 }
 
 /// How a run ended.
@@ -51,6 +60,7 @@ pub struct Lost {
 
 /// Runs to the end, which is an error when the journal cannot be written.
 pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
+    world.rules = Rules::of(engine.start());
     match drive(engine, world).await {
         Ok(complete) => Ended { complete, lost: None },
         Err(error) => world.end_unsaved(engine, error),
@@ -202,6 +212,7 @@ impl World {
     /// Ends a run whose journal cannot take what happened: with an error, in the state that the journal tells last.
     fn end_unsaved(&mut self, engine: &mut Engine<'_>, error: JournalError) -> Ended {
         let journal = self.files.journal();
+        let _best_effort = self.journal.restore();
         let place = ends::ends(&journal).ok().and_then(|ends| ends.place);
         let mut digest = Digest::without_steps(0);
         let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
@@ -219,7 +230,11 @@ impl World {
             verified: false,
             exit_code: Outcome::Error.exit_code(None),
             signal: None,
-            reason: format!("the journal cannot be written: {}", error.source),
+            reason: if error.is_tampered() {
+                error.source.to_string()
+            } else {
+                format!("the journal cannot be written: {}", error.source)
+            },
             changes: None,
         };
         engine.end_unsaved(complete.clone());

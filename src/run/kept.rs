@@ -4,6 +4,7 @@
 //! Everything is compared with an index and objects of our own. What git ignores may change, and so may what ll-loop
 //! itself writes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,24 @@ struct Commits {
     staged: Vec<u8>,
     /// The index, byte for byte.
     bytes: Option<Vec<u8>>,
+    /// Branches, tags and the stash; none where the repository has other working trees, in which somebody else may
+    /// change them.
+    references: Option<References>,
+    /// The lock files of git that are not there.
+    unlocked: Vec<PathBuf>,
 }
+
+/// What each reference names.
+type References = BTreeMap<String, ObjectId>;
+
+/// The reference of the newest stash; the older ones stand in its log.
+const STASH: &str = "refs/stash";
+
+/// How many stashes are taken away at most.
+const MOST_STASHES: usize = 100;
+
+/// How often is looked whether everything was put back: what was ignored by a file that is gone is seen only then.
+const LOOKS: usize = 3;
 
 /// A file that is not as it was.
 struct Change {
@@ -97,7 +115,13 @@ impl Kept {
     /// git cannot do it, that is said.
     pub(super) async fn look(world: &mut World) -> Option<Self> {
         match Self::try_look(world).await {
-            Ok(kept) => Some(kept),
+            Ok(mut kept) => {
+                let changed = world.rules.look(&mut kept.git, &kept.trees.top, &world.root).await;
+                for remark in changed {
+                    say(&remark, world);
+                }
+                Some(kept)
+            }
             Err(why) => {
                 if is_in_repository(world) {
                     say(&format!("what changes now cannot be put back: {why}"), world);
@@ -154,10 +178,14 @@ impl Kept {
         if changes.is_empty() && !has_committed {
             return call;
         }
+        let changes = match self.put_all_back(changes, world).await {
+            Ok(changes) => changes,
+            Err((changes, why)) => {
+                let names = named(&changes);
+                return failed(call, &format!("the {who} changed {names}, which cannot be put back: {why}"));
+            }
+        };
         let names = named(&changes);
-        if let Err(why) = self.put_files_back(&changes, world).await {
-            return failed(call, &format!("the {who} changed {names}, which cannot be put back: {why}"));
-        }
         let only_new = changes.iter().all(|change| change.is_new);
         match (onlooker, only_new, has_committed) {
             (Onlooker::Tester, true, false) => {
@@ -182,6 +210,48 @@ impl Kept {
         let call = call.id(&self.before.id).id(&after.id).paths(&world.surroundings.scope).literal();
         let listed = self.git.run(&world.root, &call).await?;
         Ok(read(&listed).into_iter().filter(|change| !is_ours(&change.path)).collect())
+    }
+
+    /// Puts files back until nothing differs, and returns which. What git ignores is known only when the files that
+    /// say so are as they were: until then, a new file may be one that was there and ignored.
+    async fn put_all_back(
+        &mut self,
+        changes: Vec<Change>,
+        world: &World,
+    ) -> Result<Vec<Change>, (Vec<Change>, String)> {
+        let (mut first, unsure): (Vec<_>, Vec<_>) = {
+            let others: Vec<_> =
+                changes.iter().filter(|change| !change.is_new).map(|c| c.path.clone()).collect();
+            let is_in_the_way =
+                |path: &[u8]| others.iter().any(|other| is_below(path, other) || is_below(other, path));
+            changes.into_iter().partition(|change| {
+                !change.is_new || change.path.ends_with(b".gitignore") || is_in_the_way(&change.path)
+            })
+        };
+        if let Err(why) = self.put_files_back(&first, world).await {
+            first.extend(unsure);
+            return Err((first, why));
+        }
+        // Our index knows the files by now that were not ignored for a while.
+        let forget = Call::new("read-tree").id(&self.before.id);
+        if let Err(why) = self.git.run(&self.trees.top, &forget).await {
+            return Err((first, why));
+        }
+        for _ in 0..LOOKS {
+            let more = match self.changes(world).await {
+                Ok(more) if more.is_empty() => break,
+                Ok(more) => more,
+                Err(why) => return Err((first, why)),
+            };
+            let put_back = self.put_files_back(&more, world).await;
+            first.extend(more);
+            if let Err(why) = put_back {
+                return Err((first, why));
+            }
+        }
+        first.sort_by(|one, other| one.path.cmp(&other.path));
+        first.dedup_by(|one, other| one.path == other.path);
+        Ok(first)
     }
 
     async fn put_files_back(&mut self, changes: &[Change], world: &World) -> Result<(), String> {
@@ -216,11 +286,19 @@ impl Commits {
         let (branch, head) = stand(&mut git, top).await;
         let staged = staged(&mut git, top).await?;
         let bytes = fs_err::read(&index).ok();
-        Ok(Self { git, top: top.to_owned(), branch, head, index, staged, bytes })
+        let references =
+            if has_one_tree(&mut git, top).await? { Some(references(&mut git, top).await?) } else { None };
+        let directory = index.parent().unwrap_or(top);
+        let locks = ["index.lock", "HEAD.lock"].map(|lock| directory.join(lock));
+        let unlocked = locks.into_iter().filter(|lock| !lock.exists()).collect();
+        Ok(Self { git, top: top.to_owned(), branch, head, index, staged, bytes, references, unlocked })
     }
 
     /// Puts the branch, its commit and the index back; tells whether a commit was made, or another one checked out.
     async fn put_back(&mut self) -> Result<bool, String> {
+        for lock in self.unlocked.iter().filter(|lock| lock.exists()) {
+            fs_err::remove_file(lock).map_err(|error| error.to_string())?;
+        }
         let (git, top) = (&mut self.git, &self.top);
         git.clock = Clock::start();
         let (branch, head) = stand(git, top).await;
@@ -246,8 +324,48 @@ impl Commits {
             };
             written.map_err(|error| error.to_string())?;
         }
+        if let Some(before) = &self.references {
+            restore(git, top, before).await?;
+        }
         Ok(has_moved)
     }
+}
+
+/// Tells whether the repository has no working tree but this one.
+async fn has_one_tree(git: &mut GitCalls, top: &Path) -> Result<bool, String> {
+    let listed = git.run(top, &Call::new("worktree").with(&["list", "--porcelain"])).await?;
+    Ok(String::from_utf8_lossy(&listed).lines().filter(|line| line.starts_with("worktree ")).count() == 1)
+}
+
+async fn references(git: &mut GitCalls, top: &Path) -> Result<References, String> {
+    let call = Call::new("for-each-ref").with(&["--format=%(objectname) %(refname)"]);
+    let listed = git.run(top, &call.with(&["refs/heads", "refs/tags", STASH])).await?;
+    let listed = String::from_utf8_lossy(&listed);
+    let pairs = listed.lines().filter_map(|line| line.split_once(' '));
+    Ok(pairs.filter_map(|(id, name)| Some((name.to_owned(), ObjectId::parse(id).ok()?))).collect())
+}
+
+/// Makes every reference name again what it did.
+async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<(), String> {
+    for _ in 0..MOST_STASHES {
+        let now = references(git, top).await?;
+        let Some(stash) = now.get(STASH).filter(|stash| before.get(STASH) != Some(stash)) else { break };
+        let call = if before.contains_key(STASH) {
+            Call::new("stash").with(&["drop", "--quiet"])
+        } else {
+            Call::new("update-ref").with(&["-d"]).revision(STASH).id(stash)
+        };
+        git.run(top, &call).await?;
+    }
+    let now = references(git, top).await?;
+    let is_there = |name: &str, id: &ObjectId| now.get(name) == Some(id);
+    for (name, id) in before.iter().filter(|(name, id)| *name != STASH && !is_there(name, id)) {
+        git.run(top, &Call::new("update-ref").named(name, "").id(id)).await?;
+    }
+    for name in now.keys().filter(|name| *name != STASH && !before.contains_key(*name)) {
+        git.run(top, &Call::new("update-ref").with(&["-d"]).named(name, "")).await?;
+    }
+    Ok(())
 }
 
 /// Tells whether nobody else may work in the repository while the run goes on.
@@ -298,6 +416,11 @@ fn read(listed: &[u8]) -> Vec<Change> {
         changes.push(Change { path: path.to_vec(), is_new: letter == b"A", is_repository });
     }
     changes
+}
+
+/// Tells whether a path lies below another one.
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
 fn is_ours(path: &[u8]) -> bool {

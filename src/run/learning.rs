@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::base::composed::{Composed, ONE, shown_beginning};
 use crate::base::text::one_line;
 use crate::engine::request::{LearningRequest, PromptRequest};
 use crate::evaluate::model::Usage;
@@ -76,7 +77,7 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
             };
             let (seen, usage) = agent::perform(&question(request, &shown, budget), world).await;
             spent.add(&usage);
-            dearest = usage;
+            dearest.raise_to(&usage);
             if seen.stop.is_some() {
                 return (seen, spent);
             }
@@ -101,10 +102,13 @@ fn hindrance(request: &LearningRequest, tries: u32, world: &World) -> Option<&'s
 }
 
 fn question(request: &LearningRequest, target: &str, budget: crate::machine::Budget) -> PromptRequest {
+    let text = format!("/ll:explore-api {}", shown_beginning(target, ONE));
     PromptRequest {
-        text: format!("/ll:explore-api {target}"),
+        composed: Composed::own(&text),
+        text,
         agent: None,
         tools: Vec::new(),
+        sandbox: None,
         model: None,
         fallback_model: None,
         answer: None,

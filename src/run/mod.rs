@@ -19,22 +19,28 @@ mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
 pub mod measure;
+mod normal;
 pub mod projection;
 mod query;
 mod recorded;
 pub mod recording;
 pub mod replay;
+mod rules;
 #[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
 mod status;
+pub mod stops;
 pub mod sub_loop;
 mod survey;
 mod ticking;
 mod tool;
 mod tree;
+pub mod work_file;
 mod world;
 
+pub use agent::access;
 pub use drive::{Ended, Lost, conduct, named};
 pub use helper::{Helper, serve};
+pub use rules::Rules;
 pub use world::{Agents, SubLoop, Workplace, World, directory_of_actions};

@@ -11,6 +11,7 @@ use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 
 use super::clock::Clock;
 use super::git::GitCalls;
+use super::normal::Normal;
 use super::recording::{RecordedAnswer, RecordedRequest};
 use super::ticking::show;
 use super::tree::{WorkingTree, WorkingTrees};
@@ -39,11 +40,13 @@ pub(super) async fn of_prompt(request: &PromptRequest, world: &World) -> Result<
     let more = [
         ("fallback_model", request.fallback_model.clone().map(Value::String)),
         ("answer", request.answer.clone()),
+        ("sandbox", request.sandbox.map(|sandbox| sandbox.word().into())),
     ];
     for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
         asked[key] = value;
     }
-    RecordedCall::new(asked, world).await
+    let known_by = Normal::of(world).prompt(&request.composed);
+    RecordedCall::new(asked, known_by, world).await
 }
 
 /// Looks at what a question asks and at what.
@@ -55,20 +58,22 @@ pub(super) async fn of_question(request: &AskRequest, world: &World) -> Result<R
         "schema": question.schema,
         "model": question.model,
     });
-    RecordedCall::new(asked, world).await
+    let known_by = Normal::of(world).question(&question.prompt);
+    RecordedCall::new(asked, known_by, world).await
 }
 
 impl RecordedCall {
     /// Fails where there is a repository and git cannot look at the working tree: half a recording would be replayed as a whole one.
-    async fn new(mut request: Value, world: &World) -> Result<Self, String> {
+    async fn new(mut request: Value, known_by: String, world: &World) -> Result<Self, String> {
         world.redactor.json(&mut request);
+        let known_by = world.redactor.text(&known_by).into_owned();
         let before = match look(world).await {
             Ok(seen) => Some(seen),
             Err(_) if !is_in_repository(world) => None,
             Err(why) => return Err(format!("the working tree cannot be looked at: {why}")),
         };
         let digest = before.as_ref().map_or_else(|| "none".to_owned(), |(_, _, tree)| tree.digest.clone());
-        Ok(Self { asked: RecordedRequest::new(request, digest), before })
+        Ok(Self { asked: RecordedRequest::new(request, known_by, digest), before })
     }
 }
 

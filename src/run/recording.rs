@@ -1,7 +1,7 @@
 //! Recorded answers: what agents and models said and changed is kept, and given again where none may be asked.
 //!
-//! A call is known by what is asked, whoever is asked, and by the files that it could look at. What was not recorded
-//! is not answered: a replay is a test, and a guess would make it pass.
+//! A call is known by what is asked, whoever is asked, and by the files that it could look at; not by when and where it
+//! is asked, as far as that shows in what others printed. What was not recorded is not answered: a replay is a test, and a guess would make it pass.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,10 @@ use crate::files::replace::replace;
 const MAX_FILE: u64 = 256 * MIB;
 
 /// The version of the format.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
+
+/// The version in which a call was known by every character of its prompt.
+const EXACT: u32 = 1;
 
 /// How many lines of a difference are shown.
 const SHOWN: usize = 40;
@@ -42,15 +45,22 @@ pub(super) struct RecordedRequest {
     tree: String,
     /// The name of the call, which is a digest of both.
     key: String,
+    /// Its name in recordings of the version before.
+    exact: String,
 }
 
 impl RecordedRequest {
-    /// Names a call.
-    pub(super) fn new(request: Value, tree: String) -> Self {
-        let whole = json!([request, tree]).to_string();
-        let key = hex(&Sha256::digest(whole.as_bytes()))[..24].to_owned();
-        Self { request, tree, key }
+    /// Names a call by its parts, with what its prompt is [known by](super::normal) in place of the prompt itself.
+    pub(super) fn new(mut request: Value, prompt: String, tree: String) -> Self {
+        let exact = name(&request, &tree);
+        request["prompt"] = prompt.into();
+        Self { key: name(&request, &tree), exact, request, tree }
     }
+}
+
+fn name(request: &Value, tree: &str) -> String {
+    let whole = json!([request, tree]).to_string();
+    hex(&Sha256::digest(whole.as_bytes()))[..24].to_owned()
 }
 
 /// A directory of recorded answers.
@@ -99,7 +109,7 @@ impl Recording {
         mut answer: RecordedAnswer,
         patch: &[u8],
     ) -> Result<(), String> {
-        let RecordedRequest { request, tree, key } = asked;
+        let RecordedRequest { request, tree, key, exact: _ } = asked;
         let file = self.file(&key);
         let made = self.made.entry(key.clone()).or_default();
         let turn = *made;
@@ -119,12 +129,10 @@ impl Recording {
 
     /// Returns the next answer to a call, or `None` where no such call was recorded.
     pub(super) fn next(&mut self, asked: &RecordedRequest) -> Result<Option<RecordedAnswer>, String> {
-        let file = self.file(&asked.key);
-        if !file.exists() {
-            return Ok(None);
-        }
-        let answers = read(&file)?.answers;
-        let made = self.made.entry(asked.key.clone()).or_default();
+        let keys = [&asked.key, &asked.exact];
+        let Some(key) = keys.into_iter().find(|key| self.file(key).exists()) else { return Ok(None) };
+        let answers = read(&self.file(key))?.answers;
+        let made = self.made.entry(key.clone()).or_default();
         let answer = answers.get(*made).cloned();
         *made += 1;
         let too_often = || format!("this was recorded {} times, and is asked once more", answers.len());
@@ -210,6 +218,11 @@ fn difference(directory: &Path, asked: &RecordedRequest) -> (String, Vec<String>
         Some(format!("{sign} {}", one_line(change.value(), 300)))
     });
     lines.extend(changes.take(SHOWN));
+    if nearest.schema <= EXACT {
+        let old = "an earlier version of ll-loop recorded this, and knew a call by every character of its prompt; \
+                   make the recording anew with `--record`";
+        lines.push(old.to_owned());
+    }
     if nearest.tree != asked.tree {
         lines.push("the files in the scope are not what they were".to_owned());
     }

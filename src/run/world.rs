@@ -27,6 +27,7 @@ use super::clock::Clock;
 use super::helper::Helper;
 use super::recording::Recording;
 use super::replay::Left;
+use super::rules::Rules;
 
 /// Everything around the engine.
 pub struct World {
@@ -64,6 +65,8 @@ pub struct World {
     pub surroundings: Surroundings,
     /// What is to be said about the action that is performed, as warnings.
     pub remarks: Vec<String>,
+    /// What the work of the run is judged by.
+    pub rules: Rules,
     /// What became of the artifact of the run, if it has one.
     pub artifact: Option<Result<String, String>>,
     /// Why `state.json` could not be written the last time, if it could not.

@@ -18,6 +18,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::known;
 use crate::journal::snapshot::Surroundings;
 use crate::machine::context;
+use crate::process::life::host;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
 
@@ -25,6 +26,7 @@ use super::context::Session;
 use super::environment::PARENT;
 use super::error::Error;
 use super::error::Kind;
+use super::left_behind;
 use super::prepared::Prepared;
 
 /// Resolves the scope of a loop to the paths that it means in this run.
@@ -91,11 +93,6 @@ pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
 }
 
-/// Returns the name of this machine.
-pub(crate) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 /// Returns a name for this machine and a directory on it, which says neither.
 pub(crate) fn place(directory: &Path) -> String {
     let directory = real(directory);
@@ -122,7 +119,7 @@ pub(crate) async fn take(
         let _best_effort = known::settle(loops);
     }
     let territory = wanted.record.territory.clone();
-    match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
+    let claim = match claim::take(files.directory(), Wanted { queue, ..wanted }).map_err(|error| cannot_save(&error))? {
         Taken::Held(claim) => Ok(claim),
         Taken::Queued(ticket) => wait(ticket, &territory, files, cancel, session).await,
         Taken::Refused(ahead) => {
@@ -140,7 +137,9 @@ pub(crate) async fn take(
         Taken::Runs(run) => Err(locked(format!("the run {} {}{}", run.instance, doing(&run), by_whom(&run)))
             .of_kind(Kind::Taken)
             .with_hint(format!("follow it with `{}`, or end it with `{}`", command::follow(&run.instance), command::stop(&run.instance)))),
-    }
+    }?;
+    left_behind::end(files.directory(), files.instance(), session);
+    Ok(claim)
 }
 
 /// Stands in the queue.

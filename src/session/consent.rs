@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::sandbox::Sandbox;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
@@ -13,8 +14,8 @@ use crate::host::{self, Host};
 use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
-use crate::run::Agents;
 use crate::run::recording::{Mode, Recording};
+use crate::run::{Agents, access};
 
 use super::context::Session;
 use super::error::{Error, Kind};
@@ -173,19 +174,27 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
 
 /// Refuses a host that would let an agent do more than the loop says.
 fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Error> {
-    let Some(host) = host.filter(|host| host.ignores().contains(&"tools")) else { return Ok(()) };
+    let Some(host) = host else { return Ok(()) };
     for (_, step) in machine.steps() {
-        if let Some(Action::Prompt(prompt)) = &step.action
-            && !prompt.tools.is_empty()
-        {
-            let message = format!(
-                "`{}` narrows the `tools` of its agent, and `{}` cannot do that",
-                step.name,
-                host.name()
-            );
+        let Some(Action::Prompt(prompt)) = &step.action else { continue };
+        let refused = |what: &str, help: &str| {
+            let message = format!("`{}` {what}, and `{}` cannot do that", step.name, host.name());
+            Err(Error::refused(message).with_hint(help))
+        };
+        if !prompt.tools.is_empty() && host.ignores().contains(&"tools") {
             let help =
                 "choose another host with `--host`, or remove `tools`: the agent may then use all of them";
-            return Err(Error::refused(message).with_hint(help));
+            return refused("narrows the `tools` of its agent", help);
+        }
+        let role = step.role.as_ref().map(ToString::to_string);
+        let can = |sandbox| match sandbox {
+            Sandbox::Off => true,
+            Sandbox::Workspace => host.keeps_inside(),
+            Sandbox::ReadOnly => host.enforces(access(Some(sandbox), role.as_deref(), &prompt.tools)),
+        };
+        if let Some(sandbox) = prompt.sandbox.filter(|sandbox| !can(*sandbox)) {
+            let help = "choose another host with `--host`, or remove `sandbox`: the agent may then do more";
+            return refused(&format!("confines its agent (`sandbox: {}`)", sandbox.word()), help);
         }
     }
     Ok(())
@@ -251,10 +260,7 @@ fn consent(
     if !acts || options.agreed || in_ci {
         return;
     }
-    let Some(home) = session.env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
-        let home: PathBuf = session.env.get("HOME")?.into();
-        Some(home.join(".local/state"))
-    }) else {
+    let Some(home) = session.env.state_home() else {
         say(machine, session);
         return;
     };

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::ci::Provider;
 use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::engine::event::{Event, Stamped};
+use crate::journal::claim::place;
 use crate::journal::files::RunFiles;
 use crate::process::guard::{self, Guard};
 use crate::process::spawn::GRACE;
@@ -144,7 +145,7 @@ fn start(
 
 /// Names the file that the guard holds a lock of while it lives.
 fn lock(files: &RunFiles) -> PathBuf {
-    files.directory().join(format!(".{}.guard", files.instance()))
+    place::of(files.directory()).join(format!(".{}.guard", files.instance()))
 }
 
 /// Waits for the guard of a run that was killed to have done its work.

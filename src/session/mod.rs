@@ -37,6 +37,7 @@ pub mod job_record;
 pub mod key;
 pub mod killed;
 mod lease;
+mod left_behind;
 pub mod library;
 pub mod lines;
 pub mod mistakes;

@@ -27,7 +27,7 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
-use crate::run::{self, Lost, SubLoop, World, conduct};
+use crate::run::{self, Lost, Rules, SubLoop, World, conduct};
 
 use super::audience::Audience;
 use super::branch::Branches;
@@ -40,6 +40,7 @@ use super::finish;
 use super::guard::Watchman;
 use super::interrupts::Interrupts;
 use super::key;
+use super::left_behind;
 use super::options::RunOptions;
 use super::prepared::Prepared;
 use super::publish::{self, Publication, Stage, publisher};
@@ -153,7 +154,7 @@ impl Launch<'_> {
             journal,
             sinks,
             cancel,
-            guard: watchman.as_ref().map(Watchman::pipe).unwrap_or_default(),
+            guard: left_behind::recorded(watchman.as_ref().map(Watchman::pipe).unwrap_or_default(), &files),
             agents,
             clock,
             before,
@@ -165,6 +166,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: Vec::new(),
+            rules: Rules::default(),
             artifact: None,
             state_failure: None,
             files: files.clone(),
@@ -245,6 +247,7 @@ impl End<'_> {
         let published = publication.map(|publication| publication.publish(&files, unwritten, session));
         // Everybody who has to know how it ended does.
         drop(watchman);
+        left_behind::forget(&files);
         for warning in published.iter().flat_map(|published| &published.warnings) {
             session.talk.warning(warning);
         }
@@ -327,12 +330,17 @@ fn env_of_actions(
 
 fn journal_lost(lost: &Lost, files: &RunFiles, shown: &str, reader: &Reader) -> Error {
     let what = format!("run {}", files.instance());
-    let hint = if lost.has_begun && reader.remote.is_some() {
-        "free some space; the end of the log says how to go on".to_owned()
-    } else if lost.has_begun {
-        format!("free some space, and go on with `{}`", command::resume(files.instance()))
+    let mend = if lost.error.is_tampered() {
+        "keep the actions of the loop away from the files in `.loops/.running`"
     } else {
-        format!("free some space, and start it again with `{}`", command::run(shown))
+        "free some space"
+    };
+    let hint = if lost.has_begun && reader.remote.is_some() {
+        format!("{mend}; the end of the log says how to go on")
+    } else if lost.has_begun {
+        format!("{mend}, and go on with `{}`", command::resume(files.instance()))
+    } else {
+        format!("{mend}, and start it again with `{}`", command::run(shown))
     };
     Error::failed(what, &lost.error).with_hint(hint)
 }
@@ -353,6 +361,7 @@ pub(super) fn sinks(
     prepared: &Prepared,
     files: &RunFiles,
     options: &RunOptions,
+    projection: &Projection,
     session: &Session<'_>,
 ) -> Sinks {
     let mut sinks = Sinks::default();
@@ -360,7 +369,7 @@ pub(super) fn sinks(
         Ok(log) => sinks.add(log),
         Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
     }
-    sinks.add(Projection::new(&prepared.located.root));
+    sinks.add(projection.clone());
     let reader = &reader(&prepared.located.root, files, options, session);
     let (log, audience) = (&files.log(), &options.audience);
     let watched = Watched { instance: files.instance(), log, audience, reader };

@@ -219,3 +219,12 @@ fn learning_needs_targets_and_a_way_for_each_end() {
     let notes = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     assert!(notes.into_iter().any(|note| note["code"] == "no-effect"), "{}", ran.all());
 }
+
+#[test]
+fn a_count_that_is_none_takes_the_way_of_errors() {
+    let text = LEARNING.replace("on_blocked: stuck", "on_blocked: stuck, on_error: done");
+    let project = Project::with_loop(&text);
+    project.run(&["run", "main", "--context", "tries=many"]).code(0);
+    let failed = project.events().into_iter().find(|event| event["event"] == "action_error").unwrap();
+    assert_eq!(failed["error"], "in `learning.max_retries_expr`: `many` is not a count");
+}

@@ -7,8 +7,9 @@ fn a_finished_run_is_in_the_history_and_git_does_not_see_it() {
     let project = Project::with_loop(CHECK_FIX);
     project.run(&["run", "main"]).code(0);
     let left = std::fs::read_dir(project.at(".loops/.running")).unwrap();
-    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, [".mutex"]);
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".gitignore", ".mutex"]);
     let ignored = project.read(".loops/.gitignore");
     assert!(ignored.contains(".running/") && ignored.contains(".history/"));
     for ending in [".events.jsonl", ".state.json", ".log"] {

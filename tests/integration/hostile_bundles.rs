@@ -181,7 +181,14 @@ impl Stage {
         let mut found = BTreeMap::new();
         list(self.project.path(), &mut found);
         let root = self.project.path();
-        let own = ["marks", "hostile.llz", "two/.loops/.gitignore", "two/.loops/.running/.mutex"];
+        let own = [
+            "marks",
+            "hostile.llz",
+            "two/.git/info/exclude",
+            "two/.git/ll-loop",
+            "two/.loops/.gitignore",
+            "two/.loops/.running/.gitignore",
+        ];
         found.retain(|path, _| !own.iter().any(|own| path.starts_with(root.join(own))));
         // An empty directory of runs is no run.
         found.remove(&root.join("two/.loops/.running"));

@@ -42,9 +42,12 @@ mod hooks;
 mod hostile_bundles;
 mod hostile_files;
 mod hosts;
+mod kept_files;
 #[cfg(feature = "github")]
 mod killed;
 mod known_runs;
+#[cfg(target_os = "linux")]
+mod left_behind;
 #[cfg(feature = "github")]
 mod legs;
 mod libraries;

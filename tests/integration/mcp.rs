@@ -115,3 +115,18 @@ fn what_a_server_complains_about_is_shown() {
     let ran = project.run(&["run", "main", "--no-ci", "-v"]).code(0);
     assert!(ran.stdout.contains("a complaint"), "{}", ran.all());
 }
+
+#[test]
+fn a_closing_action_with_a_wrong_name_is_a_warning() {
+    let text = "name: main
+description: d
+initial: check
+context: {tool: nowhere}
+states:
+  check: {action: 'true', on_yes: done, on_no: done}
+  done: {terminal: true, action_type: mcp_tool, action: '${context.tool}'}
+";
+    let project = Project::with_loop(text);
+    let ran = project.run(&["run", "main"]).code(0);
+    let _ran = ran.says("the closing action was not run: `nowhere` is not SERVER/TOOL");
+}

@@ -11,6 +11,12 @@ use crate::fake_host;
 
 mod breaker;
 mod going_on;
+mod hostile;
+mod narrow;
+mod onlookers;
+mod prompts;
+mod replays;
+mod rules;
 
 /// A host that answers by phase. `script/PHASE@TASK` goes before `script/PHASE`, and with `.N` behind it is the answer
 /// to the Nth call of that kind. What begins with a brace is the answer; anything else is a script. It writes down what it

@@ -234,14 +234,7 @@ impl Run {
     fn spend(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
         self.usage.add(usage);
-        let dearest = &mut self.dearest;
-        if usage.tokens() > dearest.tokens() {
-            (dearest.input_tokens, dearest.output_tokens) = (usage.input_tokens, usage.output_tokens);
-        }
-        dearest.cost_usd = match (dearest.cost_usd, usage.cost_usd) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
+        self.dearest.raise_to(usage);
     }
 
     pub(in crate::engine) fn enter(

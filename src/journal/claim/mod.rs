@@ -1,13 +1,14 @@
 //! Claims: records which runs are alive, and reserves paths for each of them.
 //!
-//! A claim is a file in `.loops/.running` that its run keeps locked for as long as it lives: `<instance>.lock` while
+//! A claim is a file that its run keeps locked for as long as it lives, in the git directory or in `.loops/.running`
+//! (see `place`): `<instance>.lock` while
 //! it runs, `<instance>.wait` while it stands in the queue. The kernel drops the lock when the process ends, however
 //! it ends, so a claim is valid if, and only if, its lock is held; files that a killed process left behind
 //! are invalid, and the next run that makes a claim removes them. A file is written before it
 //! gets its name, and locked before that, so a visible claim is always complete and locked.
 //!
-//! Comparing all claims and adding one happens under one short lock, `.running/.mutex`, which waiting runs do not
-//! hold.
+//! Comparing all claims and adding one happens under one short lock, `.mutex` beside them, which waiting runs do not
+//! hold. All functions are given `.loops/.running`.
 //!
 //! For other modules:
 //!
@@ -16,12 +17,13 @@
 //! - [`find`] tells whether a run is alive, [`live`] which ones are; both look at locks, never at process ids.
 //! - [`watch`] blocks until a run has ended.
 
+pub mod place;
 mod record;
 mod rule;
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -114,7 +116,7 @@ pub enum Turn {
 impl Ticket {
     /// Checks whether it is this run's turn.
     pub fn look(mut self) -> io::Result<Turn> {
-        let _mutex = lock(&self.directory)?;
+        let _mutex = lock(&place::of(&self.directory))?;
         let live = alive(scan(&self.directory)?);
         let ahead = rule::in_the_way(&self.record, &live);
         if !ahead.is_empty() {
@@ -140,7 +142,8 @@ pub fn take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
 
 fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     let Wanted { mut record, pass, queue } = wanted;
-    let _mutex = lock(directory)?;
+    let place = place::of(directory);
+    let _mutex = lock(&place)?;
     let found = scan(directory)?;
     sweep(directory, &found);
     let live = alive(found);
@@ -154,7 +157,7 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     record.secret = pass.digest();
     let ahead: Vec<Live> = rule::in_the_way(&record, &live).into_iter().cloned().collect();
     if ahead.is_empty() {
-        return Ok(Taken::Held(Claim { _file: Locked::create(directory, &record, HOLDS)?, pass }));
+        return Ok(Taken::Held(Claim { _file: Locked::create(&place, &record, HOLDS)?, pass }));
     }
     if !queue {
         return Ok(Taken::Refused(ahead));
@@ -162,7 +165,7 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     if rule::waits_for_itself(&record, &live) {
         return Ok(Taken::Circle(ahead));
     }
-    let file = Locked::create(directory, &record, WAITS)?;
+    let file = Locked::create(&place, &record, WAITS)?;
     Ok(Taken::Queued(Ticket { directory: directory.to_owned(), record, file, pass }))
 }
 
@@ -204,7 +207,9 @@ pub fn file(directory: &Path, run: &Live) -> PathBuf {
         Standing::Holds => HOLDS,
         Standing::Waits => WAITS,
     };
-    directory.join(name(&run.instance, suffix))
+    let name = name(&run.instance, suffix);
+    let mut paths = place::all(directory).into_iter().map(|place| place.join(&name));
+    paths.find(|path| path.exists()).unwrap_or_else(|| directory.join(&name))
 }
 
 fn name(instance: &str, suffix: &str) -> String {
@@ -239,6 +244,9 @@ impl Locked {
         unborn.write_all(&text)?;
         let path = directory.join(name(&record.instance, suffix));
         let file = unborn.persist(&path)?;
+        if !is_at(&file, &path) {
+            return Err(removed(&path));
+        }
         Ok(Self { path, _file: file })
     }
 
@@ -257,6 +265,16 @@ impl Drop for Locked {
     }
 }
 
+/// Tells whether a path still names an open file. The lock of one that was removed meanwhile keeps nobody out.
+fn is_at(file: &File, path: &Path) -> bool {
+    let both = file.metadata().and_then(|open| Ok((open, std::fs::metadata(path)?)));
+    both.is_ok_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
+fn removed(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("somebody removed {} at this moment", path.display()))
+}
+
 /// A claim file.
 struct FoundClaim {
     run: Live,
@@ -266,6 +284,14 @@ struct FoundClaim {
 
 /// Reads all claims.
 fn scan(directory: &Path) -> io::Result<Vec<FoundClaim>> {
+    let mut all = Vec::new();
+    for place in place::all(directory) {
+        all.extend(scan_place(&place)?);
+    }
+    Ok(all)
+}
+
+fn scan_place(directory: &Path) -> io::Result<Vec<FoundClaim>> {
     let entries = match fs_err::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -324,7 +350,7 @@ fn sweep(directory: &Path, found: &[FoundClaim]) {
         }
     }
     // This process holds the lock under which claims are made, so whoever began this file is dead.
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(place::of(directory)).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNBORN)) {
         let _gone = std::fs::remove_file(entry.path());
     }
@@ -337,12 +363,16 @@ fn lock(directory: &Path) -> io::Result<File> {
 
 fn lock_within(directory: &Path, patience: Duration) -> io::Result<File> {
     let path = directory.join(MUTEX);
-    let mut options = fs_err::OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).open(&path)?.into_parts().0;
+    let open = || -> io::Result<File> {
+        let mut options = fs_err::OpenOptions::new();
+        Ok(options.read(true).write(true).create(true).truncate(false).open(&path)?.into_parts().0)
+    };
+    let mut file = open()?;
     let mut waited = Duration::ZERO;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(file),
+            Ok(()) if is_at(&file, &path) => return Ok(file),
+            Ok(()) => file = open()?,
             Err(TryLockError::WouldBlock) if waited < patience => {
                 let pause = Duration::from_millis(1);
                 std::thread::sleep(pause);

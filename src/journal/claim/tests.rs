@@ -216,3 +216,66 @@ fn the_lock_of_the_claims_is_not_waited_for_for_ever() {
     drop(kept);
     drop(lock(directory.path()).unwrap());
 }
+
+/// Makes a working tree of git, with the directory for runs of a `.loops` in it.
+fn working_tree() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let git = directory.path().join(".git");
+    fs_err::create_dir_all(git.join("objects")).unwrap();
+    fs_err::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let running = directory.path().join(".loops/.running");
+    fs_err::create_dir_all(&running).unwrap();
+    (directory, running)
+}
+
+#[test]
+fn cleaning_the_working_tree_removes_no_claim() {
+    let (tree, running) = working_tree();
+    let held = claim(&running, wanted("a", "src"));
+    let waiting = ticket(&running, queued("b", "src"));
+    assert_eq!(files(&running), [""; 0]);
+    fs_err::remove_dir_all(tree.path().join(".loops")).unwrap();
+    fs_err::create_dir_all(&running).unwrap();
+    refused(&running, wanted("c", "src"), &["a", "b"]);
+    let run = find(&running, "a").unwrap().unwrap();
+    assert!(file(&running, &run).starts_with(tree.path().join(".git/ll-loop")));
+    drop(held);
+    let Turn::Now(waiting) = waiting.look().unwrap() else { panic!() };
+    drop(waiting);
+    assert_eq!(live(&running).unwrap(), []);
+}
+
+#[test]
+fn a_claim_from_before_there_was_a_repository_counts() {
+    let (tree, running) = working_tree();
+    let git = tree.path().join(".git");
+    fs_err::rename(&git, tree.path().join("git")).unwrap();
+    let held = claim(&running, wanted("a", "src"));
+    fs_err::rename(tree.path().join("git"), &git).unwrap();
+    refused(&running, wanted("b", "src"), &["a"]);
+    assert_eq!(file(&running, &find(&running, "a").unwrap().unwrap()), running.join("a.lock"));
+    drop(held);
+    drop(claim(&running, wanted("b", "src")));
+}
+
+#[test]
+fn two_projects_of_a_repository_do_not_list_each_other() {
+    let (tree, running) = working_tree();
+    let other = tree.path().join("packages/one/.loops/.running");
+    fs_err::create_dir_all(&other).unwrap();
+    let held = claim(&running, wanted("a", "src"));
+    assert_eq!(live(&other).unwrap(), []);
+    drop(held);
+}
+
+#[test]
+fn who_waits_for_a_lock_that_was_removed_takes_the_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let first = lock(directory).unwrap();
+    fs_err::remove_file(directory.join(MUTEX)).unwrap();
+    let second = lock(directory).unwrap();
+    assert!(!is_at(&first, &directory.join(MUTEX)) && is_at(&second, &directory.join(MUTEX)));
+    drop(first);
+    assert!(lock_within(directory, Duration::ZERO).is_err());
+}

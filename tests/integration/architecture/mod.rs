@@ -42,7 +42,7 @@ const LAYERS: &[Layer] = &[
     ),
     impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
     pure("board", &["base"], &[]),
-    pure("criteria", &["base"], &[]),
+    pure("criteria", &["base"], &["pulldown_cmark"]),
     pure(
         "evaluate",
         &["base", "criteria"],
@@ -83,7 +83,7 @@ const LAYERS: &[Layer] = &[
             "base", "criteria", "evaluate", "files", "machine", "engine", "process", "host", "journal",
             "report",
         ],
-        &["fs_err", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
+        &["fs_err", "regex", "rmcp", "rustix", "sha2", "similar", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "session",

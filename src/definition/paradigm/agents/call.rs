@@ -142,3 +142,18 @@ fn count() -> Value {
 fn complexity() -> Value {
     json!({"enum": ["simple", "medium", "complex"]})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::composed::ALL;
+
+    #[test]
+    fn our_own_words_leave_room_for_what_others_printed() {
+        let room = 96 * 1024 - ALL;
+        for phase in Phase::ALL.iter().copied() {
+            let own = prompt(phase).len() + form(phase).to_string().len();
+            assert!(own < room, "{phase:?}: {own}");
+        }
+    }
+}

@@ -12,6 +12,7 @@ use crate::base::decode::{Decode, Definitions, Record, choice, record};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::base::node::{Entry, FileId, Node, NodeValue, Span};
 use crate::base::path::DocPath;
+use crate::base::sandbox::Sandbox;
 use crate::definition::schema::{AtMost, BoardLimits, Delay, Phase};
 use crate::definition::tree::{MergeLevel, entries_mut, entry, map, merge, plain, put, take, text, value};
 use crate::definition::yaml;
@@ -63,6 +64,10 @@ record! {
         timeout: Option<Duration>,
         /// How long one conversation lasts.
         session: Conversation = Conversation::Task,
+        /// The tools that the agent may use; the host's own choice when absent.
+        tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent change; nothing for those who only look, when absent.
+        sandbox: Option<Sandbox>,
     }
 }
 
@@ -77,6 +82,10 @@ record! {
         timeout: Option<Duration>,
         /// How long one conversation lasts.
         session: Conversation = Conversation::Task,
+        /// The tools that the agent may use; the host's own choice when absent.
+        tools: Vec<String> = Vec::new(),
+        /// What the host lets the agent change; nothing for those who only look, when absent.
+        sandbox: Option<Sandbox>,
         /// The command that tests: 0 is passed, and what `no` says is failed.
         check: Option<String>,
         /// The exit codes of the command that mean failed; without, 1 to 125. With any other one it did not test.
@@ -233,6 +242,14 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         let finding = Diagnostic::warning("no-effect", place, "`no` has no effect without `check`");
         out.push(finding.help("it lists the exit codes of that command which mean failed"));
     }
+    let is_command = roles.tester.check.is_some() && roles.tester.check_is == CheckIs::Instead;
+    let for_agent = [("tools", !roles.tester.tools.is_empty()), ("sandbox", roles.tester.sandbox.is_some())];
+    for (key, _) in for_agent.into_iter().filter(|(_, is_set)| *is_set && is_command) {
+        let place = Place::Key(path.key("roles").key("tester").key(key));
+        let message = format!("`{key}` has no effect beside `check`");
+        let help = "it is for an agent that tests: remove it, or add `check_is: in_front`";
+        out.push(Diagnostic::warning("no-effect", place, message).help(help));
+    }
     let form = Form { at: own.get("goal")?.span.clone(), own, roles, limits, review };
     Some(form.written(&goal, &constraints))
 }
@@ -342,7 +359,7 @@ impl Form<'_> {
         };
         put(state, entry("action", prompt.unwrap_or_else(standard)));
         put(state, entry("answer", value(at, &call::form(phase))));
-        for key in ["model", "fallback_model"] {
+        for key in ["model", "fallback_model", "tools", "sandbox"] {
             if let Some(said) = self.said(role, key) {
                 put(state, entry(key, said));
             }

@@ -1,0 +1,72 @@
+//! Finds the git directory of a working tree without git. What lies in there is out of the reach of `git clean`,
+//! `git stash` and `git add`, whatever an action asks them for.
+
+use std::path::{Path, PathBuf};
+
+use super::{place, read};
+
+/// The largest `.git` or `commondir` file that is read, in bytes: each holds one path.
+const MAX_LINK: u64 = 64 * 1024;
+
+/// The git directory of a working tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitDirectory {
+    /// The root of the working tree.
+    pub root: PathBuf,
+    /// The directory of this working tree alone.
+    pub own: PathBuf,
+    /// The directory that it shares with the other working trees of the repository; mostly the same.
+    pub shared: PathBuf,
+}
+
+/// Finds the git directory of the working tree around a directory.
+pub fn around(directory: &Path) -> Option<GitDirectory> {
+    let root = place::repository(directory)?;
+    let link = root.join(".git");
+    let own = if link.is_dir() {
+        link
+    } else {
+        root.join(read::text(&link, MAX_LINK).ok()?.strip_prefix("gitdir:")?.trim())
+    };
+    let shared = match read::text(&own.join("commondir"), MAX_LINK) {
+        Ok(path) => own.join(path.trim()),
+        Err(_) => own.clone(),
+    };
+    // A directory of this name need not be git's.
+    let is_git = own.join("HEAD").is_file() && shared.join("objects").is_dir();
+    is_git.then(|| GitDirectory { root: root.to_owned(), own, shared })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(directory: &Path, arguments: &[&str]) {
+        let isolated = [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(directory).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
+        assert!(command.args(arguments).envs(isolated).output().unwrap().status.success(), "{arguments:?}");
+    }
+
+    #[test]
+    fn a_working_tree_has_its_own_directory_and_the_shared_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let (main, other) = (directory.path().join("main"), directory.path().join("other"));
+        fs_err::create_dir_all(main.join("sub")).unwrap();
+        assert_eq!(around(&main), None);
+        fs_err::create_dir(main.join(".git")).unwrap();
+        assert_eq!(around(&main), None, "a directory of this name is not a repository");
+        git(&main, &["init", "-q"]);
+        git(&main, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&main, &["worktree", "add", "-q", other.to_str().unwrap()]);
+        let of_main = around(&main.join("sub")).unwrap();
+        assert_eq!(
+            (&of_main.root, &of_main.own, &of_main.shared),
+            (&main, &main.join(".git"), &main.join(".git"))
+        );
+        let of_other = around(&other).unwrap();
+        assert_eq!(of_other.root, other);
+        assert!(of_other.own.ends_with("main/.git/worktrees/other"), "{of_other:?}");
+        assert_eq!(of_other.shared.canonicalize().unwrap(), main.join(".git").canonicalize().unwrap());
+    }
+}

@@ -1,0 +1,259 @@
+//! The record of the process groups that a run has started. Whoever goes on after the run was killed ends what is left
+//! of them first, so that never two agents work in one tree. On systems without `/proc` nothing is recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// The variable by which processes of a run are known, also those whose start could not be recorded any more.
+const MARK: &str = "LL_LOOP_RUN";
+
+/// How often processes that are to end are looked for.
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// How long killed processes may take to vanish.
+const REAP: Duration = Duration::from_secs(2);
+
+/// Where numbers of processes mean what they meant when they were written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Here {
+    boot: String,
+    /// The namespace of process ids, which a container has of its own.
+    namespace: String,
+}
+
+impl Here {
+    fn now() -> io::Result<Self> {
+        let namespace = fs_err::read_link("/proc/self/ns/pid")?;
+        Ok(Self {
+            boot: fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
+            namespace: namespace.to_string_lossy().into_owned(),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    here: Here,
+    /// The session of the run. An action that left it wanted to stay.
+    session: i32,
+    /// The groups, each with the start of its leader in clock ticks since the system came up.
+    groups: BTreeMap<i32, u64>,
+}
+
+/// The groups that a run has started and that have not ended.
+#[derive(Debug)]
+pub struct Groups {
+    file: File,
+    here: Here,
+    session: i32,
+    alive: Mutex<BTreeMap<i32, u64>>,
+}
+
+impl Groups {
+    /// Begins the record of a run.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the system does not tell about its processes.
+    pub fn record(path: &Path) -> io::Result<Self> {
+        let here = Here::now()?;
+        let session = rustix::process::getsid(None)?.as_raw_nonzero().get();
+        let file = File::create(path)?;
+        let groups = Self { file, here, session, alive: Mutex::default() };
+        groups.write(&BTreeMap::new())?;
+        Ok(groups)
+    }
+
+    /// Records that a group has begun.
+    pub(super) fn began(&self, group: Option<u32>) {
+        let Some(group) = group.and_then(|group| i32::try_from(group).ok()) else { return };
+        let Some(process) = Process::of(group) else { return };
+        let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        alive.insert(group, process.start);
+        // Without the record, the group is still known by the environment of its processes.
+        let _best_effort = self.write(&alive);
+    }
+
+    /// Forgets a group that has ended. That is written down with the next one: an old one is nobody's.
+    pub(super) fn ended(&self, group: Option<u32>) {
+        let Some(group) = group.and_then(|group| i32::try_from(group).ok()) else { return };
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+    }
+
+    /// Writes the record over the one before.
+    fn write(&self, groups: &BTreeMap<i32, u64>) -> io::Result<()> {
+        let record = Record { here: self.here.clone(), session: self.session, groups: groups.clone() };
+        self.file.write_all_at(&serde_json::to_vec(&record)?, 0)
+    }
+}
+
+/// Ends what is left of the processes of a run that was killed, and returns how many groups there were; `None` where
+/// the numbers of its record mean nothing: on another machine, in another container, after a restart.
+pub fn end_left(record: &[u8], run: &str, grace: Duration) -> Option<usize> {
+    // What stands behind it is left of a longer one.
+    let record = serde_json::Deserializer::from_slice(record).into_iter::<Record>().next()?.ok()?;
+    let left = || left(&record, run);
+    let found = left()?;
+    let mut still = found.clone();
+    for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, REAP)] {
+        for group in still.iter().filter_map(|group| Pid::from_raw(*group)) {
+            let _gone = kill_process_group(group, signal);
+        }
+        let mut waited = Duration::ZERO;
+        while !still.is_empty() && waited < patience {
+            sleep(BETWEEN);
+            waited += BETWEEN;
+            still = left()?;
+        }
+    }
+    Some(found.len())
+}
+
+/// Finds the groups of a run that was killed.
+fn left(record: &Record, run: &str) -> Option<BTreeSet<i32>> {
+    Here::now().ok().filter(|here| *here == record.here)?;
+    let processes: Vec<Process> = processes().collect();
+    let leader = |group: i32| processes.iter().find(|process| process.id == group);
+    let is_recorded = |group: i32| {
+        record
+            .groups
+            .get(&group)
+            .is_some_and(|start| leader(group).is_some_and(|leader| leader.start == *start))
+    };
+    let ours = rustix::process::getpgrp().as_raw_nonzero().get();
+    let others = processes.iter().filter(|process| process.group != ours);
+    let left = others.filter(|process| {
+        is_recorded(process.group) || (process.session == record.session && process.belongs_to(run))
+    });
+    Some(left.map(|process| process.group).collect())
+}
+
+/// A process that lives.
+struct Process {
+    id: i32,
+    group: i32,
+    session: i32,
+    start: u64,
+}
+
+impl Process {
+    fn of(id: i32) -> Option<Self> {
+        Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// Reads `/proc/ID/stat`: `ID (NAME) STATE PARENT GROUP SESSION …`, where the name can hold anything.
+    fn parse(id: i32, stat: &str) -> Option<Self> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let [status, _parent, group, session, ..] = words[..] else { return None };
+        if matches!(status, "Z" | "X") {
+            return None;
+        }
+        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
+        Some(Self { id, group, session, start: words.get(19)?.parse().ok()? })
+    }
+
+    /// Tells whether an action of a run started it.
+    fn belongs_to(&self, run: &str) -> bool {
+        let mark = format!("{MARK}={run}");
+        let environment = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    }
+}
+
+fn processes() -> impl Iterator<Item = Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const RUN: &str = "main-20260101T000000-00000a";
+
+    fn end(record: &Path) -> Option<usize> {
+        end_left(&std::fs::read(record).unwrap(), RUN, Duration::from_secs(5))
+    }
+
+    fn begin(script: &str, run: Option<&str>) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).process_group(0).envs(run.map(|run| (MARK, run)));
+        command.spawn().unwrap()
+    }
+
+    fn has_ended(mut child: Child) -> bool {
+        let has_ended = child.try_wait().unwrap().is_some();
+        let _ended = child.kill();
+        child.wait().unwrap();
+        has_ended
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_ended_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("groups");
+        let groups = Groups::record(&path).unwrap();
+        assert_eq!(end(&path), Some(0));
+        let recorded = begin("exec sleep 600", None);
+        groups.began(Some(recorded.id()));
+        // The run was killed before it could record this one.
+        let marked = begin("exec sleep 600", Some(RUN));
+        let of_another = begin("exec sleep 600", Some("main-20260101T000000-00000b"));
+        let over = begin("exec sleep 600", None);
+        groups.began(Some(over.id()));
+        groups.ended(Some(over.id()));
+        groups.began(None);
+        groups.began(Some(recorded.id()));
+        assert_eq!(end(&path), Some(2));
+        assert!(has_ended(recorded) && has_ended(marked));
+        assert!(!has_ended(of_another) && !has_ended(over));
+        assert_eq!(end(&path), Some(0));
+    }
+
+    #[test]
+    fn a_number_that_means_another_process_now_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("groups");
+        let groups = Groups::record(&path).unwrap();
+        let child = begin("exec sleep 600", None);
+        let id = i32::try_from(child.id()).unwrap();
+        let start = Process::of(id).unwrap().start;
+        let other = |expected: Option<usize>, change: fn(&mut Record)| {
+            groups.began(Some(child.id()));
+            let mut text = serde_json::Deserializer::from_reader(File::open(&path).unwrap());
+            let mut record = Record::deserialize(&mut text).unwrap();
+            assert_eq!(record.groups, BTreeMap::from([(id, start)]));
+            change(&mut record);
+            std::fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+            assert_eq!(end(&path), expected);
+        };
+        other(Some(0), |record| record.groups.values_mut().for_each(|start| *start -= 1));
+        other(None, |record| record.here.boot.push('x'));
+        other(None, |record| record.here.namespace.push('x'));
+        std::fs::write(&path, "{").unwrap();
+        assert_eq!(end(&path), None);
+        assert!(!has_ended(child));
+    }
+
+    #[test]
+    fn a_name_can_hold_anything() {
+        let stat = "7 (a) Z 1 (b) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
+        let process = Process::parse(7, stat).unwrap();
+        assert_eq!((process.group, process.session, process.start), (70, 71, 12345));
+        assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());
+    }
+}

@@ -1,0 +1,58 @@
+//! What runs leave behind that are killed: processes that work on. They are on record while a run lives, and are ended
+//! before the next run begins, so that never two agents work in one tree.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::read;
+use crate::journal::claim::{self, place};
+use crate::journal::files::RunFiles;
+use crate::process::groups::{self, Groups};
+use crate::process::guard::Guard;
+use crate::process::spawn::GRACE;
+
+use super::context::Session;
+
+const RECORD: &str = ".groups";
+
+/// The largest record that is read, in bytes.
+const MAX_RECORD: u64 = read::MIB;
+
+/// Names the record of a run. It lies with the claims, out of the reach of actions that clean the working tree.
+fn record(files: &RunFiles) -> PathBuf {
+    place::of(files.directory()).join(format!("{}{RECORD}", files.instance()))
+}
+
+/// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.
+pub(super) fn recorded(guard: Guard, files: &RunFiles) -> Guard {
+    match Groups::record(&record(files)) {
+        Ok(groups) => guard.with_record(groups),
+        Err(_) => guard,
+    }
+}
+
+/// Removes the record of a run that has ended.
+pub(super) fn forget(files: &RunFiles) {
+    let _absent = std::fs::remove_file(record(files));
+}
+
+/// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.
+pub(super) fn end(running: &Path, own: &str, session: &Session<'_>) {
+    let live = claim::live(running).unwrap_or_default();
+    let entries = std::fs::read_dir(place::of(running)).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(run) = name.and_then(|name| name.strip_suffix(RECORD)) else { continue };
+        if run != own && live.iter().any(|live| live.instance == run) {
+            continue;
+        }
+        let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
+        let ended = groups::end_left(&record, run, GRACE);
+        if let Some(count @ 1..) = ended {
+            let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
+            session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
+        }
+        if ended.is_some() || run == own {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+}
