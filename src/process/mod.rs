@@ -13,4 +13,5 @@ pub mod private;
 pub mod service;
 pub mod signal;
 pub mod spawn;
+mod table;
 pub mod terminal;

@@ -15,6 +15,9 @@ use crate::report::Sink;
 
 use super::work_file::{Holder, Locked, STATE, this_run};
 
+/// The most characters of a word from the file that are shown.
+const LINE: usize = 100;
+
 /// The file of somebody else's work.
 #[derive(Debug)]
 pub struct Anothers {
@@ -156,9 +159,10 @@ impl Anothers {
         let path = self.path.display();
         match &self.run {
             Some(OwningRun { instance, host, pid, .. }) => {
+                let (instance, host) = (one_line(instance, LINE), one_line(host, LINE));
                 format!("{path} is about the work of the run {instance} (process {pid} on {host})")
             }
-            None => format!("{path} is about work that goes on: {}", one_line(&self.spec, 100)),
+            None => format!("{path} is about work that goes on: {}", one_line(&self.spec, LINE)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::text::hex;
+use crate::base::text::{hex, is_hex};
 use crate::files::{read, replace};
 
 /// How often a session is kept from stopping at the same criterion.
@@ -38,6 +38,10 @@ pub fn count(directories: &[PathBuf], session: &str, at: &str) -> Option<u32> {
 
 fn count_in(directory: &Path, name: &str, at: &str) -> io::Result<u32> {
     fs_err::create_dir_all(directory)?;
+    // Old counts are removed there, so it has to be a place of ours and no link to another one.
+    if !fs_err::symlink_metadata(directory)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
     let path = directory.join(name);
     // Whatever else stands in its place says nothing, and is replaced.
     let file = std::fs::symlink_metadata(&path).ok().filter(std::fs::Metadata::is_file);
@@ -53,9 +57,15 @@ fn count_in(directory: &Path, name: &str, at: &str) -> io::Result<u32> {
     Ok(blocks)
 }
 
+/// Tells whether a name is that of a count.
+fn is_count(name: &str) -> bool {
+    name.strip_suffix(".json").is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
+}
+
 /// Removes the counts of the sessions that were heard of least recently.
 fn forget_oldest(directory: &Path) {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| is_count(&entry.file_name().to_string_lossy()));
     let aged = |entry: std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
         (changed.unwrap_or(SystemTime::UNIX_EPOCH), entry.path())
@@ -113,10 +123,17 @@ mod tests {
     #[test]
     fn hundreds_of_sessions_leave_no_more_than_some_hundred_files() {
         let directory = tempfile::tempdir().unwrap();
-        let places = [directory.path().to_owned()];
+        let places = [directory.path().join("stops")];
+        fs_err::create_dir(&places[0]).unwrap();
+        fs_err::write(places[0].join("notes.json"), "mine").unwrap();
         for session in 0..SESSIONS + 20 {
             assert_eq!(count(&places, &session.to_string(), "x"), Some(1));
         }
-        assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), SESSIONS);
+        assert_eq!(fs_err::read_dir(&places[0]).unwrap().count(), SESSIONS + 1);
+        assert!(places[0].join("notes.json").exists());
+        // A link leads to a place of others.
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&places[0], &link).unwrap();
+        assert_eq!(count(&[link], "new", "x"), None);
     }
 }

@@ -85,7 +85,7 @@ fn refused(anothers: &Anothers) -> Error {
 fn way_past(run: &OwningRun) -> String {
     format!(
         "wait until it has ended, or end it with `{}`; if it ran on another machine that is gone, remove the file",
-        command::stop(&run.instance)
+        command::stop(&one_line(&run.instance, 100))
     )
 }
 

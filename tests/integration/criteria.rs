@@ -366,6 +366,11 @@ fn a_run_takes_no_work_from_a_session() {
     project.run(&["criteria", "cancel"]).code(0);
     project.run(&["run", "main"]).code(0);
     assert_eq!(state(&project)["spec"], "a spec");
+    // What a stranger wrote there is shown without its escapes.
+    let owner = r#"{"run": "\u001b[2Ja\nb'; rm x", "host": "\u001b[1m", "pid": 1, "started": ""}"#;
+    project.write(STATE, &format!(r#"{{"status": "in_progress", "owner": {owner}}}"#));
+    let ran = project.run(&["run", "main"]).code(73).says("is about the work of the run a");
+    assert!(!ran.all().contains('\u{1b}') && ran.all().lines().count() == 2, "{}", ran.all());
     // Nobody has to say whose work it is.
     project.write(STATE, r#"{"status": "in_progress", "criteriaStatus": {"a": false}}"#);
     project.run(&["run", "main"]).code(73).says("is about work that goes on: unknown");
