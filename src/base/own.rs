@@ -6,10 +6,19 @@ const IN_LOOPS: [&[u8]; 4] = [b".running", b".history", b".worktrees", b".gitign
 /// What the names of bundles end with.
 const BUNDLE: &[u8] = b".llz";
 
+/// What the names of files begin with that are still written.
+pub const UNFINISHED: &str = ".ll-loop-";
+
 /// Tells whether a path, as git prints it, is one that ll-loop itself writes.
 pub fn is_own(path: &[u8]) -> bool {
-    let is_criteria = path == b".loop/state.json" || path.ends_with(b"/.loop/state.json");
-    is_of_runs(path) || is_criteria || path.ends_with(BUNDLE)
+    is_of_runs(path) || is_of_criteria(path) || path.ends_with(BUNDLE)
+}
+
+/// Tells whether a path is that of a state file, or of one that was about to become it when its writer was killed.
+fn is_of_criteria(path: &[u8]) -> bool {
+    let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    let [.., b".loop", name] = parts.as_slice() else { return false };
+    *name == b"state.json" || name.starts_with(UNFINISHED.as_bytes())
 }
 
 /// Tells whether a path is one of the files of runs in `.loops`.
@@ -32,6 +41,7 @@ mod tests {
             ".loops/.worktrees/a/src/b",
             ".loop/state.json",
             "sub/.loop/state.json",
+            ".loop/.ll-loop-x7Gh2a",
             "out/main-1.llz",
         ] {
             assert!(is_own(own.as_bytes()), "{own}");
@@ -39,6 +49,9 @@ mod tests {
         for other in [
             ".loops/main.yaml",
             ".loops/x.gitignore",
+            ".loop/notes.md",
+            "x.loop/state.json",
+            ".ll-loop-x7Gh2a",
             "a.loops/.running/x",
             "src/.gitignore",
             "x.llz.txt",

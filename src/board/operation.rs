@@ -10,8 +10,8 @@ use crate::base::text::one_line;
 use super::answer::{Parts, Plan};
 use super::task::{TaskId, Tests};
 
-/// The parameters that are documents, and not texts.
-pub const DOCUMENTS: [&str; 2] = ["answer", "tests"];
+/// The parameter that is a document, and not a text.
+pub const ANSWER: &str = "answer";
 
 /// Which operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,11 +88,11 @@ impl Kind {
     /// Returns the names of its `params`.
     pub fn params(self) -> &'static [&'static str] {
         match self {
-            Self::Load | Self::Split => &["answer"],
+            Self::Load | Self::Split => &[ANSWER],
             Self::Approve => &["because"],
-            Self::Tick => &["answer", "output", "feedback", "level", "fix"],
+            Self::Tick => &[ANSWER, "output", "feedback", "level", "fix"],
             Self::Pass => &["summary", "tests"],
-            Self::Fail => &["answer", "output", "feedback", "level", "error"],
+            Self::Fail => &[ANSWER, "output", "feedback", "level", "error"],
             Self::Next | Self::GiveUp | Self::Recover => &[],
         }
     }
@@ -101,7 +101,7 @@ impl Kind {
     pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, String> {
         let text = |name: &str| params.get(name).map(|text| text.trim().to_owned()).unwrap_or_default();
         let report = || Report {
-            answer: serde_json::from_str(&text("answer")).ok(),
+            answer: serde_json::from_str(&text(ANSWER)).ok(),
             output: text("output"),
             feedback: text("feedback"),
             level: Some(text("level")).filter(|level| !level.is_empty() && level != "none"),
@@ -109,7 +109,7 @@ impl Kind {
             fix: text("fix"),
         };
         Ok(match self {
-            Self::Load => Operation::Load(read("a plan", &text("answer"))?),
+            Self::Load => Operation::Load(read("a plan", &text(ANSWER))?),
             Self::Approve => Operation::Approve { because: text("because") },
             Self::Next => Operation::Next,
             Self::Tick => Operation::Tick(report()),
@@ -117,7 +117,7 @@ impl Kind {
                 Operation::Pass { summary: text("summary"), tests: serde_json::from_str(&text("tests")).ok() }
             }
             Self::Fail => Operation::Fail(report()),
-            Self::Split => Operation::Split(read("a plan for the parts", &text("answer"))?),
+            Self::Split => Operation::Split(read("a plan for the parts", &text(ANSWER))?),
             Self::GiveUp => Operation::GiveUp,
             Self::Recover => Operation::Recover { is_changed: false },
         })

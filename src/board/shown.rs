@@ -29,9 +29,7 @@ impl Board {
             "rounds" => limits.fix_cycles.to_string(),
             "finished" => self.finished(ONE),
             // Without numbers, because the oldest entries are dropped and a resume restarts the count.
-            "history" => {
-                of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>(), ONE))
-            }
+            "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
             "failures" => of(&|task| task.failures.clone()),
             "fix_plan" => of(&|task| task.fix_plan.clone()),
             "fixes" => of(&|task| numbered("Fix", &task.fixes)),
@@ -58,7 +56,7 @@ impl Board {
             })
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { "- nobody counted them".to_owned() } else { bullets(&lines, ONE) }
+        if lines.is_empty() { "- nobody counted them".to_owned() } else { bullets(&lines) }
     }
 
     /// The task, and the tasks that it is a part of.
@@ -77,7 +75,7 @@ impl Board {
     fn criteria(&self, task: &Task) -> String {
         let whole = task.id.parent().and_then(|parent| self.task(&parent)).map(|parent| &parent.criteria);
         let all: Vec<_> = whole.into_iter().flatten().chain(&task.criteria).map(String::as_str).collect();
-        if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all, ONE) }
+        if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all) }
     }
 
     fn finished(&self, room: usize) -> String {
@@ -89,7 +87,7 @@ impl Board {
             })
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { "- none yet".to_owned() } else { bullets(&lines, room) }
+        if lines.is_empty() { "- none yet".to_owned() } else { bullets_within(&lines, room) }
     }
 
     /// The plan, with the criteria of its tasks as long as each of its texts can still be read.
@@ -135,26 +133,28 @@ impl Board {
         if planning.approval.is_some() {
             return String::new();
         }
-        let mut said = Vec::new();
+        // Each of the texts has its share, and all of them together are one text of a prompt.
+        let mut said = String::new();
         if planning.kept > 0 {
-            said.push(format!(
-                "An earlier plan was carried out, and the goal is not reached:\n{}\n\nWhat is done, and stays:\n{}\n\nWrite \
-                 only the tasks that are still missing. They are added to these, and `dependencies` counts among the new \
-                 ones alone.",
-                shown_beginning(&planning.rejection, ONE / 4),
-                self.finished(ONE / 4)
-            ));
+            let rejection = shown_beginning(&planning.rejection, ONE / 4);
+            let done = self.finished(ONE / 4);
+            said = format!(
+                "An earlier plan was carried out, and the goal is not reached:\n{rejection}\n\nWhat is done, and stays:\n\
+                 {done}\n\nWrite only the tasks that are still missing. They are added to these, and `dependencies` counts \
+                 among the new ones alone."
+            );
         }
         if !planning.feedback.is_empty() {
             let feedback = shown_beginning(&planning.feedback, ONE / 4);
-            let told =
-                format!("Your last plan was not approved. Write a new one that answers this:\n{feedback}");
-            said.push(format!("{told}\n\nThe last plan:\n"));
-            let taken: usize = said.iter().map(|part| part.len() + 2).sum();
-            let plan = self.plan(ONE.saturating_sub(taken));
-            said.last_mut().expect("it was pushed above").push_str(&plan);
+            let between = if said.is_empty() { "" } else { "\n\n" };
+            let _ = write!(
+                said,
+                "{between}Your last plan was not approved. Write a new one that answers this:\n{feedback}\n\nThe last \
+                 plan:\n"
+            );
+            said.push_str(&self.plan(ONE.saturating_sub(said.len())));
         }
-        said.join("\n\n")
+        said
     }
 }
 
@@ -189,7 +189,11 @@ fn fitted(items: &[Item<'_>], room: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn bullets(lines: &[&str], room: usize) -> String {
+fn bullets(lines: &[&str]) -> String {
+    bullets_within(lines, ONE)
+}
+
+fn bullets_within(lines: &[&str], room: usize) -> String {
     let items: Vec<_> = lines.iter().map(|line| Item::new("- ".to_owned(), line)).collect();
     fitted(&items, room)
 }

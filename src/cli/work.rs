@@ -1,5 +1,7 @@
 //! Formats a piece of work and its criteria for people.
 
+use std::collections::HashMap;
+
 use crate::base::redact::Redactor;
 use crate::base::text::{one_line, plain, tail};
 use crate::base::time::human;
@@ -21,8 +23,9 @@ pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
-/// Formats the result of a check, and the last lines of one that failed.
-pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> String {
+/// Formats the result of a check, and the last lines of one that failed. `is_told`: its exit code means that the criterion
+/// is not met.
+pub(super) fn result(name: &str, seen: &Observation, is_told: bool, redactor: &Redactor) -> String {
     let name = one_line(name, LINE);
     if seen.succeeded() {
         return format!("✓ {name}\n");
@@ -30,7 +33,8 @@ pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> Str
     let why = match &seen.failure {
         Some(why) => why.clone(),
         None if seen.timed_out() => format!("timed out after {}", human(seen.duration)),
-        None => format!("exit {}", seen.exit_code),
+        None if is_told => format!("exit {}", seen.exit_code),
+        None => format!("exit {}, which says neither yes nor no", seen.exit_code),
     };
     let mut text = format!("✗ {name} ({why})\n");
     let printed = format!("{}{}", seen.stdout.as_str(), seen.stderr.as_str());
@@ -44,10 +48,15 @@ pub(super) fn result(name: &str, seen: &Observation, redactor: &Redactor) -> Str
 }
 
 pub(super) fn shown(state: &State) -> String {
-    let mut lines = vec![format!("{}: {}", one_line(state.status(), LINE), one_line(state.spec(), LINE))];
+    let mut lines = vec![format!(
+        "{}: {}",
+        one_line(state.status(), LINE),
+        one_line(state.spec().unwrap_or("unknown"), LINE)
+    )];
+    let commands: HashMap<_, _> = state.checks().map(|check| (check.name, check.command)).collect();
     lines.extend(state.criteria().map(|(name, is_met)| {
-        let check = state.checks().find(|(of, _)| *of == name);
-        let check = check.map(|(_, check)| format!(": {}", one_line(check, LINE))).unwrap_or_default();
+        let check =
+            commands.get(name).map(|check| format!(": {}", one_line(check, LINE))).unwrap_or_default();
         format!("  {} {}{check}", if is_met { '✓' } else { '✗' }, one_line(name, LINE))
     }));
     let (done, all) = (state.list("completedSteps").len(), state.list("steps").len());

@@ -1,7 +1,8 @@
 //! Computes the state after a round of checks.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::json::{Json, Object};
 use super::state::State;
 
 /// Returns the state with what the checks of a round found.
@@ -13,7 +14,7 @@ pub fn advance(state: State, results: &[(String, bool)]) -> State {
     let State(mut map) = state;
     let status = object(&mut map, "criteriaStatus");
     for (name, is_met) in results {
-        status.insert(name.clone(), Value::Bool(*is_met));
+        status.insert(name.clone(), Json::Bool(*is_met));
     }
     let mut state = State(map);
     let unmet = state.unmet().next().map(str::to_owned);
@@ -21,21 +22,26 @@ pub fn advance(state: State, results: &[(String, bool)]) -> State {
     let count = if is_stuck { whole(state.stuck_count()).saturating_add(1) } else { 0 };
     if unmet.is_some() {
         let iteration = whole(state.iteration()).saturating_add(1);
-        state.0.insert("iteration".to_owned(), json!(iteration));
+        state.0.insert("iteration".to_owned(), json!(iteration).into());
     }
     let breaker = object(&mut state.0, "circuitBreaker");
-    breaker.insert("stuckCount".to_owned(), json!(count));
-    breaker.insert("lastUnmet".to_owned(), json!(unmet.unwrap_or_default()));
+    breaker.insert("stuckCount".to_owned(), json!(count).into());
+    breaker.insert("lastUnmet".to_owned(), json!(unmet.unwrap_or_default()).into());
     state
 }
 
 /// Returns an object of the state, made where there was none.
-pub(super) fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String, Value> {
-    let value = map.entry(key).or_insert(Value::Null);
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
+pub(super) fn object<'m>(map: &'m mut Object, key: &str) -> &'m mut Object {
+    let value = map.entry(key.to_owned()).or_insert(Json::Null);
+    if value.as_object().is_none() {
+        *value = Json::Object(Object::new());
     }
-    value.as_object_mut().expect("it was made one")
+    match value {
+        Json::Object(object) => object,
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) | Json::List(_) => {
+            unreachable!("it was made one")
+        }
+    }
 }
 
 /// Returns the whole part of a count.
@@ -81,7 +87,7 @@ mod tests {
         let after = advance(before, &[("a".to_owned(), false)]);
         let expected = json!({"x": [1], "circuitBreaker": {"y": 2, "stuckCount": 5, "lastUnmet": "a"}, "iteration": 8,
             "criteriaStatus": {"z": true, "a": false}, "status": "in_progress"});
-        assert_eq!(Value::Object(after.document().clone()).to_string(), expected.to_string());
+        assert_eq!(after.to_value().to_string(), expected.to_string());
     }
 
     #[test]
@@ -92,7 +98,7 @@ mod tests {
         );
         let expected = json!({"circuitBreaker": {"stuckCount": 0, "lastUnmet": ""}, "criteriaStatus": {"a": true},
             "iteration": {}});
-        assert_eq!(Value::Object(after.document().clone()), expected);
+        assert_eq!(after.to_value(), expected);
     }
 
     #[test]

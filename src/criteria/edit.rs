@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::advance::object;
+use super::json::Json;
+use super::owner::Owner;
 use super::state::State;
 
 /// A criterion of work that begins.
@@ -35,41 +37,68 @@ impl State {
             ("status".to_owned(), json!("in_progress")),
             ("circuitBreaker".to_owned(), json!({"stuckCount": 0, "lastUnmet": ""})),
         ]);
-        Self(map)
-    }
-
-    /// Returns the criteria that a command tells about, with the command.
-    pub fn checks(&self) -> impl Iterator<Item = (&str, &str)> {
-        let checks = self.0.get("checks").and_then(Value::as_object).into_iter().flatten();
-        checks.filter_map(|(name, check)| Some((name.as_str(), check.as_str()?)))
+        Self::of(&map)
     }
 
     /// Says whether a criterion is met; tells whether there is such a criterion.
     pub fn set(&mut self, name: &str, is_met: bool) -> bool {
         let status = object(&mut self.0, "criteriaStatus");
-        status.get_mut(name).map(|value| *value = json!(is_met)).is_some()
+        status.get_mut(name).map(|value| *value = Json::Bool(is_met)).is_some()
     }
 
     /// Records whether the agent believes that the work is done.
     pub fn signal(&mut self, is_done: bool) {
-        self.0.insert("exit_signal".to_owned(), json!(is_done));
+        self.put("exit_signal", json!(is_done));
+    }
+
+    /// Says whose work it is, as long as it is somebody's: work that has ended is nobody's.
+    pub fn give_to(&mut self, owner: &Owner) {
+        if !self.has_ended() {
+            self.put("owner", owner.to_value());
+        }
     }
 
     /// Ends the work, with `completed` or `cancelled`. What was done stays.
     pub fn end(&mut self, status: &str) {
-        self.0.insert("status".to_owned(), json!(status));
+        self.put("status", json!(status));
+        self.0.shift_remove("owner");
+    }
+
+    /// Ends the work of a run. Its commands go with it: what they were is known by its loop.
+    pub fn end_with(&mut self, outcome: &str) {
+        if !self.has_ended() {
+            self.end("cancelled");
+            self.put("outcome", json!(outcome));
+        }
+        self.0.shift_remove("owner");
+        self.0.shift_remove("checks");
+    }
+
+    /// Takes up work that has ended, or that does not move any more: what is met stays so, and the rounds are counted
+    /// anew.
+    pub fn reopen(&mut self) {
+        self.put("status", json!("in_progress"));
+        self.0.shift_remove("outcome");
+        self.signal(false);
+        let breaker = object(&mut self.0, "circuitBreaker");
+        breaker.insert("stuckCount".to_owned(), json!(0).into());
+        breaker.insert("lastUnmet".to_owned(), json!("").into());
     }
 
     /// Moves a step to those that are done; tells whether it was left to do.
     pub fn step_done(&mut self, step: &str) -> bool {
-        let Some(left) = self.0.get_mut("remainingSteps").and_then(Value::as_array_mut) else { return false };
-        let Some(at) = left.iter().position(|left| left == step) else { return false };
+        let Some(Json::List(left)) = self.0.get_mut("remainingSteps") else { return false };
+        let Some(at) = left.iter().position(|left| left.as_str() == Some(step)) else { return false };
         let step = left.remove(at);
-        match self.0.get_mut("completedSteps").and_then(Value::as_array_mut) {
-            Some(done) => done.push(step),
-            None => drop(self.0.insert("completedSteps".to_owned(), json!([step]))),
+        match self.0.get_mut("completedSteps") {
+            Some(Json::List(done)) => done.push(step),
+            Some(_) | None => drop(self.0.insert("completedSteps".to_owned(), Json::List(vec![step]))),
         }
         true
+    }
+
+    fn put(&mut self, key: &str, value: Value) {
+        self.0.insert(key.to_owned(), value.into());
     }
 }
 
@@ -95,7 +124,8 @@ mod tests {
     fn work_begins_with_nothing_met_and_ends_when_all_is() {
         let mut state = state();
         assert_eq!(state.unmet().collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(state.checks().collect::<Vec<_>>(), [("b", "true")]);
+        let checks: Vec<_> = state.checks().map(|check| (check.name, check.command)).collect();
+        assert_eq!(checks, [("b", "true")]);
         assert!(state.set("a", true) && state.set("b", true) && !state.set("c", true));
         assert_eq!(progress(&state), Progress::Continue);
         state.signal(true);
@@ -108,10 +138,42 @@ mod tests {
     fn a_step_is_done_once() {
         let mut state = state();
         assert!(state.step_done("two") && !state.step_done("two") && !state.step_done("three"));
-        assert_eq!(state.document()["completedSteps"], json!(["two"]));
+        assert_eq!(state.to_value()["completedSteps"], json!(["two"]));
         assert_eq!(state.next_step().as_deref(), Some("one"));
         let mut odd = State::read(br#"{"remainingSteps": ["a"], "completedSteps": 7}"#).unwrap();
         assert!(odd.step_done("a"));
-        assert_eq!(odd.document()["completedSteps"], json!(["a"]));
+        assert_eq!(odd.to_value()["completedSteps"], json!(["a"]));
+    }
+
+    #[test]
+    fn what_was_ended_is_nobodys_and_can_be_taken_up_again() {
+        let mut state = state();
+        let owner = Owner::Session(Some("s1".to_owned()));
+        state.give_to(&owner);
+        assert_eq!(state.owner(), Some(owner.clone()));
+        assert!(state.set("a", true));
+        state.end_with("timeout");
+        let after = state.to_value();
+        assert_eq!((&after["status"], &after["outcome"]), (&json!("cancelled"), &json!("timeout")));
+        assert_eq!((after.get("owner"), after.get("checks")), (None, None));
+        state.give_to(&owner);
+        assert_eq!(state.owner(), None);
+        state.end_with("success");
+        assert_eq!(state.to_value()["outcome"], "timeout", "it ended once");
+        state.reopen();
+        let after = state.to_value();
+        assert_eq!((&after["status"], after.get("outcome")), (&json!("in_progress"), None));
+        assert_eq!(state.unmet().collect::<Vec<_>>(), ["b"]);
+    }
+
+    #[test]
+    fn what_is_edited_leaves_the_numbers_of_others_as_they_were() {
+        let text = r#"{"n":1e400,"criteriaStatus":{"a":1.0,"b":false},"circuitBreaker":{"x":-0.0},"remainingSteps":["s",2.50],"iteration":1}"#;
+        let mut state = State::read(text.as_bytes()).unwrap();
+        assert!(state.set("b", true) && state.step_done("s"));
+        let after = Json::Object(state.document().clone()).to_string();
+        for kept in [r#""n":1e400"#, r#""a":1.0,"b":true"#, r#"{"x":-0.0}"#, r#""remainingSteps":[2.50]"#] {
+            assert!(after.contains(kept), "no {kept} in {after}");
+        }
     }
 }

@@ -14,16 +14,29 @@ pub enum HookDialect {
 }
 
 impl HookDialect {
-    /// Answers whether the session may stop.
-    pub fn to_stop(self, decision: &Decision) -> String {
-        let reason = decision.reason.as_deref().map(|reason| Value::from(reason).to_string());
+    /// Answers whether the session may stop; `advice` says what it can do about it. The words of the seed format are
+    /// fixed, and have none.
+    pub fn to_stop(self, decision: &Decision, advice: Option<&str>) -> String {
+        let reason = decision.reason.as_deref();
         match (self, reason) {
-            (Self::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
+            (Self::Seed, Some(reason)) => {
+                format!(r#"{{"ok": {}, "reason": {}}}"#, decision.stop, Value::from(reason))
+            }
             (Self::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
             (Self::Claude, Some(reason)) if !decision.stop => {
-                format!(r#"{{"decision": "block", "reason": {reason}}}"#)
+                let reason = [Some(reason), advice].into_iter().flatten().collect::<Vec<_>>().join("\n");
+                format!(r#"{{"decision": "block", "reason": {}}}"#, Value::from(reason))
             }
             (Self::Claude, _) => "{}".to_owned(),
+        }
+    }
+
+    /// Answers that the session may stop although something is left to do, and tells whoever watches it.
+    pub fn to_let_go(self, message: &str) -> String {
+        let message = Value::from(message);
+        match self {
+            Self::Seed => format!(r#"{{"ok": true, "reason": {message}, "systemMessage": {message}}}"#),
+            Self::Claude => format!(r#"{{"systemMessage": {message}}}"#),
         }
     }
 

@@ -10,7 +10,7 @@ pub fn resume_message(state: &State) -> Option<String> {
     if state.status() != "in_progress" {
         return None;
     }
-    let spec: String = state.spec().chars().take(SPEC_CHARACTERS).collect();
+    let spec: String = state.spec().unwrap_or("unknown").chars().take(SPEC_CHARACTERS).collect();
     let unmet: Vec<&str> = state.unmet().collect();
     Some(format!(
         "[LOOP RESUME] Active loop detected\n\
@@ -53,7 +53,7 @@ mod tests {
         let told = message(r#"{"status": "in_progress"}"#).unwrap();
         assert_eq!(
             told,
-            "[LOOP RESUME] Active loop detected\nSpec: \nProgress: 0/0 steps | Iteration: 1\n\
+            "[LOOP RESUME] Active loop detected\nSpec: unknown\nProgress: 0/0 steps | Iteration: 1\n\
              Unmet criteria: none\nNext: continue work"
         );
     }

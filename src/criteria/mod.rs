@@ -6,10 +6,14 @@
 //! checks. Both keep unknown keys where they were.
 
 pub mod advance;
+pub mod check;
 pub mod decision;
 pub mod edit;
 pub mod hook;
+pub mod json;
 pub mod message;
+pub mod owner;
+pub mod spec;
 pub mod state;
 
 pub use advance::advance;

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::base::text::plural;
 
+use super::json::{Json, Object};
+
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -14,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The content of the file. Values of a wrong type count as missing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State(pub(super) Map<String, Value>);
+pub struct State(pub(super) Object);
 
 /// Why a file is not a valid state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,43 +39,50 @@ impl State {
             return Err(Invalid::Large);
         }
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        match serde_json::from_slice(bytes).map_err(|error| Invalid::Syntax(error.to_string()))? {
-            Value::Object(map) => Ok(Self(map)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+        match Json::read(bytes).map_err(|error| Invalid::Syntax(error.to_string()))? {
+            Json::Object(entries) => Ok(Self(entries)),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Text(_) | Json::List(_) => {
                 Err(Invalid::Type)
             }
         }
     }
 
     /// Makes a state of an object.
-    pub fn of(map: Map<String, Value>) -> Self {
-        Self(map)
+    pub fn of(map: &Map<String, Value>) -> Self {
+        Self(map.iter().map(|(key, value)| (key.clone(), Json::from(value))).collect())
     }
 
     /// Returns everything it says, in the order of the file.
-    pub fn document(&self) -> &Map<String, Value> {
+    pub fn document(&self) -> &Object {
         &self.0
     }
 
-    /// Writes it as a file: for people, and with the same order each time.
+    /// Returns the same as a value of serde.
+    pub fn to_value(&self) -> Value {
+        Json::Object(self.0.clone()).to_value()
+    }
+
+    /// Writes it as a file: for people as long as it stays readable that way, and with the same order each time.
     pub fn text(&self) -> String {
-        format!("{:#}\n", Value::Object(self.0.clone()))
+        let document = Json::Object(self.0.clone());
+        let text = format!("{document:#}\n");
+        if text.len() > MAX_BYTES { format!("{document}\n") } else { text }
     }
 
     /// Returns the status; empty when there is none.
     pub fn status(&self) -> &str {
-        self.word("status")
+        self.0.get("status").and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// Returns what the work is about.
-    pub fn spec(&self) -> &str {
-        self.word("spec")
+    /// Returns what the work is about, if the file says so.
+    pub fn spec(&self) -> Option<&str> {
+        self.0.get("spec")?.as_str()
     }
 
     /// Returns each criterion, and whether it is met. Nothing but the boolean `true` says that.
     pub fn criteria(&self) -> impl Iterator<Item = (&str, bool)> {
-        let status = self.0.get("criteriaStatus").and_then(Value::as_object).into_iter().flatten();
-        status.map(|(name, met)| (name.as_str(), *met == Value::Bool(true)))
+        let status = self.0.get("criteriaStatus").and_then(Json::as_object).into_iter().flatten();
+        status.map(|(name, met)| (name.as_str(), *met == Json::Bool(true)))
     }
 
     /// Returns the criteria that are not met, in the order of the file.
@@ -83,7 +92,7 @@ impl State {
 
     /// Tells whether the agent says that the work is done.
     pub fn is_signalled(&self) -> bool {
-        self.0.get("exit_signal") == Some(&Value::Bool(true))
+        self.0.get("exit_signal") == Some(&Json::Bool(true))
     }
 
     /// Returns how many rounds in a row ended at the same criterion.
@@ -93,7 +102,7 @@ impl State {
 
     /// Returns the first criterion that was unmet after the last round; empty when there was none.
     pub fn last_unmet(&self) -> &str {
-        self.breaker("lastUnmet").and_then(Value::as_str).unwrap_or_default()
+        self.breaker("lastUnmet").and_then(Json::as_str).unwrap_or_default()
     }
 
     /// Returns the number of the round.
@@ -102,8 +111,8 @@ impl State {
     }
 
     /// Returns the entries of a list, such as `steps`.
-    pub fn list(&self, key: &str) -> &[Value] {
-        self.0.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    pub fn list(&self, key: &str) -> &[Json] {
+        self.0.get(key).and_then(Json::as_list).unwrap_or_default()
     }
 
     /// Returns the step that comes next, if one is left.
@@ -114,20 +123,22 @@ impl State {
         })
     }
 
-    fn breaker(&self, key: &str) -> Option<&Value> {
+    fn breaker(&self, key: &str) -> Option<&Json> {
         self.0.get("circuitBreaker")?.get(key)
-    }
-
-    fn word(&self, key: &str) -> &str {
-        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
 /// Reads a number, or a string that is one.
-fn number(value: &Value) -> Option<f64> {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    let text = || value.as_str().map(str::trim).filter(|text| text.bytes().all(is_digit));
-    value.as_f64().or_else(|| text()?.parse().ok())
+fn number(value: &Json) -> Option<f64> {
+    match value {
+        Json::Number(text) => text.parse().ok(),
+        Json::Text(text) => {
+            let text = text.trim();
+            let is_digit = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+            text.parse().ok().filter(|_| text.bytes().all(is_digit))
+        }
+        Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +157,16 @@ mod tests {
     #[test]
     fn what_is_written_is_what_was_read() {
         let text = "{\n  \"z\": [],\n  \"a\": {\n    \"\\u0001\": 1.50\n  }\n}\n";
-        assert_eq!(State::read(text.as_bytes()).unwrap().text(), text.replace("1.50", "1.5"));
+        assert_eq!(State::read(text.as_bytes()).unwrap().text(), text);
+    }
+
+    #[test]
+    fn what_was_read_can_be_read_when_it_was_written() {
+        let entries: Vec<_> = (0..360_000).map(|at| format!("\"{at:06}\":0")).collect();
+        let text = format!("{{{}}}", entries.join(","));
+        assert!(text.len() < MAX_BYTES && text.len() + 3 * entries.len() > MAX_BYTES);
+        let state = State::read(text.as_bytes()).unwrap();
+        assert_eq!(state.text().trim_end(), text);
     }
 
     #[test]
@@ -162,7 +182,7 @@ mod tests {
             ("true", None),
             ("[5]", None),
         ] {
-            assert_eq!(number(&serde_json::from_str(text).unwrap()), expected, "{text}");
+            assert_eq!(number(&Json::read(text.as_bytes()).unwrap()), expected, "{text}");
         }
     }
 

@@ -251,7 +251,7 @@ impl Engine<'_> {
         let mut room = Room::new();
         let params = action.params.iter();
         let params = params.map(|(name, text)| {
-            let value = if board::DOCUMENTS.contains(&name.as_str()) {
+            let value = if name == board::ANSWER {
                 match self.render_within(&mut room, text) {
                     // The board says itself what it cannot do without an answer.
                     Err(RenderError::TooLong { .. }) => String::new(),
@@ -304,9 +304,12 @@ impl Engine<'_> {
                 text.append(own);
             }
         }
-        if let Some(refusal) = self.refusal(self.step_of(state).and_then(Step::call)) {
-            text.push_own("\n\n");
-            text.push_printed(&refusal);
+        if let Some(why) = self.refused_form(state) {
+            text.push_own("\n\nYour last answer to this could not be used: ");
+            text.push_printed(why);
+            text.push_own(
+                "\nDo not begin again with what is done already. Answer in the form that is asked for.",
+            );
         }
         Ok(text)
     }

@@ -1,9 +1,10 @@
 //! Ends a run whose agents do not answer, instead of paying for one failed call after the other.
 
+use crate::base::name::StateName;
 use crate::base::text::{head, one_line};
 use crate::evaluate::observation::Cause;
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{Call, Step};
+use crate::machine::Step;
 
 use super::Engine;
 use super::calls::{FORM, stable};
@@ -56,12 +57,8 @@ impl Engine<'_> {
         }))
     }
 
-    /// Returns what a prompt ends with whose last answer was refused.
-    pub(super) fn refusal(&self, call: Option<Call<'_>>) -> Option<String> {
-        let why = self.run.calls().refused_form(call?)?;
-        Some(format!(
-            "Your last answer to this could not be used: {why}\nDo not begin again with what is done already. Answer in the \
-             form that is asked for."
-        ))
+    /// Returns what was wrong with the form of the last answer, where the call of a state is made again for that.
+    pub(super) fn refused_form(&self, state: &StateName) -> Option<&str> {
+        self.run.calls().refused_form(self.step_of(state)?.call()?)
     }
 }

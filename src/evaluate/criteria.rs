@@ -27,6 +27,9 @@ record! {
         spec: Option<Template>,
         /// For criteria that are kept here: the steps of the work, one a round.
         steps: Vec<Template> = Vec::new(),
+        /// For criteria that are kept here: what became of the work of the round, by its verdict or its exit code; `yes`
+        /// and `0` complete a step. Without it, every round does.
+        work: Option<Template>,
         /// For criteria that are kept here: the text in which a line `EXIT_SIGNAL: true` says that the work is done.
         /// Without it, criteria that are met say so.
         signal: Option<Template>,
@@ -45,12 +48,16 @@ impl Criteria {
     /// Returns the state of criteria that are kept here: as it was after the last round, or as the work begins.
     pub fn state(&self, memory: Option<&Value>, scope: &dyn Scope) -> Result<State, RenderError> {
         if let Some(Value::Object(state)) = memory {
-            return Ok(State::of(state.clone()));
+            return Ok(State::of(state));
         }
+        let mut room = Room::new();
+        self.beginning(|text| text.render_within(&mut room, scope))
+    }
+
+    /// Returns the state of criteria that are kept here as the work begins.
+    pub fn beginning<E>(&self, mut render: impl FnMut(&Template) -> Result<String, E>) -> Result<State, E> {
         let criteria: Vec<_> =
             self.results.keys().map(|name| Criterion { name: name.clone(), check: None }).collect();
-        let mut room = Room::new();
-        let mut render = |text: &Template| text.render_within(&mut room, scope);
         let steps: Vec<_> = self.steps.iter().map(&mut render).collect::<Result<_, _>>()?;
         let spec = self.spec.as_ref().map(&mut render).transpose()?;
         Ok(State::begin(&spec.unwrap_or_default(), &criteria, &steps))
@@ -63,7 +70,11 @@ impl Criteria {
             results.push((name.clone(), verdict.render(judging.scope)? == "yes"));
         }
         let mut state = advance(self.state(judging.memory, judging.scope)?, &results);
-        if let Some(step) = state.next_step().map(std::borrow::Cow::into_owned) {
+        let has_worked = match &self.work {
+            Some(work) => matches!(work.render(judging.scope)?.as_str(), "yes" | "0"),
+            None => true,
+        };
+        if let Some(step) = state.next_step().filter(|_| has_worked).map(std::borrow::Cow::into_owned) {
             state.step_done(&step);
         }
         let is_signalled = match &self.signal {
@@ -75,7 +86,7 @@ impl Criteria {
         if judged.verdict.as_str() == "done" {
             state.end("completed");
         }
-        let document = Value::Object(state.document().clone());
+        let document = state.to_value();
         let mut judged = judged.remembering(Some(document.clone()));
         judged.details.insert("state".to_owned(), document);
         Ok(judged)
@@ -134,6 +145,7 @@ impl Evaluator for Criteria {
         let of_work = self.spec.iter().map(|spec| ("spec", spec));
         let of_work = of_work.chain(self.steps.iter().map(|step| ("steps", step)));
         let of_work = of_work.chain(self.results.values().map(|result| ("results", result)));
+        let of_work = of_work.chain(self.work.iter().map(|work| ("work", work)));
         let of_work = of_work.chain(self.signal.iter().map(|signal| ("signal", signal)));
         std::iter::once(("source", &self.source)).chain(stuck_after).chain(of_work).collect()
     }
@@ -205,6 +217,24 @@ mod tests {
             verdicts[3].details["state"]["circuitBreaker"],
             json!({"stuckCount": 3, "lastUnmet": "a"})
         );
+    }
+
+    #[test]
+    fn a_step_is_done_when_the_work_of_its_round_passed() {
+        for (work, is_done) in [
+            ("", true),
+            (", work: 'yes'", true),
+            (", work: '0'", true),
+            (", work: 'no'", false),
+            (", work: '1'", false),
+            (", work: ''", false),
+        ] {
+            let mut visits =
+                Visits::of(&format!("{{type: criteria, results: {{a: 'no'}}, steps: [one]{work}}}"));
+            let judged = visits.judge("", 0);
+            let left = if is_done { json!([]) } else { json!(["one"]) };
+            assert_eq!(judged.details["state"]["remainingSteps"], left, "{work}");
+        }
     }
 
     #[test]

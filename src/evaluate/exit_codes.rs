@@ -26,6 +26,29 @@ impl ExitCodes {
         Self(vec![1..=125])
     }
 
+    /// Reads them from JSON.
+    pub fn of(value: &Value) -> Result<Self, String> {
+        let one = |value: &Value| {
+            let text = match value {
+                Value::Number(number) => number.to_string(),
+                Value::String(text) => text.clone(),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+            };
+            let named = || one_line(&value.to_string(), 40);
+            parse(&text).map_err(|fault| match fault {
+                Fault::Unreadable => format!("`{}` is not {EXPECTED}", named()),
+                Fault::Reversed => format!("the range {} is empty", named()),
+            })
+        };
+        match value {
+            Value::Array(items) if items.is_empty() => Err("no exit code is listed".to_owned()),
+            Value::Array(items) => Ok(Self(items.iter().map(one).collect::<Result<_, _>>()?)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                Ok(Self(vec![one(value)?]))
+            }
+        }
+    }
+
     /// Tells whether a code is one of them.
     pub fn contain(&self, code: i32) -> bool {
         u8::try_from(code).is_ok_and(|code| self.0.iter().any(|range| range.contains(&code)))
@@ -155,6 +178,23 @@ mod tests {
             ("no: 0-255", "0-255"),
         ] {
             assert_eq!(read(text), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_same_is_read_from_json() {
+        let read = |value: Value| ExitCodes::of(&value).map(|codes| codes.to_string());
+        assert_eq!(read(json!([1, "3-9", "nonzero"])), Ok("1, 3-9, 1-125".to_owned()));
+        assert_eq!(read(json!(7)), Ok("7".to_owned()));
+        for (value, expected) in [
+            (json!([]), "no exit code is listed"),
+            (json!(300), "`300` is not an exit code"),
+            (json!([[1]]), "`[1]` is not an exit code"),
+            (json!("9-3"), "the range \"9-3\" is empty"),
+            (json!(1.5), "`1.5` is not an exit code"),
+        ] {
+            let message = read(value).unwrap_err();
+            assert!(message.contains(expected), "{message}");
         }
     }
 

@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use crate::base::own::UNFINISHED;
+
 /// Replaces whatever has this name by a file with this content.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(content.as_ref()))
@@ -18,7 +20,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
-        .prefix(".ll-loop-")
+        .prefix(UNFINISHED)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)
         .map_err(named)?;

@@ -13,6 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
+use super::table::{Here, Process, processes};
+
 /// The variable by which processes of a run are known, also those whose start could not be recorded any more.
 const MARK: &str = "LL_LOOP_RUN";
 
@@ -21,24 +23,6 @@ const BETWEEN: Duration = Duration::from_millis(20);
 
 /// How long killed processes may take to vanish.
 const REAP: Duration = Duration::from_secs(2);
-
-/// Where numbers of processes mean what they meant when they were written down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Here {
-    boot: String,
-    /// The namespace of process ids, which a container has of its own.
-    namespace: String,
-}
-
-impl Here {
-    fn now() -> io::Result<Self> {
-        let namespace = fs_err::read_link("/proc/self/ns/pid")?;
-        Ok(Self {
-            boot: fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
-            namespace: namespace.to_string_lossy().into_owned(),
-        })
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 struct Record {
@@ -131,47 +115,10 @@ fn left(record: &Record, run: &str) -> Option<BTreeSet<i32>> {
     let ours = rustix::process::getpgrp().as_raw_nonzero().get();
     let others = processes.iter().filter(|process| process.group != ours);
     let left = others.filter(|process| {
-        is_recorded(process.group) || (process.session == record.session && process.belongs_to(run))
+        is_recorded(process.group)
+            || (process.session == record.session && process.has_in_its_environment(MARK, run))
     });
     Some(left.map(|process| process.group).collect())
-}
-
-/// A process that lives.
-struct Process {
-    id: i32,
-    group: i32,
-    session: i32,
-    start: u64,
-}
-
-impl Process {
-    fn of(id: i32) -> Option<Self> {
-        Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
-    }
-
-    /// Reads `/proc/ID/stat`: `ID (NAME) STATE PARENT GROUP SESSION …`, where the name can hold anything.
-    fn parse(id: i32, stat: &str) -> Option<Self> {
-        let (_, rest) = stat.rsplit_once(')')?;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let [status, _parent, group, session, ..] = words[..] else { return None };
-        if matches!(status, "Z" | "X") {
-            return None;
-        }
-        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
-        Some(Self { id, group, session, start: words.get(19)?.parse().ok()? })
-    }
-
-    /// Tells whether an action of a run started it.
-    fn belongs_to(&self, run: &str) -> bool {
-        let mark = format!("{MARK}={run}");
-        let environment = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    }
-}
-
-fn processes() -> impl Iterator<Item = Process> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -247,13 +194,5 @@ mod tests {
         std::fs::write(&path, "{").unwrap();
         assert_eq!(end(&path), None);
         assert!(!has_ended(child));
-    }
-
-    #[test]
-    fn a_name_can_hold_anything() {
-        let stat = "7 (a) Z 1 (b) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
-        let process = Process::parse(7, stat).unwrap();
-        assert_eq!((process.group, process.session, process.start), (70, 71, 12345));
-        assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());
     }
 }

@@ -6,10 +6,12 @@ pub mod git;
 pub mod groups;
 pub mod guard;
 pub mod init;
+pub mod life;
 pub mod owner;
 pub mod private;
 #[cfg(feature = "mcp")]
 pub mod service;
 pub mod signal;
 pub mod spawn;
+mod table;
 pub mod terminal;

@@ -32,11 +32,13 @@ mod rules;
 mod servers;
 pub mod shared_file;
 mod status;
+pub mod stops;
 pub mod sub_loop;
 mod survey;
 mod ticking;
 mod tool;
 mod tree;
+pub mod work_file;
 mod world;
 
 pub use agent::access;

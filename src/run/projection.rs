@@ -1,27 +1,130 @@
 //! Writes how the work of a run stands to `.loop/state.json`, for hooks and people. It goes one way: the run knows by its
-//! journal, and reads nothing from there.
+//! journal, and reads nothing from there but whose work the file is about.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use serde_json::Value;
-
+use crate::base::text::one_line;
 use crate::criteria::State;
+use crate::criteria::owner::{Owner, OwningRun};
 use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::Outcome;
 use crate::report::Sink;
 
-use super::shared_file::{self, STATE};
+use super::work_file::{Holder, Locked, STATE, this_run};
 
-/// Keeps the file.
-pub struct Projection {
+/// The most characters of a word from the file that are shown.
+const LINE: usize = 100;
+
+/// The file of somebody else's work.
+#[derive(Debug)]
+pub struct Anothers {
+    /// The file.
+    pub path: PathBuf,
+    /// The run whose work it is; without one it is a session's.
+    pub run: Option<OwningRun>,
+    /// What the work is about.
+    pub spec: String,
+}
+
+/// Keeps the file. Its copies keep the same one.
+#[derive(Clone)]
+pub struct Projection(Rc<RefCell<Kept>>);
+
+/// What is known of the file.
+struct Kept {
     path: PathBuf,
+    owner: OwningRun,
+    /// How the work stands, and how deep in sub-loops it is done.
+    state: Option<(State, u32)>,
+    /// Whether the file is this run's.
+    is_claimed: bool,
 }
 
 impl Projection {
     /// Makes one for a run in a directory.
-    pub fn new(root: &Path) -> Self {
-        Self { path: root.join(STATE) }
+    pub fn new(root: &Path, instance: &str) -> Self {
+        let (path, owner) = (root.join(STATE), this_run(instance));
+        Self(Rc::new(RefCell::new(Kept { path, owner, state: None, is_claimed: false })))
     }
+
+    /// Takes the file for work that this run is about to do, if it is not somebody else's. The work stands as the run
+    /// knows it already, or else at its beginning.
+    pub fn claim(&self, beginning: State) -> io::Result<Result<(), Anothers>> {
+        let mut kept = self.0.borrow_mut();
+        kept.state.get_or_insert((beginning, 0));
+        kept.claim()
+    }
+}
+
+impl Kept {
+    fn claim(&mut self) -> io::Result<Result<(), Anothers>> {
+        let file = Locked::wait_for(&self.path)?;
+        if let Some(anothers) = self.anothers(&file, |holder| *holder != Holder::Nobody)? {
+            return Ok(Err(anothers));
+        }
+        self.is_claimed = true;
+        self.write(&file).map(Ok)
+    }
+
+    /// Writes how the work stands, unless somebody took the file meanwhile.
+    fn show(&mut self) -> io::Result<()> {
+        if !self.is_claimed {
+            return self.claim()?.map_err(|anothers| io::Error::other(anothers.sentence()));
+        }
+        let file = Locked::wait_for(&self.path)?;
+        // What names no other run was written over what this one wrote.
+        match self.anothers(&file, |holder| matches!(holder, Holder::Run(_)))? {
+            Some(anothers) => Err(io::Error::other(anothers.sentence())),
+            None => self.write(&file),
+        }
+    }
+
+    /// Returns whose work it is when it is somebody else's. Work of a run that was killed is nobody's.
+    fn anothers(&self, file: &Locked, counts: impl Fn(&Holder) -> bool) -> io::Result<Option<Anothers>> {
+        let Some(Ok(state)) = file.read()?.map(|bytes| State::read(&bytes)) else { return Ok(None) };
+        let holder = Holder::of(&state);
+        let run = match &holder {
+            Holder::Gone(_) => return Ok(None),
+            Holder::Run(run) if run.instance == self.owner.instance => return Ok(None),
+            Holder::Run(run) => Some(run.clone()),
+            Holder::Nobody | Holder::Session => None,
+        };
+        let spec = state.spec().unwrap_or("unknown").to_owned();
+        Ok(counts(&holder).then(|| Anothers { path: self.path.clone(), run, spec }))
+    }
+
+    fn write(&self, file: &Locked) -> io::Result<()> {
+        let Some((state, _)) = &self.state else { return Ok(()) };
+        let mut state = state.clone();
+        state.give_to(&Owner::Run(self.owner.clone()));
+        file.write(&state)
+    }
+
+    /// Leaves the file when the work ends.
+    fn leave(&mut self, outcome: Outcome) -> io::Result<()> {
+        let Some((state, _)) = self.state.as_mut().filter(|_| self.is_claimed) else { return Ok(()) };
+        state.end_with(outcome.word());
+        self.show()?;
+        (self.is_claimed, self.state) = (false, None);
+        Ok(())
+    }
+}
+
+/// Work that never began, or whose run was given up, is nobody's either.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _best_effort = self.leave(Outcome::Error);
+    }
+}
+
+/// Returns how the work stands, if an event says so.
+fn told(stamped: &Stamped) -> Option<(State, u32)> {
+    let Event::Evaluate { r#type, details, .. } = &stamped.event else { return None };
+    let state = details.get("state")?.as_object().filter(|_| r#type == "criteria")?;
+    Some((State::of(state), stamped.depth))
 }
 
 impl Sink for Projection {
@@ -29,13 +132,37 @@ impl Sink for Projection {
         STATE
     }
 
-    fn event(&mut self, event: &Stamped) -> io::Result<()> {
-        let Event::Evaluate { r#type, details, .. } = &event.event else { return Ok(()) };
-        match details.get("state") {
-            Some(Value::Object(state)) if r#type == "criteria" => {
-                shared_file::replace(&self.path, &State::of(state.clone()).text())
+    fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
+        let mut kept = self.0.borrow_mut();
+        if let Some(told) = told(stamped) {
+            kept.state = Some(told);
+            return kept.show();
+        }
+        if let Event::LoopComplete(complete) = &stamped.event
+            && kept.state.as_ref().is_some_and(|(_, depth)| stamped.depth <= *depth)
+        {
+            return kept.leave(complete.outcome);
+        }
+        Ok(())
+    }
+
+    fn past(&mut self, stamped: &Stamped) {
+        if let Some(told) = told(stamped) {
+            self.0.borrow_mut().state = Some(told);
+        }
+    }
+}
+
+impl Anothers {
+    /// Says whose work it is.
+    pub fn sentence(&self) -> String {
+        let path = self.path.display();
+        match &self.run {
+            Some(OwningRun { instance, host, pid, .. }) => {
+                let (instance, host) = (one_line(instance, LINE), one_line(host, LINE));
+                format!("{path} is about the work of the run {instance} (process {pid} on {host})")
             }
-            Some(_) | None => Ok(()),
+            None => format!("{path} is about work that goes on: {}", one_line(&self.spec, LINE)),
         }
     }
 }

@@ -1,16 +1,13 @@
 //! Reads and replaces files that others read and write as well, so that anything can stand in their place:
-//! `.loop/state.json`, and the settings of an agent.
+//! the state of a piece of work, and the settings of an agent.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::criteria::state::MAX_BYTES;
 use crate::files::place;
 use crate::files::read::{self, Unread};
 use crate::files::replace;
-
-/// Where the state of a piece of work is, below its directory.
-pub const STATE: &str = ".loop/state.json";
 
 /// The directory of the state.
 const HOME: &str = ".loop";
@@ -28,12 +25,20 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Replaces the file, or makes it with its directory. Half a file is never seen, and who may read it stays the same.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    place::stays_at_home(path, HOME)?;
-    // The file may be kept elsewhere in the repository, with a link to it here.
-    let target = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs_err::create_dir_all(directory)?;
+    let target = target(path)?;
+    fs_err::create_dir_all(directory(&target))?;
     replace::replace(&target, text)
+}
+
+/// Returns where the file is kept: perhaps elsewhere in the repository, with a link to it in its place.
+pub fn target(path: &Path) -> io::Result<PathBuf> {
+    place::stays_at_home(path, HOME)?;
+    Ok(fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// Returns the directory that a file is in.
+pub fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::machine::{calls, graph};
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
 use crate::run::clock::Clock;
+use crate::run::projection::Projection;
 
 use super::audience::Audience;
 use super::bundler;
@@ -26,6 +27,7 @@ use super::changes;
 use super::claim;
 use super::consent::{self, Decided};
 use super::context::Session;
+use super::criteria;
 use super::error::Error;
 use super::fetch::Local;
 use super::files::open;
@@ -200,7 +202,9 @@ impl<'s> ConfiguredRun<'s> {
                 worktree.close(true, session);
             }
         })?;
-        let journal = open(&files, &options.run, session).inspect_err(|_| {
+        let projection = Projection::new(&prepared.located.root, files.instance());
+        let claimed = criteria::claim(&projection, &prepared.machine, context, session);
+        let journal = claimed.and_then(|()| open(&files, &options.run, session)).inspect_err(|_| {
             if let Some(worktree) = &worktree {
                 worktree.close(true, session);
             }
@@ -212,7 +216,7 @@ impl<'s> ConfiguredRun<'s> {
         });
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
-        let sinks = sinks(prepared, &files, &options.run, session);
+        let sinks = sinks(prepared, &files, &options.run, &projection, session);
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
         Ok(Launch {

@@ -18,6 +18,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::known;
 use crate::journal::snapshot::Surroundings;
 use crate::machine::context;
+use crate::process::life::host;
 use crate::process::signal::{Cancel, Request};
 use crate::run::clock::Clock;
 
@@ -90,11 +91,6 @@ pub(crate) fn wanted(
 /// Returns for `state.json` what a run has claimed, and the machine that it runs on.
 pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
-}
-
-/// Returns the name of this machine.
-pub(crate) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns a name for this machine and a directory on it, which says neither.

@@ -311,10 +311,7 @@ fn consent(
     if !acts || options.agreed || in_ci {
         return;
     }
-    let Some(home) = session.env.get("XDG_STATE_HOME").map(Into::into).or_else(|| {
-        let home: PathBuf = session.env.get("HOME")?.into();
-        Some(home.join(".local/state"))
-    }) else {
+    let Some(home) = session.env.state_home() else {
         say(machine, session);
         return;
     };

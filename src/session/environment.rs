@@ -1,6 +1,7 @@
 //! A copy of the environment, which separates what ll-loop reads from what actions may see.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::base::redact::MIN_SECRET;
 use crate::ci;
@@ -46,6 +47,12 @@ impl Environment {
     /// Returns the token for GitHub: ll-loop's own, or else the job's.
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
+    }
+
+    /// Returns the directory in which programs keep for this user what is neither settings nor data.
+    pub(crate) fn state_home(&self) -> Option<PathBuf> {
+        let home = || Some(Path::new(self.get("HOME")?).join(".local/state"));
+        self.get("XDG_STATE_HOME").map(PathBuf::from).or_else(home)
     }
 
     /// Sets the point at which a test makes this process die.

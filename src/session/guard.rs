@@ -145,7 +145,7 @@ fn start(
 
 /// Names the file that the guard holds a lock of while it lives.
 fn lock(files: &RunFiles) -> PathBuf {
-    place::of(files.directory()).join(format!(".{}.guard", files.instance()))
+    place::of(&RunFiles::running(files.loops())).join(format!(".{}.guard", files.instance()))
 }
 
 /// Waits for the guard of a run that was killed to have done its work.

@@ -22,10 +22,10 @@ use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::process::life::host;
 use crate::report::advice::loop_of;
 
 use super::bundler::{here, job};
-use super::claim::host;
 use super::context::Session;
 use super::error::Error;
 use super::error::Kind;

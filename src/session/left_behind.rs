@@ -19,7 +19,7 @@ const MAX_RECORD: u64 = read::MIB;
 
 /// Names the record of a run. It lies with the claims, out of the reach of actions that clean the working tree.
 fn record(files: &RunFiles) -> PathBuf {
-    place::of(files.directory()).join(format!("{}{RECORD}", files.instance()))
+    place::of(&RunFiles::running(files.loops())).join(format!("{}{RECORD}", files.instance()))
 }
 
 /// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.

@@ -361,6 +361,7 @@ pub(super) fn sinks(
     prepared: &Prepared,
     files: &RunFiles,
     options: &RunOptions,
+    projection: &Projection,
     session: &Session<'_>,
 ) -> Sinks {
     let mut sinks = Sinks::default();
@@ -368,7 +369,7 @@ pub(super) fn sinks(
         Ok(log) => sinks.add(log),
         Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
     }
-    sinks.add(Projection::new(&prepared.located.root));
+    sinks.add(projection.clone());
     let reader = &reader(&prepared.located.root, files, options, session);
     let (log, audience) = (&files.log(), &options.audience);
     let watched = Watched { instance: files.instance(), log, audience, reader };

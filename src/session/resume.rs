@@ -20,6 +20,7 @@ use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::advice::loop_of;
 use crate::run::clock::Clock;
+use crate::run::projection::Projection;
 use crate::run::replay::{Left, Level};
 
 use super::changed::changes;
@@ -27,6 +28,7 @@ use super::choose::{Chosen, choose, never_began, over};
 use super::claim;
 use super::consent::{self, Decided};
 use super::context::Session;
+use super::criteria;
 use super::error::{Error, Kind};
 use super::files::begin_files;
 use super::finish;
@@ -170,7 +172,13 @@ impl<'s> UnclaimedRun<'s> {
             let accept = self.options.accept_changes;
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
         }
-        let opened = self.open(&files, decided, &clock).inspect_err(|_| {
+        let projection = Projection::new(&self.prepared.located.root, files.instance());
+        let opened = self.open(&files, decided, &projection, &clock).and_then(|opened| {
+            adjust(&mut self.prepared.machine, &opened.resumed.start.event);
+            criteria::claim(&projection, &self.prepared.machine, &context, session)?;
+            Ok(opened)
+        });
+        let opened = opened.inspect_err(|_| {
             if is_archived {
                 // Nothing was done, so it stays what it was; otherwise the next command moves it.
                 let _best_effort = files.archive();
@@ -183,7 +191,6 @@ impl<'s> UnclaimedRun<'s> {
                 tree::now(&self.prepared, &area, &files, self.worktree.is_some(), &cancel, session).await;
             resumed.how.tree_changed = found.is_some_and(|found| found != *ended);
         }
-        adjust(&mut self.prepared.machine, &resumed.start.event);
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
         let journal = journal.map_err(|error| {
@@ -221,9 +228,10 @@ impl<'s> UnclaimedRun<'s> {
         &mut self,
         files: &RunFiles,
         decided: Option<Decided>,
+        projection: &Projection,
         clock: &Clock,
     ) -> Result<OpenedRun, Error> {
-        let mut sinks = sinks(&self.prepared, files, &self.options.run, self.session);
+        let mut sinks = sinks(&self.prepared, files, &self.options.run, projection, self.session);
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
         let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;

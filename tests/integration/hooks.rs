@@ -53,8 +53,13 @@ fn a_session_stops_when_the_criteria_are_met() {
     assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
     project.write(STATE, OPEN);
     assert_eq!(ask(&project, &["stop-check"]), unmet());
-    let reason = json!({"decision": "block", "reason": "unmet criteria: tests pass"});
-    assert_eq!(ask(&project, &["stop-check", "--format", "claude"]), reason);
+    let blocked = ask(&project, &["stop-check", "--format", "claude"]);
+    assert_eq!(blocked["decision"], "block");
+    let reason = blocked["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("unmet criteria: tests pass\n") && reason.contains("`ll-loop criteria check`"),
+        "{reason}"
+    );
     project.write(STATE, r#"{"criteriaStatus": {"a": true}, "exit_signal": true}"#);
     assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
     assert_eq!(ask(&project, &["stop-check", "--format", "claude"]), json!({}));
@@ -167,6 +172,95 @@ fn what_the_caller_says_never_matters_when_it_is_bad() {
         caller.kill().ok();
         caller.wait().unwrap();
     }
+}
+
+/// Asks ten times in one session, and returns how often it was blocked before it was let go.
+#[track_caller]
+fn blocks(project: &Project, session: &str) -> usize {
+    let words = json!({"session_id": session, "stop_hook_active": false}).to_string();
+    let answers: Vec<_> =
+        (0..8).map(|_| told(project, ".", &["stop-check", "--format", "claude"], &words)).collect();
+    let blocked = answers.iter().take_while(|answer| answer["decision"] == "block").count();
+    for answer in &answers[blocked..] {
+        assert!(answer["systemMessage"].as_str().unwrap().contains("unmet criteria: tests pass"), "{answer}");
+        assert_eq!(answer.get("decision"), None);
+    }
+    blocked
+}
+
+/// The files in which the blocks of sessions are counted.
+fn counts(directory: &std::path::Path) -> usize {
+    fs::read_dir(directory).map(Iterator::count).unwrap_or_default()
+}
+
+#[test]
+fn the_sixth_stop_at_the_same_criterion_goes_through() {
+    let project = Project::new().file(STATE, OPEN).file(".git/HEAD", "");
+    assert_eq!(blocks(&project, "one"), 5);
+    assert_eq!(blocks(&project, "two /../\n"), 5);
+    assert_eq!(counts(&project.at(".git/ll-loop/stops")), 2);
+    assert_eq!(project.read(STATE), OPEN);
+    let seed = told(&project, ".", &["stop-check"], r#"{"session_id": "one"}"#);
+    assert_eq!((&seed["ok"], seed["reason"].is_string()), (&json!(true), true));
+    // Another first criterion, and other work, are counted anew; nobody is let go who is not known.
+    project.write(STATE, &OPEN.replace("add validation", "other work"));
+    assert_eq!(blocks(&project, "one"), 5);
+    for words in ["", "{}", r#"{"session_id": ""}"#, r#"{"session_id": 7}"#, r#"{"session_id": null}"#] {
+        for _ in 0..7 {
+            assert_eq!(told(&project, ".", &["stop-check"], words), unmet(), "{words}");
+        }
+    }
+    project.write(STATE, r#"{"status": "in_progress", "criteriaStatus": {"a": true}}"#);
+    let words = r#"{"session_id": "one"}"#;
+    for _ in 0..5 {
+        let said = told(&project, ".", &["stop-check", "--format", "claude"], words);
+        assert!(said["reason"].as_str().unwrap().contains("ll-loop criteria check --signal"), "{said}");
+    }
+    assert!(told(&project, ".", &["stop-check", "--format", "claude"], words)["systemMessage"].is_string());
+}
+
+#[test]
+fn blocks_are_counted_beside_the_repository_where_git_is_not() {
+    let project = Project::new().file(STATE, OPEN);
+    let home = project.at("home").to_string_lossy().into_owned();
+    let project = project.env("XDG_STATE_HOME", home);
+    assert_eq!(blocks(&project, "one"), 5);
+    assert_eq!(counts(&project.at("home/ll-loop/stops")), 1);
+    // Where nothing can be counted, the session is blocked as ever.
+    let project = project.env("XDG_STATE_HOME", "/dev/null");
+    assert_eq!(blocks(&project, "one"), 8);
+}
+
+#[test]
+fn what_comes_late_or_in_pieces_counts() {
+    let project = Project::new().file("work/.loop/state.json", OPEN).file("other/x", "");
+    let words = json!({"text": "x".repeat(1_500_000), "cwd": project.at("work")}).to_string();
+    assert_eq!(told(&project, "other", &["stop-check"], &words), unmet());
+    // More than a pipe holds: it can be written only while the hook reads, and the pipe stays open after it.
+    let mut hook = project.command(&["hook", "stop-check"]);
+    let hook = hook.current_dir(project.at("other")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut hook = hook.spawn().unwrap();
+    let mut stdin = hook.stdin.take().unwrap();
+    stdin.write_all(&words.as_bytes()[..200_000]).unwrap();
+    stdin.write_all(&words.as_bytes()[200_000..]).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut hook.stdout.take().unwrap(), &mut said).unwrap();
+    assert!(hook.wait().unwrap().success());
+    assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), unmet());
+    drop(stdin);
+}
+
+#[test]
+fn the_file_is_looked_for_up_to_the_root_of_the_repository() {
+    let project = Project::new().file(STATE, OPEN).file("a/b/x", "").file("a/.git/HEAD", "");
+    let cwd = json!({"cwd": project.at("a/b")}).to_string();
+    assert_eq!(told(&project, ".", &["stop-check"], &cwd), json!({"ok": true}));
+    fs::remove_dir_all(project.at("a/.git")).unwrap();
+    project.write(".git/HEAD", "");
+    assert_eq!(told(&project, ".", &["stop-check"], &cwd), unmet());
+    assert_eq!(told(&project, "a/b", &["stop-check"], ""), unmet());
+    let message = told(&project, "a", &["session-resume"], "");
+    assert!(message["message"].as_str().unwrap().contains("Unmet criteria: tests pass"), "{message}");
 }
 
 #[test]

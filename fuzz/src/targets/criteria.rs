@@ -2,6 +2,7 @@
 //! written back is JSON that says the same.
 
 use ll_loop::internals::criteria::decision::STUCK_AFTER;
+use ll_loop::internals::criteria::spec::Spec;
 use ll_loop::internals::criteria::{Decision, Progress, State, advance, decide, hook, resume_message};
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ fn seeds() -> Vec<Vec<u8>> {
         r#"{"criteriaStatus":{"a":false},"circuitBreaker":{"stuckCount":"5","lastUnmet":"a"},"checks":{"a":"make test"}}"#,
         r#"{"status":"completed"}"#,
         r#"{"iteration":1.5,"steps":{},"criteriaStatus":[],"remainingSteps":[{"a":1}]}"#,
+        "# Do it\n\n## Criteria\n- [x] a\n- b\n\n## Steps\n1. x\n   - y\n",
         "[]",
         "",
     ];
@@ -68,6 +70,8 @@ fn run(data: &[u8]) {
     let bytes = plan.rest();
     let decision = Decision::about(Some(bytes));
     answered(&decision, None);
+    let spec = Spec::read(&String::from_utf8_lossy(bytes));
+    note((spec.criteria.len().min(3), spec.steps.len().min(3)));
     let Ok(state) = State::read(bytes) else {
         assert!(
             decision.stop && decision.progress == Progress::Inactive,
@@ -92,13 +96,14 @@ fn answered(decision: &Decision, state: Option<&State>) {
     note((decision.progress == Progress::Stuck, decision.stop, decision.unmet.len().min(3)));
     let message = state.and_then(resume_message);
     for answer in [hook::HookDialect::Seed, hook::HookDialect::Claude] {
-        for text in [answer.to_stop(decision), answer.to_resume(message.clone())] {
+        let stop = [answer.to_stop(decision, None), answer.to_stop(decision, Some("run it"))];
+        for text in stop.into_iter().chain([answer.to_resume(message.clone()), answer.to_let_go("go")]) {
             assert!(!text.contains('\n'), "an answer is one line: {text:?}");
             let value: Value = serde_json::from_str(&text).expect("an answer is JSON");
             assert!(value.is_object(), "{text}");
         }
     }
-    let blocks = hook::HookDialect::Claude.to_stop(decision).contains(r#""block""#);
+    let blocks = hook::HookDialect::Claude.to_stop(decision, None).contains(r#""block""#);
     assert!(!(blocks && decision.stop), "whoever may stop is not held up");
 }
 

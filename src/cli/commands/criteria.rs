@@ -1,9 +1,11 @@
 //! `ll-loop criteria`: keeps `.loop/state.json`, so that models need not edit JSON or count rounds themselves.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
+use serde_json::json;
 
 use crate::base::text::one_line;
 use crate::base::time::parse_duration;
@@ -12,11 +14,14 @@ use crate::cli::output::Output;
 use crate::cli::work::{LINE, names, result, shown};
 use crate::criteria::decision::STUCK_AFTER;
 use crate::criteria::edit::Criterion;
+use crate::criteria::json::Json;
+use crate::criteria::spec::Spec;
 use crate::criteria::{Decision, Progress, State, decide};
 use crate::evaluate::observation::Observation;
-use crate::run::shared_file::STATE;
+use crate::files::read;
+use crate::run::work_file::{self, Holder};
 use crate::session::context::Session;
-use crate::session::criteria::{Checks, StateFile};
+use crate::session::criteria::{Checks, StateFile, this_session};
 use crate::session::error::Error;
 
 /// What is done to a piece of work, and where its state is.
@@ -40,6 +45,9 @@ pub(in crate::cli) enum CriteriaCommand {
         /// The longest time for each command
         #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10m")]
         timeout: Duration,
+        /// Claim that the work is done if all criteria are met
+        #[arg(long)]
+        signal: bool,
     },
     /// Set whether a criterion is met
     Set {
@@ -58,17 +66,28 @@ pub(in crate::cli) enum CriteriaCommand {
     },
     /// End the work, whether it is done or not
     Cancel,
+    /// Take up work that has ended, or that is stuck
+    Reopen,
     /// Show the progress of the work
-    Status,
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// The arguments of `criteria start`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CriteriaStart {
     /// What is to be done
-    pub(super) spec: String,
+    #[arg(required_unless_present = "file")]
+    pub(super) spec: Option<String>,
+    /// A Markdown file: its first heading is what is to be done, the items under Criteria or Acceptance are criteria,
+    /// and those under Steps, Plan or Tasks are steps
+    #[arg(long = "spec", value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
     /// A criterion, and the command that checks it. Without a command, `set` sets it
-    #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required = true, value_parser = criterion)]
+    #[arg(long = "criterion", value_name = "NAME[=COMMAND]", required_unless_present = "file", value_parser = criterion)]
     pub(super) criteria: Vec<Criterion>,
     /// A step of the work
     #[arg(long = "step", value_name = "STEP")]
@@ -91,10 +110,10 @@ pub(in crate::cli) fn criteria(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
-    let file = StateFile { path: session.path(args.state.as_deref().unwrap_or(Path::new(STATE))) };
+    let file = StateFile::of(args.state.as_deref(), session);
     match &args.command {
-        CriteriaCommand::Start(start) => begin(&file, start, output),
-        CriteriaCommand::Check { timeout } => check(&file, *timeout, session, output),
+        CriteriaCommand::Start(start) => begin(&file, start, session, output),
+        CriteriaCommand::Check { timeout, signal } => check(&file, *timeout, *signal, session, output),
         CriteriaCommand::Set { name, is_met } => {
             file.change(|state| {
                 if state.set(name, *is_met) {
@@ -132,34 +151,94 @@ pub(in crate::cli) fn criteria(
             })?;
             Ok(0)
         }
-        CriteriaCommand::Status => status(&file, output),
+        CriteriaCommand::Reopen => reopen(&file, session, output),
+        CriteriaCommand::Status { json } => status(&file, *json, output),
     }
 }
 
-fn begin(file: &StateFile, start: &CriteriaStart, output: &Output) -> Result<u8, Error> {
-    if let Some(state) = file.find()?
-        && decide(&state, STUCK_AFTER).progress != Progress::Inactive
-    {
-        let message =
-            format!("{} is about work that goes on: {}", file.path.display(), one_line(state.spec(), LINE));
-        let help = "`ll-loop criteria cancel` or `ll-loop criteria done` ends it";
-        return Err(Error::refused(message).with_hint(help));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    if let Some(twice) = start.criteria.iter().find(|criterion| !seen.insert(&criterion.name)) {
-        let message = format!("the criterion `{}` is given twice", one_line(&twice.name, LINE));
-        return Err(Error::refused(message).with_hint("give each criterion a name of its own"));
-    }
-    let state = State::begin(&start.spec, &start.criteria, &start.steps);
-    file.write(&state)?;
+/// Begins work, where none goes on.
+fn begin(
+    file: &StateFile,
+    start: &CriteriaStart,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
+    let Wanted { spec, criteria, steps } = wanted(start, session)?;
+    let state = file.begin(|before| {
+        if let Some(before) =
+            before.filter(|before| !matches!(Holder::of(before), Holder::Nobody | Holder::Gone(_)))
+        {
+            let spec = one_line(before.spec().unwrap_or("unknown"), LINE);
+            let message = format!("{} is about work that goes on: {spec}", file.path.display());
+            let help = "`ll-loop criteria cancel` or `ll-loop criteria done` ends it";
+            return Err(Error::refused(message).with_hint(help));
+        }
+        let names: Vec<_> = steps.iter().map(|(step, _)| step.clone()).collect();
+        let mut state = State::begin(&spec, &criteria, &names);
+        for (step, _) in steps.iter().filter(|(_, is_done)| *is_done) {
+            state.step_done(step);
+        }
+        state.give_to(&this_session(session.env));
+        Ok(state)
+    })?;
     output.data(&shown(&state));
     Ok(0)
 }
 
+/// What is to be done, by which criteria it is done, and its steps with whether they are.
+struct Wanted {
+    spec: String,
+    criteria: Vec<Criterion>,
+    steps: Vec<(String, bool)>,
+}
+
+/// Puts together what the file and the command line say.
+fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<Wanted, Error> {
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = start.criteria.iter().find(|criterion| !seen.insert(&criterion.name)) {
+        let message = format!("the criterion `{}` is given twice", one_line(&twice.name, LINE));
+        return Err(Error::refused(message).with_hint("give each criterion a name of its own"));
+    }
+    let spec = start.file.as_deref().map(|file| read_spec(file, session)).transpose()?.unwrap_or_default();
+    // A criterion of the file gets its command on the command line, by its name.
+    let check = |name: &String| start.criteria.iter().find(|given| given.name == *name)?.check.clone();
+    let listed = spec.criteria.into_iter().map(|name| Criterion { check: check(&name), name });
+    let mut seen = BTreeSet::new();
+    let criteria: Vec<_> = listed
+        .chain(start.criteria.iter().cloned())
+        .filter(|criterion| seen.insert(criterion.name.clone()))
+        .collect();
+    let steps = spec.steps.into_iter().chain(start.steps.iter().map(|step| (step.clone(), false))).collect();
+    let file = start.file.as_deref().unwrap_or(Path::new("")).display();
+    if criteria.is_empty() {
+        let help = "list them under a heading `Criteria` or `Acceptance`, or give them with `--criterion`";
+        return Err(Error::refused(format!("{file} has no criteria")).with_hint(help));
+    }
+    let Some(spec) = start.spec.clone().or(spec.title) else {
+        let help = "begin the file with a heading, or say on the command line what is to be done";
+        return Err(Error::refused(format!("{file} has no heading")).with_hint(help));
+    };
+    Ok(Wanted { spec, criteria, steps })
+}
+
+fn read_spec(file: &Path, session: &Session<'_>) -> Result<Spec, Error> {
+    let text = read::text(&session.path(file), read::MIB);
+    let text = text.map_err(|error| Error::refused(format!("cannot read {}: {error}", file.display())))?;
+    Ok(Spec::read(&text))
+}
+
 /// Runs the commands, and shows and saves their results. Only a round that was not interrupted counts.
-fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let mut show = |name: &str, seen: &Observation| output.data(&result(name, seen, &session.redactor));
-    let after = match file.check(timeout, session, &mut show)? {
+fn check(
+    file: &StateFile,
+    timeout: Duration,
+    signals: bool,
+    session: &Session<'_>,
+    output: &Output,
+) -> Result<u8, Error> {
+    let mut show = |name: &str, seen: &Observation, is_told: bool| {
+        output.data(&result(name, seen, is_told, &session.redactor));
+    };
+    let after = match file.check(timeout, signals, session, &mut show)? {
         Checks::Done(after) => after,
         Checks::Cancelled(signal) => return Ok(signal.exit_code()),
     };
@@ -174,27 +253,60 @@ fn check(file: &StateFile, timeout: Duration, session: &Session<'_>, output: &Ou
 
 /// Ends the work if everything is done.
 fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
-    let mut state = file.read()?;
-    if state.status() != "in_progress" {
-        return Err(Error::refused(format!(
-            "the work is not in progress, but `{}`",
-            one_line(state.status(), LINE)
-        )));
-    }
-    state.signal(true);
-    let decision = decide(&state, STUCK_AFTER);
-    if decision.progress != Progress::Done {
-        let reason = decision.reason.unwrap_or_default();
-        output.error(&format!("the work is not done: {}", one_line(&reason, LINE)));
-        return Ok(exit::UNMET);
-    }
-    state.end("completed");
-    file.write(&state)?;
+    let mut left = None;
+    file.change(|state| {
+        if state.status() != "in_progress" {
+            let status = one_line(state.status(), LINE);
+            return Err(Error::refused(format!("the work is not in progress, but `{status}`")));
+        }
+        let mut signalled = state.clone();
+        signalled.signal(true);
+        let decision = decide(&signalled, STUCK_AFTER);
+        if decision.progress == Progress::Done {
+            signalled.end("completed");
+            *state = signalled;
+        } else {
+            left = Some(decision.reason.unwrap_or_default());
+        }
+        Ok(())
+    })?;
+    let Some(reason) = left else { return Ok(0) };
+    output.error(&format!("the work is not done: {}", one_line(&reason, LINE)));
+    Ok(exit::UNMET)
+}
+
+/// Takes up work that does not go on by itself.
+fn reopen(file: &StateFile, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let state = file.change(|state| {
+        let goes_on = decide(state, STUCK_AFTER).progress == Progress::Continue;
+        if goes_on && Holder::of(state) == Holder::Session {
+            return Err(Error::refused("the work has not ended, and is not stuck"));
+        }
+        state.reopen();
+        state.give_to(&this_session(session.env));
+        Ok(())
+    })?;
+    output.data(&shown(&state));
     Ok(0)
 }
 
-fn status(file: &StateFile, output: &Output) -> Result<u8, Error> {
+fn status(file: &StateFile, is_json: bool, output: &Output) -> Result<u8, Error> {
     let state = file.read()?;
-    output.data(&shown(&state));
+    if is_json {
+        let Decision { stop, reason, unmet, .. } = work_file::decide(&state);
+        let mut all = state.document().clone();
+        let path = file.path.to_string_lossy();
+        let more = [
+            ("path", json!(path)),
+            ("ok", json!(stop)),
+            ("reason", json!(reason)),
+            ("unmet", json!(unmet)),
+            ("next_step", json!(state.next_step())),
+        ];
+        all.extend(more.map(|(key, value)| (key.to_owned(), Json::from(value))));
+        output.json_text(&format!("{:#}", Json::Object(all)));
+    } else {
+        output.data(&shown(&state));
+    }
     Ok(0)
 }

@@ -57,7 +57,10 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     }
     let names = names(&read.criteria, &path, out)?;
     let checks: Vec<String> = names.iter().map(|name| format!("check_{name}")).collect();
-    let mut states = vec![read.using.state("work", using, vec![to("next", &checks[0], using)])];
+    // The checks come after the work whatever became of it; what judges it decides whether a step is done.
+    let onward: &[&str] = if read.using.is_judged() { &["on_yes", "on_no", "on_error"] } else { &["next"] };
+    let onward = onward.iter().filter(|key| !read.using.has(key)).map(|key| to(key, &checks[0], using));
+    let mut states = vec![read.using.state("work", using, onward.collect())];
     for (index, (criterion, at)) in read.criteria.iter().zip(items(written)).enumerate() {
         let next = checks.get(index + 1).map_or("decide", String::as_str);
         let onward = |words: &[&str]| -> Vec<Entry> { words.iter().map(|word| to(word, next, at)).collect() };
@@ -147,6 +150,9 @@ fn decide(read: &Criteria, own: &Node, written: &[Node], checks: &[String]) -> O
     ];
     judge
         .extend(own.get("steps").filter(|steps| !steps.is_null()).map(|steps| entry("steps", steps.clone())));
+    let passed =
+        if read.using.is_judged() { "${captured.work.verdict?}" } else { "${captured.work.exit_code}" };
+    judge.push(to("work", passed, own.get("using")?));
     if read.exit_signal == ExitSignal::Agent {
         judge.push(to("signal", "${captured.work.output}", own.get("exit_signal")?));
     }

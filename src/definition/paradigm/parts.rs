@@ -32,6 +32,16 @@ impl Work {
         is_shell && ["evaluate", "condition", "next"].iter().all(|key| said(key).is_none())
     }
 
+    /// Tells whether something judges what it did.
+    pub(super) fn is_judged(&self) -> bool {
+        self.has("evaluate") || self.has("condition")
+    }
+
+    /// Tells whether it has a key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|entry| entry.key == key)
+    }
+
     /// Takes the keys apart: whatever a state can have.
     fn of(node: &Node) -> Vec<Entry> {
         let mut node = node.clone();

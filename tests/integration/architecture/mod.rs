@@ -42,7 +42,7 @@ const LAYERS: &[Layer] = &[
     ),
     impure("files", &["base"], &["fs_err", "rustix", "tempfile", "zip"]),
     pure("board", &["base"], &[]),
-    pure("criteria", &["base"], &[]),
+    pure("criteria", &["base"], &["pulldown_cmark"]),
     pure(
         "evaluate",
         &["base", "criteria"],

@@ -4,26 +4,35 @@
 mod settings;
 
 use clap::{Args, Subcommand, ValueEnum};
+use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, BufReader, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
+use crate::base::command::{self, CommandLine};
 use crate::cli::output::Output;
 use crate::criteria::hook::HookDialect;
+use crate::criteria::state::Invalid;
 use crate::criteria::{Decision, State, resume_message};
-use crate::run::shared_file::{self, STATE};
+use crate::files::place;
+use crate::files::read::MIB;
+use crate::run::shared_file;
+use crate::run::stops;
+use crate::run::work_file::{self, Holder};
+use crate::session::criteria::project;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
-/// How long to wait for the caller's input. A caller writes it when it starts the hook, or not at all.
-const PATIENCE: Duration = Duration::from_millis(25);
+/// How long to wait for the caller's input. A busy one may take a while; one that says nothing leaves the pipe open.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The most bytes of it that are read.
-const MAX_WORDS: usize = 1024 * 1024;
+const MAX_WORDS: u64 = 64 * MIB;
 
 /// The commands for hooks.
 #[derive(Debug, Subcommand)]
@@ -75,15 +84,22 @@ pub(in crate::cli) fn hook(
 ) -> Result<u8, Error> {
     let text = match args {
         HookArgs::StopCheck(query) => {
-            let decision = match found(query, env, cwd) {
-                Ok(bytes) => Decision::about(bytes.as_deref()),
-                Err(_) => Decision::invalid(),
-            };
-            query.format.answer().to_stop(&decision)
+            let words = words(env);
+            let format = query.format.answer();
+            match found(query, &words, env, cwd).map(|(path, found)| (path, found.map(understood))) {
+                None | Some((_, Ok(None))) => format.to_stop(&Decision::about(None), None),
+                Some((_, Err(_) | Ok(Some(Err(_))))) => format.to_stop(&Decision::invalid(), None),
+                Some((path, Ok(Some(Ok(state))))) => {
+                    let work = Work { path: &path, state: &state, is_named: query.state.is_some() };
+                    work.answer(format, words.session_id.as_ref().and_then(Value::as_str), env)
+                }
+            }
         }
         HookArgs::SessionResume(query) => {
-            let bytes = found(query, env, cwd).ok().flatten();
+            let found = found(query, &words(env), env, cwd);
+            let bytes = found.and_then(|(_, found)| found.ok().flatten());
             let state = bytes.and_then(|bytes| State::read(&bytes).ok());
+            let state = state.filter(|state| !matches!(Holder::of(state), Holder::Gone(_)));
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
         HookArgs::Install(args) => return settings::change(settings::Change::Install, args.print, output),
@@ -95,6 +111,74 @@ pub(in crate::cli) fn hook(
     Ok(0)
 }
 
+/// The work that a session is asked about when it wants to stop.
+struct Work<'w> {
+    path: &'w Path,
+    state: &'w State,
+    /// Whether the command line names the file.
+    is_named: bool,
+}
+
+impl Work<'_> {
+    fn answer(&self, format: HookDialect, session: Option<&str>, env: &Environment) -> String {
+        let decision = work_file::decide(self.state);
+        if decision.stop {
+            return format.to_stop(&decision, None);
+        }
+        let reason = decision.reason.as_deref().unwrap_or_default();
+        let first = decision.unmet.first().map_or(reason, String::as_str);
+        // Without an id, it is not known whether it was the same session the last time.
+        let session = session.filter(|id| !id.is_empty());
+        let blocks = session.and_then(|session| {
+            let spec = self.state.spec().unwrap_or_default();
+            let at = json!([self.path.to_string_lossy(), spec, first]).to_string();
+            stops::count(&self.side_directories(env), session, &at)
+        });
+        match blocks {
+            Some(blocks) if blocks > stops::PATIENCE => {
+                let times = stops::PATIENCE;
+                format.to_let_go(&format!(
+                    "ll-loop kept the session from stopping {times} times, and lets it go now; {reason}"
+                ))
+            }
+            Some(_) | None => format.to_stop(&decision, Some(&self.advice(&decision))),
+        }
+    }
+
+    /// Returns where blocks are counted: in git's directory, or else in the user's.
+    fn side_directories(&self, env: &Environment) -> Vec<PathBuf> {
+        let git = self.path.parent().and_then(place::git_directory);
+        git.into_iter().chain(env.state_home()).map(|directory| directory.join("ll-loop/stops")).collect()
+    }
+
+    /// Says what the session can do.
+    fn advice(&self, decision: &Decision) -> String {
+        if let Holder::Run(run) = Holder::of(self.state) {
+            let follow = command::follow(&run.instance);
+            return format!("The run {} is at work on it; `{follow}` shows when it ends.", run.instance);
+        }
+        let call = |name: &str| {
+            let command = CommandLine::of("criteria").arg(name);
+            if self.is_named { command.option("--state", &self.path.to_string_lossy()) } else { command }
+        };
+        let (check, set) = (call("check"), call("set"));
+        let with_command: HashSet<&str> = self.state.checks().map(|check| check.name).collect();
+        match decision.unmet.iter().any(|name| !with_command.contains(name.as_str())) {
+            _ if decision.unmet.is_empty() => {
+                format!("Run `{}` when the work is done.", check.flag("--signal"))
+            }
+            false => format!("Run `{check}` when they are met."),
+            true => {
+                format!("Run `{check}` when they are met; `{set} NAME true` sets one that has no command.")
+            }
+        }
+    }
+}
+
+fn understood(found: Option<Vec<u8>>) -> Option<Result<State, Invalid>> {
+    found.map(|bytes| State::read(&bytes))
+}
+
 /// Answers a hook whose command line is wrong: the session goes on as if it had no hook.
 pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
@@ -104,7 +188,7 @@ pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     match words.get(at + 1)?.as_ref() {
         "stop-check" => {
             let reason = Some("the hook is called with wrong arguments".to_owned());
-            Some(answer.to_stop(&Decision { reason, ..Decision::about(None) }))
+            Some(answer.to_stop(&Decision { reason, ..Decision::about(None) }, None))
         }
         "session-resume" => Some(answer.to_resume(None)),
         _ => None,
@@ -122,48 +206,46 @@ impl HookFormat {
 
 /// Finds the state file for a hook. An agent that works for a run of ll-loop has none: its run alone decides when it
 /// stops.
-fn found(query: &HookQuery, env: &Environment, cwd: &Path) -> io::Result<Option<Vec<u8>>> {
-    if env.get("LL_LOOP_RUN").is_some() {
-        return Ok(None);
-    }
-    if let Some(path) = &query.state {
-        return shared_file::read(path);
-    }
-    let here = cwd.to_owned();
-    let directory = told_directory().map_or_else(|| here.clone(), |told| here.join(told));
-    match (shared_file::read(&directory.join(STATE)), env.get("CLAUDE_PROJECT_DIR")) {
-        (Ok(None), Some(project)) => shared_file::read(&Path::new(project).join(STATE)),
-        (content, _) => content,
-    }
-}
-
-/// The fields of the caller's input that matter here.
-#[derive(Deserialize)]
-struct Words {
-    cwd: PathBuf,
-}
-
-/// Returns the working directory from the caller's input.
-fn told_directory() -> Option<PathBuf> {
-    if io::stdin().is_terminal() {
+fn found(
+    query: &HookQuery,
+    words: &Words,
+    env: &Environment,
+    cwd: &Path,
+) -> Option<(PathBuf, io::Result<Option<Vec<u8>>>)> {
+    if is_of_run(env) {
         return None;
     }
-    let (sender, directory) = mpsc::channel();
+    if let Some(path) = &query.state {
+        return Some((cwd.join(path), shared_file::read(path)));
+    }
+    let told = words.cwd.as_ref().and_then(Value::as_str).unwrap_or_default();
+    Some(work_file::find(&cwd.join(told), project(env)))
+}
+
+fn is_of_run(env: &Environment) -> bool {
+    env.get("LL_LOOP_RUN").is_some()
+}
+
+/// The fields of the caller's input that matter here, whatever they are.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Words {
+    cwd: Option<Value>,
+    session_id: Option<Value>,
+}
+
+/// Reads the caller's input; nothing when it is not there in time, or something else.
+fn words(env: &Environment) -> Words {
+    if is_of_run(env) || io::stdin().is_terminal() {
+        return Words::default();
+    }
+    let (sender, words) = mpsc::channel();
     // In a thread, because reading may block forever. The thread ends with the program.
     std::thread::spawn(move || {
-        let mut stdin = io::stdin().lock();
-        let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
-        while let Ok(count @ 1..) = stdin.read(&mut buffer) {
-            heard.extend_from_slice(&buffer[..count]);
-            // Stops at the end of the JSON, because a caller may leave the pipe open.
-            if let Ok(words) = serde_json::from_slice::<Words>(&heard) {
-                let _late = sender.send(words.cwd);
-                break;
-            }
-            if heard.len() > MAX_WORDS {
-                break;
-            }
-        }
+        // Reads to the end of the JSON and not of the input, because a caller may leave the pipe open.
+        let stdin = BufReader::with_capacity(64 * 1024, io::stdin().lock().take(MAX_WORDS));
+        let words = Words::deserialize(&mut serde_json::Deserializer::from_reader(stdin));
+        let _late = sender.send(words.unwrap_or_default());
     });
-    directory.recv_timeout(PATIENCE).ok()
+    words.recv_timeout(PATIENCE).unwrap_or_default()
 }

@@ -1,0 +1,77 @@
+//! What Linux tells of processes in `/proc`. Elsewhere there is nothing to read, and nobody is found.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// Where numbers of processes mean what they meant when they were written down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Here {
+    pub(super) boot: String,
+    /// The namespace of process ids, which a container has of its own.
+    pub(super) namespace: String,
+}
+
+impl Here {
+    pub(super) fn now() -> io::Result<Self> {
+        let namespace = fs_err::read_link("/proc/self/ns/pid")?;
+        Ok(Self {
+            boot: fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
+            namespace: namespace.to_string_lossy().into_owned(),
+        })
+    }
+}
+
+/// A process that lives.
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    /// When it began, in clock ticks since the system came up.
+    pub(super) start: u64,
+}
+
+impl Process {
+    /// Looks a process up. One that has ended and was not waited for is none.
+    pub(super) fn of(id: i32) -> Option<Self> {
+        Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// Reads `/proc/ID/stat`: `ID (NAME) STATE PARENT GROUP SESSION …`, where the name can hold anything.
+    fn parse(id: i32, stat: &str) -> Option<Self> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let [status, _parent, group, session, ..] = words[..] else { return None };
+        if matches!(status, "Z" | "X") {
+            return None;
+        }
+        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
+        Some(Self { id, group, session, start: words.get(19)?.parse().ok()? })
+    }
+
+    /// Tells whether a variable had this value when its program was started.
+    pub(super) fn has_in_its_environment(&self, variable: &str, value: &str) -> bool {
+        let wanted = format!("{variable}={value}");
+        let environment = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    }
+}
+
+/// Returns all processes that there are.
+pub(super) fn processes() -> impl Iterator<Item = Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_hold_anything() {
+        let stat = "7 (a) Z 1 (b) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
+        let process = Process::parse(7, stat).unwrap();
+        assert_eq!((process.group, process.session, process.start), (70, 71, 12345));
+        assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());
+    }
+}
