@@ -4,7 +4,7 @@
 use super::text::plain;
 
 /// What a failed assertion says, in the words of the usual test runners and languages.
-const ASSERTIONS: [&str; 10] = [
+const ASSERTIONS: [&str; 8] = [
     "AssertionError",
     "AssertionFailedError",
     "ComparisonFailure",
@@ -12,8 +12,6 @@ const ASSERTIONS: [&str; 10] = [
     "assertion `",
     "Assertion failed",
     "assert ",
-    "expected ",
-    "Expected ",
     "panicked at",
 ];
 
@@ -72,7 +70,8 @@ fn has(line: &str, words: &[&str]) -> bool {
 
 fn is_assertion(line: &str) -> bool {
     // pytest shows the code around an assertion, with `>` at the line and `E` where it says what was wrong.
-    !line.starts_with('>') && !line.starts_with('#') && has(line, &ASSERTIONS) && !is_code(line)
+    let compares = line.starts_with("expected") || line.starts_with("Expected");
+    !line.starts_with('>') && !line.starts_with('#') && (compares || has(line, &ASSERTIONS)) && !is_code(line)
 }
 
 fn is_error(line: &str) -> bool {
@@ -107,7 +106,7 @@ mod tests {
                 "assertion `left == right` failed: the sum",
             ),
             (
-                "   Compiling x v0.1.0\nerror[E0308]: mismatched types\n --> src/lib.rs:2:5\n  |\n\
+                "   Compiling x v0.1.0\nerror[E0308]: mismatched types\n --> src/lib.rs:2:5\n  |\n2 |     a\n  |     ^ expected `i32`, found `&str`\n\
                  error: could not compile `x` (lib) due to 1 previous error\n",
                 "error[E0308]: mismatched types",
             ),
@@ -119,6 +118,11 @@ mod tests {
             (
                 "=== RUN   TestAdd\n    add_test.go:8: got 3\n--- FAIL: TestAdd (0.00s)\nFAIL\nexit status 1\n",
                 "--- FAIL: TestAdd (0.00s)",
+            ),
+            (
+                "  ● adds\n\n    expect(received).toBe(expected) // Object.is equality\n\n    Expected: 4\n    Received: 3\n\n\
+                 Tests:       1 failed, 1 total\n",
+                "Expected: 4",
             ),
             ("ok 1 - a\nnot ok 2 - b\n1..2\n", "not ok 2 - b"),
             (

@@ -11,7 +11,7 @@ use crate::base::text::{head, one_line, plural};
 use super::answer::{Parts, Plan, Planned};
 use super::limits::Limits;
 use super::operation::{Note, NoteKind, Operation, Report};
-use super::task::{Board, Count, Planning, Status, Task, TaskId};
+use super::task::{Board, Count, Planning, Status, Task, TaskId, Tests};
 
 /// The most bytes of feedback about an attempt that are kept.
 const KEPT: usize = 4000;
@@ -37,11 +37,11 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
             Ok(review(&mut board, limits, &report, &mut notes))
         }
         Operation::Tick(report) => fix(&mut board, limits, &report),
-        Operation::Pass { summary } => pass(&mut board, &summary),
+        Operation::Pass { summary, tests } => pass(&mut board, &summary, tests),
         Operation::Fail(report) => fail(&mut board, limits, &report, &mut notes),
         Operation::Split(parts) => split(&mut board, parts, &mut notes),
         Operation::GiveUp => give_up(&mut board, limits, &mut notes),
-        Operation::Recover => Ok(recover(&mut board, &mut notes)),
+        Operation::Recover { is_changed } => Ok(recover(&mut board, is_changed, &mut notes)),
     };
     let verdict = done.unwrap_or_else(|why| {
         notes.push(Note::refused(why));
@@ -66,8 +66,11 @@ fn load(board: &mut Board, plan: Plan, notes: &mut Vec<Note>) -> Done {
     }
     let Plan { tasks: planned, risks, assumptions } = plan;
     check(&planned)?;
-    let ids: Vec<_> = (0..planned.len()).map(TaskId::root).collect();
-    board.tasks = tasks(&ids, planned, notes);
+    let kept = board.planning.kept as usize;
+    let ids: Vec<_> = (kept..kept + planned.len()).map(TaskId::root).collect();
+    let earlier = board.tasks.iter().take_while(|task| !task.id.is_within(&TaskId::root(kept))).count();
+    board.tasks.truncate(earlier);
+    board.tasks.extend(tasks(&ids, planned, notes));
     let planning = std::mem::take(&mut board.planning);
     board.planning = Planning { approval: None, is_revised: false, risks, assumptions, ..planning };
     Ok("loaded")
@@ -122,6 +125,7 @@ fn tasks(ids: &[TaskId], planned: Vec<Planned>, notes: &mut Vec<Note>) -> Vec<Ta
         fixes: Vec::new(),
         history: Vec::new(),
         summary: None,
+        tests: None,
     })
     .collect()
 }
@@ -148,10 +152,13 @@ fn reaches(edges: &[Vec<usize>], from: usize, to: usize) -> bool {
 }
 
 fn approve(board: &mut Board, because: String) -> Done {
-    if board.tasks.is_empty() {
+    if !board.has_plan() {
         return Err("there is no plan to approve");
     }
-    board.planning.approval = Some(because);
+    let planning = &mut board.planning;
+    planning.approval = Some(because);
+    planning.kept = 0;
+    planning.rejection.clear();
     Ok("approved")
 }
 
@@ -223,10 +230,11 @@ fn fix(board: &mut Board, limits: &Limits, report: &Report) -> Done {
     Ok("again")
 }
 
-fn pass(board: &mut Board, summary: &str) -> Done {
+fn pass(board: &mut Board, summary: &str, tests: Option<Tests>) -> Done {
     let task = current(board)?;
     task.status = Status::Completed;
     task.summary = Some(one_line(summary, 500)).filter(|summary| !summary.is_empty());
+    task.tests = tests;
     begin(task);
     let mut id = task.id.clone();
     board.planning.idle = 0;
@@ -247,6 +255,13 @@ fn pass(board: &mut Board, summary: &str) -> Done {
 fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Note>) -> Done {
     if board.is_completed() {
         escalate("the goal", None, report, notes);
+        let why = said(report);
+        notes.push(Note::new(
+            NoteKind::Rejected,
+            None,
+            format!("the goal is not reached: {}", one_line(&why, 300)),
+        ));
+        board.planning.rejection = if why.is_empty() { "nobody said why".to_owned() } else { why };
         return Ok(if report.level.as_deref() == Some(ABORT) { ABORT } else { "stuck" });
     }
     let id = current(board)?.id.clone();
@@ -322,10 +337,13 @@ fn give_up(board: &mut Board, limits: &Limits, notes: &mut Vec<Note>) -> Done {
     Ok("given_up")
 }
 
-/// Resets all tasks that are not completed. The plan, its approval and the parts of tasks stay.
-fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
+/// Resets all tasks that are not completed. The plan, its approval and the parts of tasks stay. Where all tasks are
+/// completed and the goal was not reached, a plan for what is missing comes next, unless somebody changed the tree: then
+/// the goal is judged once more.
+fn recover(board: &mut Board, is_changed: bool, notes: &mut Vec<Note>) -> &'static str {
     let leaves: HashSet<_> = board.leaves().map(|task| task.id.clone()).collect();
-    (board.planning.idle, board.planning.is_aborted) = (0, false);
+    let was_aborted = std::mem::take(&mut board.planning.is_aborted);
+    board.planning.idle = 0;
     for task in &mut board.tasks {
         task.idle = 0;
         let is_left = match task.status {
@@ -343,13 +361,26 @@ fn recover(board: &mut Board, notes: &mut Vec<Note>) -> &'static str {
             begin(task);
         }
     }
-    let Planning { approval, is_revised, .. } = &board.planning;
-    if board.tasks.is_empty() || (approval.is_none() && *is_revised) {
-        "plan"
-    } else if approval.is_none() {
-        "review"
-    } else {
-        "next"
+    let (is_completed, has_plan, roots) = (board.is_completed(), board.has_plan(), board.roots());
+    let planning = &mut board.planning;
+    if planning.approval.is_some() && is_completed && !planning.rejection.is_empty() {
+        if is_changed {
+            planning.rejection.clear();
+        } else {
+            let Planning { rejection, .. } = std::mem::take(planning);
+            *planning = Planning { rejection, kept: roots, ..Planning::default() };
+            return "plan";
+        }
+    }
+    if planning.approval.is_none() && was_aborted {
+        // The last review was one too many; the next plan may have as many as the first.
+        planning.is_revised = true;
+        planning.reviews = 0;
+    }
+    match (&planning.approval, has_plan && !planning.is_revised) {
+        (Some(_), _) => "next",
+        (None, true) => "review",
+        (None, false) => "plan",
     }
 }
 

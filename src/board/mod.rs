@@ -19,6 +19,6 @@ pub use apply::apply;
 pub use bound::{Bound, Calls, MOST_PARTS, MOST_TASKS};
 pub use change::Change;
 pub use limits::Limits;
-pub use operation::{ANSWER, Kind, Note, NoteKind};
+pub use operation::{ANSWER, Kind, Note, NoteKind, Operation};
 pub use shown::FIELDS;
 pub use task::{Board, Count, Status, Task, TaskId};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::text::one_line;
 
 use super::answer::{Parts, Plan};
-use super::task::TaskId;
+use super::task::{TaskId, Tests};
 
 /// The parameter that is a document, and not a text.
 pub const ANSWER: &str = "answer";
@@ -91,7 +91,7 @@ impl Kind {
             Self::Load | Self::Split => &[ANSWER],
             Self::Approve => &["because"],
             Self::Tick => &[ANSWER, "output", "feedback", "level", "fix"],
-            Self::Pass => &["summary"],
+            Self::Pass => &["summary", "tests"],
             Self::Fail => &[ANSWER, "output", "feedback", "level", "error"],
             Self::Next | Self::GiveUp | Self::Recover => &[],
         }
@@ -113,11 +113,13 @@ impl Kind {
             Self::Approve => Operation::Approve { because: text("because") },
             Self::Next => Operation::Next,
             Self::Tick => Operation::Tick(report()),
-            Self::Pass => Operation::Pass { summary: text("summary") },
+            Self::Pass => {
+                Operation::Pass { summary: text("summary"), tests: serde_json::from_str(&text("tests")).ok() }
+            }
             Self::Fail => Operation::Fail(report()),
             Self::Split => Operation::Split(read("a plan for the parts", &text(ANSWER))?),
             Self::GiveUp => Operation::GiveUp,
-            Self::Recover => Operation::Recover,
+            Self::Recover => Operation::Recover { is_changed: false },
         })
     }
 }
@@ -147,6 +149,8 @@ pub enum Operation {
     Pass {
         /// What was done.
         summary: String,
+        /// How its tests ended, where the tester counts them.
+        tests: Option<Tests>,
     },
     /// The attempt at the task failed.
     Fail(Report),
@@ -155,7 +159,10 @@ pub enum Operation {
     /// The task failed for good.
     GiveUp,
     /// An unfinished run is resumed.
-    Recover,
+    Recover {
+        /// Whether somebody changed the working tree since the run ended.
+        is_changed: bool,
+    },
 }
 
 /// What is said about work that was not good enough.
@@ -214,6 +221,8 @@ pub enum NoteKind {
     Failed,
     /// A task that begins anew because the run was interrupted.
     Reset,
+    /// The goal was judged, or tested, and is not reached.
+    Rejected,
     /// A limit that ends the work.
     Limit,
     /// An operation that the board refused.

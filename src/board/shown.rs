@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use crate::base::composed::{ONE, fair_share, shown_beginning};
 
 use super::limits::Limits;
-use super::task::{Board, Count, Status, Task};
+use super::task::{Board, Count, Status, Task, Tests};
 
 /// The values of `${board.…}`. A text without content is empty.
 pub const FIELDS: &[&str] = &[
     "id", "task", "brief", "criteria", "attempt", "attempts", "round", "rounds", "finished", "history",
-    "failures", "fix_plan", "fixes", "plan", "revision", "progress",
+    "failures", "fix_plan", "fixes", "plan", "revision", "progress", "tests",
 ];
 
 impl Board {
@@ -27,7 +27,7 @@ impl Board {
             "attempts" => limits.attempts.to_string(),
             "round" => of(&|task| task.rounds.to_string()),
             "rounds" => limits.fix_cycles.to_string(),
-            "finished" => self.finished(),
+            "finished" => self.finished(ONE),
             // Without numbers, because the oldest entries are dropped and a resume restarts the count.
             "history" => of(&|task| bullets(&task.history.iter().map(String::as_str).collect::<Vec<_>>())),
             "failures" => of(&|task| task.failures.clone()),
@@ -36,6 +36,7 @@ impl Board {
             "plan" => self.plan(ONE),
             "revision" => self.revision(),
             "progress" => self.progress(),
+            "tests" => self.tests(),
             _ => return None,
         })
     }
@@ -44,6 +45,18 @@ impl Board {
     fn progress(&self) -> String {
         let Count { all, completed, .. } = self.count();
         format!("{completed} of {all} tasks completed")
+    }
+
+    /// How the tests of the finished tasks ended, as far as somebody counted them.
+    fn tests(&self) -> String {
+        let counted = self.leaves().filter_map(|task| Some((task, task.tests?)));
+        let lines: Vec<_> = counted
+            .map(|(task, Tests { run, passed, failed })| {
+                format!("task {}: {run} run, {passed} passed, {failed} failed", task.id)
+            })
+            .collect();
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        if lines.is_empty() { "- nobody counted them".to_owned() } else { bullets(&lines) }
     }
 
     /// The task, and the tasks that it is a part of.
@@ -65,7 +78,7 @@ impl Board {
         if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all) }
     }
 
-    fn finished(&self) -> String {
+    fn finished(&self, room: usize) -> String {
         let done = self.leaves().filter(|task| task.status == Status::Completed);
         let lines: Vec<_> = done
             .map(|task| {
@@ -74,7 +87,7 @@ impl Board {
             })
             .collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { "- none yet".to_owned() } else { bullets(&lines) }
+        if lines.is_empty() { "- none yet".to_owned() } else { bullets_within(&lines, room) }
     }
 
     /// The plan, with the criteria of its tasks as long as each of its texts can still be read.
@@ -113,17 +126,35 @@ impl Board {
         items
     }
 
-    /// The feedback for a planner whose plan was not approved.
+    /// What a planner has to know of earlier plans: that one was not approved, or that one was carried out and did not reach
+    /// the goal.
     fn revision(&self) -> String {
         let planning = &self.planning;
-        if planning.approval.is_some() || planning.feedback.is_empty() {
+        if planning.approval.is_some() {
             return String::new();
         }
-        let feedback = shown_beginning(&planning.feedback, ONE / 2);
-        let told = format!("Your last plan was not approved. Write a new one that answers this:\n{feedback}");
-        let title = "\n\nThe last plan:\n";
-        let room = ONE.saturating_sub(told.len() + title.len());
-        format!("{told}{title}{}", self.plan(room))
+        // Each of the texts has its share, and all of them together are one text of a prompt.
+        let mut said = String::new();
+        if planning.kept > 0 {
+            let rejection = shown_beginning(&planning.rejection, ONE / 4);
+            let done = self.finished(ONE / 4);
+            said = format!(
+                "An earlier plan was carried out, and the goal is not reached:\n{rejection}\n\nWhat is done, and stays:\n\
+                 {done}\n\nWrite only the tasks that are still missing. They are added to these, and `dependencies` counts \
+                 among the new ones alone."
+            );
+        }
+        if !planning.feedback.is_empty() {
+            let feedback = shown_beginning(&planning.feedback, ONE / 4);
+            let between = if said.is_empty() { "" } else { "\n\n" };
+            let _ = write!(
+                said,
+                "{between}Your last plan was not approved. Write a new one that answers this:\n{feedback}\n\nThe last \
+                 plan:\n"
+            );
+            said.push_str(&self.plan(ONE.saturating_sub(said.len())));
+        }
+        said
     }
 }
 
@@ -159,8 +190,12 @@ fn fitted(items: &[Item<'_>], room: usize) -> String {
 }
 
 fn bullets(lines: &[&str]) -> String {
+    bullets_within(lines, ONE)
+}
+
+fn bullets_within(lines: &[&str], room: usize) -> String {
     let items: Vec<_> = lines.iter().map(|line| Item::new("- ".to_owned(), line)).collect();
-    fitted(&items, ONE)
+    fitted(&items, room)
 }
 
 fn numbered(word: &str, texts: &[String]) -> String {
@@ -193,7 +228,7 @@ mod tests {
         let (board, _, _) = apply(board, &limits, Operation::Approve { because: String::new() });
         (0..finished).fold(board, |board, _| {
             let (board, _, _) = apply(board, &limits, Operation::Next);
-            apply(board, &limits, Operation::Pass { summary: long("did it") }).0
+            apply(board, &limits, Operation::Pass { summary: long("did it"), tests: None }).0
         })
     }
 

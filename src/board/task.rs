@@ -142,6 +142,23 @@ pub struct Task {
     /// What was done, once it is completed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<String>,
+    /// How its tests ended, once it is completed and where the tester counts them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tests: Option<Tests>,
+}
+
+/// The tests of a task, as the tester counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tests {
+    /// All of them.
+    #[serde(rename = "testsRun")]
+    pub run: u64,
+    /// Those that passed.
+    #[serde(rename = "testsPassed")]
+    pub passed: u64,
+    /// Those that failed.
+    #[serde(rename = "testsFailed")]
+    pub failed: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
@@ -165,6 +182,13 @@ pub struct Planning {
     /// Tasks in a row that were split or failed for good, without one that was completed.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub idle: u32,
+    /// Why the goal is not reached although all tasks were completed; empty until somebody says so, and once there is an
+    /// approved plan for what is missing.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub rejection: String,
+    /// How many tasks of earlier plans, which stay, the next plan is added to.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub kept: u32,
     /// Whether the work was given up as a whole.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub is_aborted: bool,
@@ -278,6 +302,21 @@ impl Board {
                 return unreachable;
             }
         }
+    }
+
+    /// Counts the tasks that are no part of another one.
+    pub(super) fn roots(&self) -> u32 {
+        u32::try_from(self.tasks.iter().filter(|task| task.id.depth() == 0).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Tells whether there is a plan beside what is kept of earlier ones.
+    pub(super) fn has_plan(&self) -> bool {
+        self.roots() > self.planning.kept
+    }
+
+    /// Tells whether a task is worked on, and none has failed for good.
+    pub fn is_only_waiting(&self) -> bool {
+        self.current().is_some() && self.tasks.iter().all(|task| task.status != Status::Failed)
     }
 
     /// Tells whether there is work and all of it is done.

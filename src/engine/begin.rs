@@ -9,7 +9,7 @@ use crate::base::name::StateName;
 use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::base::text::one_line;
-use crate::board;
+use crate::board::{self, Operation};
 use crate::evaluate::observation::Stop;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
@@ -136,7 +136,7 @@ impl Engine<'_> {
         match action {
             Action::Shell(shell) => Ok(self.begin_command(shell, text()?, state)?),
             Action::Prompt(prompt) => {
-                let text = self.composed(prompt)?;
+                let text = self.composed(prompt, state)?;
                 if let Some(event) = self.interrupted(state).or_else(|| self.over_budget(state)) {
                     return Ok(Decision::Happens(event));
                 }
@@ -186,8 +186,8 @@ impl Engine<'_> {
         };
         let event = self.announced(state, ActionKind::Learning, shown, None);
         let (setting, budget) = (self.setting(&learning.setting)?, self.budget_left());
-        let may_ask = self.may_ask();
-        let request = LearningRequest { targets, tries, may_ask, setting, budget };
+        let (may_ask, heeds_project) = (self.may_ask(), self.machine.heeds_project);
+        let request = LearningRequest { targets, tries, may_ask, heeds_project, setting, budget };
         Ok(Decision::Begins(event, WorkRequest::Learning(Box::new(request))))
     }
 
@@ -264,7 +264,11 @@ impl Engine<'_> {
         });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
-        let (after, word, notes) = match action.kind.with(&params) {
+        let operation = action.kind.with(&params).map(|operation| match operation {
+            Operation::Recover { .. } => Operation::Recover { is_changed: self.run.is_tree_changed() },
+            other => other,
+        });
+        let (after, word, notes) = match operation {
             Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
             Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),
         };
@@ -277,27 +281,35 @@ impl Engine<'_> {
         }))
     }
 
-    /// Puts the words of a prompt together: what was left to say, the prompt itself, and what it has for context.
-    fn composed(&self, prompt: &PromptAction) -> Result<Composed, RenderError> {
+    /// Puts the words of a prompt together: what was left to say, the prompt itself, what it has for context, and what
+    /// was wrong with the last answer.
+    fn composed(&self, prompt: &PromptAction, state: &StateName) -> Result<Composed, RenderError> {
         let mut room = Room::new();
-        let mut own = self.compose_within(&mut room, &prompt.text)?;
+        let mut text = self.compose_within(&mut room, &prompt.text)?;
         for (index, (name, value)) in prompt.context.iter().enumerate() {
             let before = if index == 0 { "\n\nContext:\n" } else { "\n" };
-            own.push_own(&format!("{before}- {name}: "));
-            own.append(self.compose_within(&mut room, value)?);
+            text.push_own(&format!("{before}- {name}: "));
+            text.append(self.compose_within(&mut room, value)?);
         }
         let continuation = self.run.own_continuation().filter(|_| !names_continuation(&prompt.text));
-        let Some(continuation) = continuation else { return Ok(own) };
-        let mut text = Composed::default();
-        // A slash command is one only at the start of a prompt.
-        if own.bounded().starts_with('/') {
-            text.append(own);
-            text.push_own("\n\n");
-            text.push_printed(continuation);
-        } else {
-            text.push_printed(continuation);
-            text.push_own("\n\n");
-            text.append(own);
+        if let Some(continuation) = continuation {
+            // A slash command is one only at the start of a prompt.
+            if text.bounded().starts_with('/') {
+                text.push_own("\n\n");
+                text.push_printed(continuation);
+            } else {
+                let own = std::mem::take(&mut text);
+                text.push_printed(continuation);
+                text.push_own("\n\n");
+                text.append(own);
+            }
+        }
+        if let Some(why) = self.refused_form(state) {
+            text.push_own("\n\nYour last answer to this could not be used: ");
+            text.push_printed(why);
+            text.push_own(
+                "\nDo not begin again with what is done already. Answer in the form that is asked for.",
+            );
         }
         Ok(text)
     }
@@ -315,8 +327,10 @@ impl Engine<'_> {
         // What the first model did not answer well is asked of the other one.
         let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
         let model = if is_retry { fallback_model.clone().or(model) } else { model };
-        let session = rendered(&prompt.session)?
-            .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
+        let session = rendered(&prompt.session)?.map(|name| match self.run.sessions().get(&name) {
+            Some(known) => Session { id: Some(known.id.clone()), total: known.total, name },
+            None => Session { id: None, total: None, name },
+        });
         Ok(PromptRequest {
             text: composed.bounded(),
             composed,
@@ -328,6 +342,7 @@ impl Engine<'_> {
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
             session,
             role: self.role_in(state),
+            heeds_project: self.machine.heeds_project,
             setting: self.setting(&prompt.setting)?,
             budget: self.budget_left(),
         })

@@ -74,6 +74,7 @@ impl Engine<'_> {
             | Event::ActionStart { .. }
             | Event::ActionComplete(_)
             | Event::ActionError { .. }
+            | Event::CallFailed(_)
             | Event::Evaluate { .. }
             | Event::SubLoopStart { .. }
             | Event::SubLoopComplete(_)

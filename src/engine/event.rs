@@ -14,7 +14,7 @@ use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::board;
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::{Observation, Stop, Stored, Text};
+use crate::evaluate::observation::{Cause, Observation, Stop, Stored, Text};
 use crate::evaluate::survey::Survey;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{OnChange, OnHandoff, SignalKind};
@@ -182,6 +182,8 @@ pub enum Event {
         /// What is wrong, without the name of the state.
         error: String,
     },
+    /// A call of an agent came to no usable answer.
+    CallFailed(CallFailed),
     /// A state failed in a way that nothing caught.
     LoopError {
         /// The state.
@@ -220,6 +222,23 @@ impl Event {
             tree,
         }
     }
+}
+
+/// A call of an agent that came to no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFailed {
+    /// The state.
+    pub state: StateName,
+    /// Who was asked.
+    pub role: String,
+    /// Which call it was.
+    pub phase: String,
+    /// What went wrong, without what differs from call to call.
+    pub cause: String,
+    /// What went wrong.
+    pub error: String,
+    /// How many of these calls failed for this cause, in a row.
+    pub in_a_row: u32,
 }
 
 /// An operation on the task board.
@@ -344,6 +363,10 @@ pub struct LoopStart {
     pub nights: Vec<Night>,
     /// Where the loop is written down.
     pub source: Source,
+    /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
+    /// journals of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
     /// The commit of the checkout, where somebody wanted to know: another machine can begin there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<String>,
@@ -434,6 +457,12 @@ pub struct LoopResume {
     /// What the work left to say when it was handed off.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continuation: Option<String>,
+    /// Whether it goes on where it was, so that hosts know the conversations that it had.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub keeps_sessions: bool,
+    /// Whether somebody changed the working tree since it ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub tree_changed: bool,
     /// What is different from now on.
     #[serde(flatten)]
     pub changes: ResumeChanges,
@@ -463,6 +492,9 @@ pub struct ResumeChanges {
     /// Other values of variables.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context: Option<Map<String, Value>>,
+    /// Another machine or directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
 }
 
 /// Why a run had been left.
@@ -483,6 +515,8 @@ pub enum ResumeReason {
     Unavailable,
     /// Its events could not be written.
     JournalLost,
+    /// It had come to an end that was no success.
+    Failed,
 }
 
 impl ResumeReason {
@@ -514,6 +548,7 @@ impl ResumeReason {
             Self::OverBudget => "met its budget",
             Self::Unavailable => "missed a service",
             Self::JournalLost => "could not be saved",
+            Self::Failed => "did not succeed",
         }
     }
 }
@@ -640,6 +675,8 @@ struct ActionCompleteWire {
     signal: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    cause: Option<Cause>,
     truncated: bool,
     output_tail: String,
     stderr_tail: String,
@@ -697,6 +734,7 @@ impl From<ActionComplete> for ActionCompleteWire {
             stop: seen.stop,
             signal: seen.signal,
             error: seen.failure,
+            cause: seen.cause,
             truncated: seen.stdout.is_truncated() || seen.stderr.is_truncated(),
             output_tail: text::tail(seen.stdout.as_str(), TAIL).to_owned(),
             stderr_tail: text::tail(seen.stderr.as_str(), TAIL).to_owned(),
@@ -732,6 +770,7 @@ impl From<ActionCompleteWire> for ActionComplete {
                 duration: Duration::from_millis(wire.duration_ms),
                 stop: wire.stop,
                 failure: wire.error,
+                cause: wire.cause,
             },
         }
     }
@@ -883,6 +922,11 @@ impl LoopComplete {
     /// Tells whether a later run can continue where this one stopped.
     pub fn is_resumable(&self) -> bool {
         self.outcome.is_resumable() || self.terminated_by == TerminatedBy::JournalLost
+    }
+
+    /// Tells whether the run is over and can be taken up again all the same: it was no success.
+    pub fn may_be_reopened(&self) -> bool {
+        !self.is_resumable() && self.outcome != Outcome::Success
     }
 
     /// Tells whether nothing is left to look at.

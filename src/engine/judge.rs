@@ -263,7 +263,8 @@ impl Engine<'_> {
             Stop::Deadline => Some(self.hand_off(&step.name)),
             Stop::Cancelled => self.interrupted(&step.name),
             Stop::Budget => Some(self.spent(&step.name, why())),
-            Stop::Missing if self.has_error_route(step) => None,
+            // A call that is made again is no way on: the host would be missing then, too.
+            Stop::Missing if self.has_error_route(step) && step.call().is_none() => None,
             Stop::Missing | Stop::Unavailable => {
                 let (outcome, by) = (Outcome::Unavailable, TerminatedBy::Unavailable);
                 let (state, reason) = (step.name.clone(), why());

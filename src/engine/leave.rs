@@ -63,6 +63,9 @@ impl Engine<'_> {
     /// Takes the way out of a state, or the one in its place when there were enough tries.
     pub(super) fn route(&self, id: StepId, verdict: &Verdict) -> Event {
         let step = self.machine.step(id);
+        if let Some(event) = self.broken(step, verdict) {
+            return event;
+        }
         let seen = self.run.seen();
         let ended = match seen {
             Some(seen) if seen.timed_out() => ActionEnd::Late,

@@ -11,6 +11,7 @@ use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, Sub
 use super::result::StateResult;
 use super::run::{Phase, Run};
 use crate::base::name::StateName;
+use crate::base::object::ObjectId;
 use crate::evaluate::observation::{Stored, Stream};
 use crate::machine::Machine;
 use crate::machine::OnChange;
@@ -77,12 +78,43 @@ impl Past {
         if let Some(state) = run.lost() {
             return Standing::Lost(state.clone());
         }
+        let from = run.place(machine).unwrap_or_else(|| machine.name_of(machine.initial));
+        let reason = outcome.and_then(ResumeReason::of).unwrap_or(ResumeReason::Crash);
+        self.open(from, reason)
+    }
+
+    /// Says the same where a run that ended for good may be taken up again, unless it was a success.
+    pub fn reopened(&self, machine: &Machine) -> Standing {
+        match self.standing(machine) {
+            Standing::Over(end) if end.may_be_reopened() => match self.run.lost() {
+                Some(state) => Standing::Lost(state.clone()),
+                None => {
+                    let to = machine.on_resume.unwrap_or_else(|| self.run.reopening(machine));
+                    self.open(machine.name_of(to), ResumeReason::Failed)
+                }
+            },
+            standing @ (Standing::Over(_) | Standing::Lost(_) | Standing::Open(_)) => standing,
+        }
+    }
+
+    /// Returns the tree on which the run ended, where that is known.
+    pub fn end_tree(&self) -> Option<&ObjectId> {
+        match self.run.phase() {
+            Phase::Done(end) => Some(&end.changes.as_ref()?.known()?.end.tree),
+            Phase::Pending(_) | Phase::Deciding(_) => None,
+        }
+    }
+
+    fn open(&self, from: &StateName, reason: ResumeReason) -> Standing {
+        let run = &self.run;
         Standing::Open(Box::new(LoopResume {
-            from_state: run.place(machine).unwrap_or_else(|| machine.name_of(machine.initial)).clone(),
+            from_state: from.clone(),
             iteration: run.iteration(),
             step: run.step(),
-            reason: outcome.and_then(ResumeReason::of).unwrap_or(ResumeReason::Crash),
+            reason,
             continuation: run.left_to_say().map(str::to_owned),
+            keeps_sessions: false,
+            tree_changed: false,
             changes: super::event::ResumeChanges::default(),
         }))
     }
@@ -129,6 +161,7 @@ impl LoopStart {
         if let Some(source) = changes.source {
             self.source = source;
         }
+        self.place = changes.place.or(self.place.take());
         if let Some(context) = changes.context {
             self.context = context;
         }

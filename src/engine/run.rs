@@ -8,12 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
 use crate::board::Board;
-use crate::evaluate::model::Usage;
+use crate::evaluate::model::{Sum, Usage};
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
 
 use super::bounds::Overflow;
+use super::calls::Calls;
 use super::event::{Handoff, LoopComplete, StallSeen, SubLoopComplete};
 use super::outcome::{Outcome, Signal, TerminatedBy};
 use super::result::StateResult;
@@ -236,9 +237,24 @@ pub struct Run {
     continuation_reader: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
-    sessions: BTreeMap<String, String>,
+    sessions: BTreeMap<String, Conversation>,
     /// The conversation of the prompt that is asked.
     session: Option<String>,
+    /// The calls that failed since they were last answered.
+    calls: Calls,
+    /// Whether this visit is one of them.
+    is_call_counted: bool,
+    /// Whether somebody changed the working tree before this part of the run.
+    is_tree_changed: bool,
+}
+
+/// A conversation with an agent, as far as its host told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Conversation {
+    /// What the host calls it.
+    pub(super) id: String,
+    /// What the host says that it took so far.
+    pub(super) total: Option<Sum>,
 }
 
 impl Run {
@@ -292,6 +308,9 @@ impl Run {
             board: Board::default(),
             sessions: BTreeMap::new(),
             session: None,
+            calls: Calls::default(),
+            is_call_counted: false,
+            is_tree_changed: false,
         }
     }
 
@@ -448,8 +467,23 @@ impl Run {
     }
 
     /// Returns what the host calls each conversation.
-    pub(super) fn sessions(&self) -> &BTreeMap<String, String> {
+    pub(super) fn sessions(&self) -> &BTreeMap<String, Conversation> {
         &self.sessions
+    }
+
+    /// Returns the calls that failed since they were last answered.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Tells whether somebody changed the working tree before this part of the run.
+    pub(super) fn is_tree_changed(&self) -> bool {
+        self.is_tree_changed
+    }
+
+    /// Tells whether it was said that the call of the current state failed.
+    pub(super) fn is_call_counted(&self) -> bool {
+        self.is_call_counted
     }
 
     /// Returns the cap on passes that is in force.

@@ -60,6 +60,7 @@ fn start(strict: bool) -> Start {
             warnings: Vec::new(),
             nights: Vec::new(),
             source: Source::default(),
+            place: None,
             commit: None,
             tree: None,
             on_change: crate::machine::OnChange::Report,
@@ -290,6 +291,7 @@ fn traced(events: &[Event]) -> String {
                 let told = handoff.continuation.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
                 write!(out, " handoff: {}{told}, {}", handoff.message, handoff.behavior.word())
             }
+            Event::CallFailed(failed) => write!(out, " failed {} in a row", failed.in_a_row),
             Event::ActionError { error, .. } => write!(out, " action error: {error}"),
             Event::LoopError { error, .. } => write!(out, " error: {error}"),
             Event::LoopTimeout { elapsed_ms, .. } => write!(out, " loop timeout after {elapsed_ms}ms"),

@@ -8,6 +8,9 @@ use crate::base::node::Node;
 use crate::base::path::DocPath;
 use crate::base::text::one_line;
 
+/// A longer reason does not quote the value that it is about.
+const QUOTED: usize = 200;
+
 /// A JSON Schema for the answer to a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form(Value);
@@ -49,7 +52,10 @@ pub(super) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
             let error = validator.iter_errors(value).next()?;
             let place = error.instance_path().to_string();
             let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
-            Some(one_line(&format!("{at}{error}"), 300))
+            // What is wrong stands behind the value, which may be long.
+            let whole = error.to_string();
+            let why = if whole.len() > QUOTED { error.masked().to_string() } else { whole };
+            Some(one_line(&format!("{at}{why}"), 300))
         }
         Err(error) => Some(one_line(&error.to_string(), 300)),
     }

@@ -169,6 +169,48 @@ impl Stop {
     }
 }
 
+/// Why a call of an agent came to no answer: one word for each kind, so that two failures can be compared whatever
+/// their messages say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The call failed.
+    Failed,
+    /// The answer was not in the form that was asked for, by the judgement of the host.
+    Form,
+    /// The host ended it because it took too many turns.
+    OutOfTurns,
+    /// The host ended it because what it may cost was spent.
+    OverBudget,
+    /// The service was overloaded or could not be reached, each time.
+    Transient,
+    /// The quota is used up.
+    Quota,
+    /// The host is not there.
+    Missing,
+    /// The host is not set up.
+    Unavailable,
+    /// The output has another shape than that of any version we know.
+    Misunderstood,
+}
+
+impl Cause {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Form => "form",
+            Self::OutOfTurns => "out_of_turns",
+            Self::OverBudget => "over_budget",
+            Self::Transient => "transient",
+            Self::Quota => "quota",
+            Self::Missing => "missing",
+            Self::Unavailable => "unavailable",
+            Self::Misunderstood => "misunderstood",
+        }
+    }
+}
+
 /// The exit code that stands for a timeout, as in `timeout(1)`.
 pub const TIMEOUT_CODE: i32 = 124;
 
@@ -192,6 +234,8 @@ pub struct Observation {
     pub stop: Option<Stop>,
     /// Why it could not be started, if it could not.
     pub failure: Option<String>,
+    /// The kind of that failure, for a call of an agent.
+    pub cause: Option<Cause>,
 }
 
 impl Observation {
@@ -205,6 +249,7 @@ impl Observation {
             duration: Duration::ZERO,
             stop: None,
             failure: None,
+            cause: None,
         }
     }
 

@@ -234,23 +234,44 @@ impl RunFiles {
         Self { directory: self.history.clone(), ..self.clone() }
     }
 
+    /// Names the files where they are while the run is not in the history.
+    #[must_use]
+    pub fn taken_back(&self) -> Self {
+        Self { directory: Self::running(self.loops()), ..self.clone() }
+    }
+
     /// Moves the files of a run that cannot be resumed to the history. Returns the files at their new place. If
     /// one cannot be moved, none is; if this process is killed meanwhile, the next command moves the rest.
     pub fn archive(&self) -> io::Result<Self> {
         fault::write(1)?;
         fs_err::create_dir_all(&self.history)?;
         let archived = self.archived();
+        self.move_to(&archived)?;
+        fault::point();
+        // The patch is made, and nothing else needs them.
+        let _absent = std::fs::remove_dir_all(self.objects());
+        Ok(archived)
+    }
+
+    /// Moves the files of a run that is taken up again back from the history, in the same way.
+    pub fn take_back(&self) -> io::Result<Self> {
+        let taken = self.taken_back();
+        self.move_to(&taken)?;
+        Ok(taken)
+    }
+
+    fn move_to(&self, target: &Self) -> io::Result<()> {
         // The journal goes last, because the listing finds runs by their journals.
         let moves = [
-            (self.log(), archived.log()),
-            (self.session(), archived.session()),
-            (self.streams(), archived.streams()),
-            (self.scratch(), archived.scratch()),
-            (self.report(), archived.report()),
-            (self.patch(), archived.patch()),
-            (self.state(), archived.state()),
-            (self.unreported(), archived.unreported()),
-            (self.journal(), archived.journal()),
+            (self.log(), target.log()),
+            (self.session(), target.session()),
+            (self.streams(), target.streams()),
+            (self.scratch(), target.scratch()),
+            (self.report(), target.report()),
+            (self.patch(), target.patch()),
+            (self.state(), target.state()),
+            (self.unreported(), target.unreported()),
+            (self.journal(), target.journal()),
         ];
         let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
         for (from, to) in moves {
@@ -266,10 +287,7 @@ impl RunFiles {
             }
             done.push((from, to));
         }
-        fault::point();
-        // The patch is made, and nothing else needs them.
-        let _absent = std::fs::remove_dir_all(self.objects());
-        Ok(archived)
+        Ok(())
     }
 
     fn with(&self, extension: &str) -> PathBuf {

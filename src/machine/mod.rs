@@ -100,6 +100,8 @@ pub struct Machine {
     pub signals: Vec<SignalKind>,
     /// What happens at a hand-off signal.
     pub on_handoff: OnHandoff,
+    /// Whether hosts heed the settings of the repository.
+    pub heeds_project: bool,
     /// Whether a run may succeed that changed tracked files, where the loop says so.
     pub on_change: Option<OnChange>,
     /// How often a run may hand off to a new session by itself.
@@ -416,7 +418,23 @@ impl Machine {
     }
 }
 
+/// A call of an agent, by who is asked for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'s> {
+    /// Who is asked.
+    pub role: &'s str,
+    /// What for.
+    pub phase: Phase,
+}
+
 impl Step {
+    /// Returns the call of an agent that this state makes for planned work; none for any other prompt.
+    pub fn call(&self) -> Option<Call<'_>> {
+        let is_prompt = matches!(self.action, Some(Action::Prompt(_)));
+        let role = self.role.as_ref().filter(|_| is_prompt)?;
+        Some(Call { role: role.as_str(), phase: self.phase? })
+    }
+
     /// Tells whether this state cannot do its work without a model.
     pub fn needs_model(&self) -> bool {
         let judged = self.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());

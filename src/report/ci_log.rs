@@ -123,6 +123,7 @@ impl CiLog {
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }
+            | Event::CallFailed(_)
             | Event::Signal { .. }
             | Event::Handoff(_)
             | Event::Stall { .. } => self.say(event),

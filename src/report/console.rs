@@ -149,9 +149,11 @@ impl Console {
                 }
                 self.note(event)
             }
-            Event::Retry { .. } | Event::Backoff { .. } | Event::Warning { .. } | Event::Stall { .. } => {
-                self.note(event)
-            }
+            Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::CallFailed(_)
+            | Event::Stall { .. } => self.note(event),
             Event::ActionError { .. } | Event::LoopError { .. } if by_task => {
                 self.stop_spinner();
                 if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {
@@ -646,6 +648,8 @@ mod tests {
             step: 16,
             reason: ResumeReason::Interrupted,
             continuation: None,
+            keeps_sessions: false,
+            tree_changed: false,
             changes: ResumeChanges::default(),
         }));
         journal.operate("recover", "recover", &json!({})).operate("next", "next", &json!({}));

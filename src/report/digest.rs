@@ -310,6 +310,7 @@ impl Digest {
             | Event::SubLoopStart { .. }
             | Event::Stall { .. }
             | Event::ActionError { .. }
+            | Event::CallFailed(_)
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }

@@ -71,6 +71,7 @@ impl Sink for LogFile {
             | Event::SubLoopComplete(_)
             | Event::Stall { .. }
             | Event::ActionError { .. }
+            | Event::CallFailed(_)
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => Ok(()),
         }

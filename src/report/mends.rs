@@ -220,6 +220,8 @@ mod tests {
             step: 1,
             reason: ResumeReason::Timeout,
             continuation: None,
+            keeps_sessions: false,
+            tree_changed: false,
             changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(Event::StateEnter { state: state("a"), iteration: 1, step: 1, attempt: 1 });

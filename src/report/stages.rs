@@ -166,6 +166,7 @@ pub fn are_about_an_attempt(notes: &[Note]) -> bool {
         | NoteKind::BrokenCycle
         | NoteKind::Unreachable
         | NoteKind::Reset
+        | NoteKind::Rejected
         | NoteKind::Limit
         | NoteKind::Refused => false,
     };

@@ -11,7 +11,7 @@ use super::step::Step;
 use crate::base::name::StateName;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{Event, LoopResume, LoopStart, RouteReason};
+use crate::engine::event::{CallFailed, Event, LoopResume, LoopStart, RouteReason};
 
 /// Characters of a line; the journal has the rest.
 const MAX_LINE: usize = 1000;
@@ -81,6 +81,11 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         Event::Stall { state, window, seen } => Line::new("!", &seen.sentence(state, *window)).topic("stall"),
         Event::ActionError { state, error } | Event::LoopError { state, error } => {
             Line::new("✗", error).topic("error").about(state)
+        }
+        Event::CallFailed(CallFailed { state, error, in_a_row, .. }) => {
+            let words =
+                format!("no usable answer, {} in a row: {}", plural(*in_a_row, "time"), one_line(error, 300));
+            Line::new("!", &words).about(state)
         }
         Event::LoopTimeout { state, elapsed_ms } => {
             let elapsed = human(Duration::from_millis(*elapsed_ms));

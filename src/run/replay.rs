@@ -176,6 +176,11 @@ impl Level {
     pub fn standing(&self) -> Standing {
         self.past.standing(&self.machine)
     }
+
+    /// Says the same where it may be taken up again after an end that was no success.
+    pub fn reopened(&self) -> Standing {
+        self.past.reopened(&self.machine)
+    }
 }
 
 /// The loops that a run was in when it was left, the outermost first.

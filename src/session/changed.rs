@@ -9,6 +9,7 @@ use crate::journal::files::RunFiles;
 use crate::machine::context::{self, Given};
 use crate::machine::provided::{self, Provided};
 
+use super::claim;
 use super::context::Session;
 use super::error::Error;
 use super::options::ResumeOptions;
@@ -40,6 +41,7 @@ pub(crate) fn changes(
         definition_sha256: is_changed.then(|| prepared.loaded.digest.clone()),
         source: is_changed.then(|| prepared.source()),
         context: (context != start.context).then_some(context),
+        place: Some(claim::place(&prepared.located.root)).filter(|place| start.place.as_ref() != Some(place)),
     })
 }
 

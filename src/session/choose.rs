@@ -1,4 +1,4 @@
-//! Chooses the unfinished run that a user names by its loop, its id, or the beginning of its id.
+//! Chooses the run to resume that a user names by its loop, its id, or the beginning of its id.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,7 @@ use crate::base::command;
 use crate::base::diagnostic::nearest;
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopComplete;
+use crate::engine::outcome::Outcome;
 use crate::journal::known::{self, KnownRun, Status};
 use crate::report::advice::loop_of;
 
@@ -32,41 +33,52 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
         let is_meant =
             |run: &KnownRun| run.files.instance() == name || of_loop(run, name, (&root, file.as_deref()));
         let open = known::open(&loops).map_err(unreadable)?;
-        let mut meant: Vec<KnownRun> = open.iter().filter(|run| is_meant(run)).cloned().collect();
+        let archived = known::archived(&loops).map_err(unreadable)?;
+        let all = || open.iter().chain(&archived);
+        let mut meant: Vec<KnownRun> = all().filter(|run| is_meant(run)).cloned().collect();
         if meant.is_empty() {
-            meant = open.iter().filter(|run| run.files.instance().starts_with(name)).cloned().collect();
+            let begins = |run: &&KnownRun| run.files.instance().starts_with(name);
+            let of = |runs: &[KnownRun]| runs.iter().filter(begins).cloned().collect::<Vec<_>>();
+            meant = Some(of(&open)).filter(|open| !open.is_empty()).unwrap_or_else(|| of(&archived));
             if let [one, other, ..] = meant.as_slice() {
                 let (one, other) = (one.files.instance(), other.files.instance());
                 return Err(Error::refused(format!("`{name}` can be {one} or {other}"))
                     .with_hint("write more of the id of the run"));
             }
         }
-        let can_go_on = |run: &KnownRun| run.status.is_resumable() && run.ends.start.is_some();
-        let unfinished = |run: &KnownRun| !run.status.is_resumable() && finish::is_due(run);
-        let newest = meant.iter().rposition(|run| can_go_on(run) || unfinished(run));
-        if let Some(newest) = newest.map(|newest| meant.swap_remove(newest)) {
-            if unfinished(&newest) {
-                return Ok(Chosen::Unfinished(Box::new(newest)));
-            }
-            meant.retain(can_go_on);
-            let others = known::in_order(meant);
-            say_others(&newest, &others, session);
-            return Ok(Chosen::Left(root, Box::new(newest)));
+        let mut meant = known::in_order(meant);
+        // A run may move to the history between the two listings.
+        meant.dedup_by(|later, earlier| later.files.instance() == earlier.files.instance());
+        if meant.is_empty() {
+            others.extend(open);
+            continue;
         }
-        let last = match meant.pop() {
-            Some(last) => Some(last),
-            None => known::archived(&loops).map_err(unreadable)?.into_iter().rfind(is_meant),
-        };
-        if let Some(last) = last {
-            return if unfinished(&last) {
-                Ok(Chosen::Unfinished(Box::new(last)))
-            } else {
-                Err(cannot_go_on(&last, name))
-            };
-        }
-        others.extend(open);
+        return newest(meant, root, session);
     }
     Err(nothing_there(name, file.is_some(), &others))
+}
+
+/// Takes the newest of these runs that anything can be done about.
+fn newest(mut runs: Vec<KnownRun>, root: PathBuf, session: &Session<'_>) -> Result<Chosen, Error> {
+    let has_begun = |run: &KnownRun| run.ends.start.is_some();
+    let is_success = |run: &KnownRun| run.status == Status::Ended(Outcome::Success);
+    let is_unfinished = |run: &KnownRun| !run.status.is_resumable() && finish::is_due(run);
+    let was_left = |run: &KnownRun| run.status.is_resumable() && has_begun(run);
+    let last = runs.iter().rposition(|run| !run.status.is_live() && has_begun(run));
+    // A success leaves nothing to do, but an older run that was left may.
+    let is_done = |at: &usize| is_success(&runs[*at]) && !is_unfinished(&runs[*at]);
+    let older = || runs.iter().rposition(was_left);
+    let taken = last.and_then(|last| if is_done(&last) { older().or(Some(last)) } else { Some(last) });
+    let taken = runs.remove(taken.unwrap_or(runs.len() - 1));
+    if is_unfinished(&taken) {
+        return Ok(Chosen::Unfinished(Box::new(taken)));
+    }
+    if taken.status.is_live() || !has_begun(&taken) || is_success(&taken) {
+        return Err(cannot_go_on(&taken));
+    }
+    runs.retain(was_left);
+    say_others(&taken, &runs, session);
+    Ok(Chosen::Left(root, Box::new(taken)))
 }
 
 fn of_loop(run: &KnownRun, name: &str, (root, file): (&Path, Option<&Path>)) -> bool {
@@ -88,8 +100,9 @@ fn say_others(newest: &KnownRun, others: &[KnownRun], session: &Session<'_>) {
     ));
 }
 
-fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
+fn cannot_go_on(run: &KnownRun) -> Error {
     let instance = run.files.instance();
+    let name = run.ends.start.as_ref().map_or(run.name.as_str(), |(_, start)| loop_of(start));
     match (run.status, &run.ends.complete) {
         (Status::Running | Status::Queued, _) => {
             Error::refused(format!("the run {instance} is running")).of_kind(Kind::Taken).with_hint(format!(
@@ -98,17 +111,15 @@ fn cannot_go_on(run: &KnownRun, name: &str) -> Error {
                 command::stop(instance)
             ))
         }
-        (Status::Ended(_), Some(end)) => {
-            let name = run.ends.start.as_ref().map_or(run.name.as_str(), |(_, start)| loop_of(start));
-            over(instance, name, end)
-        }
+        (Status::Ended(_), Some(end)) => over(instance, name, end),
         (Status::Ended(_) | Status::Unsaved | Status::Crashed, _) => never_began(instance, name),
     }
 }
 
 pub(crate) fn over(instance: &str, name: &str, end: &LoopComplete) -> Error {
     let (outcome, state) = (end.outcome.word(), &end.final_state);
-    let message = format!("the run {instance} has ended ({outcome} in {state}), and nothing is left to do");
+    let message =
+        format!("the run {instance} of `{name}` has ended ({outcome} in {state}), and nothing is left to do");
     Error::refused(message)
         .of_kind(Kind::Over)
         .with_hint(format!("start a new one with `{}`", command::run(name)))

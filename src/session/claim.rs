@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::base::command;
 use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
+use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::time::{Timestamp, human};
 use crate::journal::claim::{self, Claim, Live, Pass, Record, Standing, Taken, Ticket, Turn, Wanted};
@@ -90,6 +91,12 @@ pub(crate) fn wanted(
 /// Returns for `state.json` what a run has claimed, and the machine that it runs on.
 pub(crate) fn surroundings(territory: &Territory) -> Surroundings {
     Surroundings { scope: territory.shown(), pid: std::process::id(), host: host() }
+}
+
+/// Returns a name for this machine and a directory on it, which says neither.
+pub(crate) fn place(directory: &Path) -> String {
+    let directory = real(directory);
+    Sum::of(format!("{}\n{}", host(), directory.display()).as_bytes()).to_string()
 }
 
 /// Adds to the environment of actions what makes a run that they start known as a descendant of this one.

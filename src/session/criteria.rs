@@ -245,7 +245,7 @@ fn perform(checks: &[&str], directory: &Path, timeout: Duration, session: &Sessi
                 stdin: None,
                 guard: Guard::default(),
             };
-            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None };
+            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None, first: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {
                 break;

@@ -139,13 +139,17 @@ impl Incoming {
                 )));
         }
         let Manifest { instance, repository, resumable, outcome, .. } = &self.manifest;
-        if !resumable {
+        // A loop that says how it goes on can be taken up again after a failure; any other one that ended is over, so that a
+        // later job does not repeat what failed in an earlier one.
+        let is_reopened = prepared.machine.on_resume.is_some() && *outcome != Some(Outcome::Success);
+        if !resumable && !is_reopened {
             let outcome = outcome.map_or("ended", Outcome::word);
+            let name = loop_of(&self.began);
             return Err(Error::refused(format!(
-                "the run {instance} has ended ({outcome}), and nothing is left to do"
+                "the run {instance} of `{name}` has ended ({outcome}), and nothing is left to do"
             ))
             .of_kind(Kind::Over)
-            .with_hint(format!("start a new one with `{}`", command::run(loop_of(&self.began)))));
+            .with_hint(format!("start a new one with `{}`", command::run(name))));
         }
         let git = git::at(&self.root, session);
         if let (Some(theirs), Some(ours)) = (repository, here(&git, session))

@@ -29,7 +29,7 @@ use super::claim;
 use super::consent::{self, Decided};
 use super::context::Session;
 use super::criteria;
-use super::error::Error;
+use super::error::{Error, Kind};
 use super::files::begin_files;
 use super::finish;
 use super::fold::{Folded, fold};
@@ -156,13 +156,16 @@ impl<'s> UnclaimedRun<'s> {
     async fn launch(mut self, found: FoundRun, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
         let FoundRun { files, began, incoming, .. } = found;
         let session = self.session;
+        let is_archived = files.is_archived();
         let clock = Clock::start();
         let mut context = began.context;
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &self.prepared.machine.name, &territory, session, clock.now());
         // From here on, other processes see the run as running, and cannot resume it.
-        let claim = claim::take(wanted, self.options.run.queue, &files, &mut cancel, session).await?;
+        let claim =
+            claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
+        let files = if is_archived { taken_back(&files)? } else { files };
         let mut decided = None;
         if let Some(incoming) = incoming {
             let definition = self.prepared.definition();
@@ -170,9 +173,24 @@ impl<'s> UnclaimedRun<'s> {
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
         }
         let projection = Projection::new(&self.prepared.located.root, files.instance());
-        let OpenedRun { resumed, sinks, whole, decided } = self.open(&files, decided, &projection, &clock)?;
-        adjust(&mut self.prepared.machine, &resumed.start.event);
-        criteria::claim(&projection, &self.prepared.machine, &context, session)?;
+        let opened = self.open(&files, decided, &projection, &clock).and_then(|opened| {
+            adjust(&mut self.prepared.machine, &opened.resumed.start.event);
+            criteria::claim(&projection, &self.prepared.machine, &context, session)?;
+            Ok(opened)
+        });
+        let opened = opened.inspect_err(|_| {
+            if is_archived {
+                // Nothing was done, so it stays what it was; otherwise the next command moves it.
+                let _best_effort = files.archive();
+            }
+        });
+        let OpenedRun { mut resumed, sinks, whole, decided } = opened?;
+        let area = tree::area(&territory, &self.options.run, session);
+        if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
+            let found =
+                tree::now(&self.prepared, &area, &files, self.worktree.is_some(), &cancel, session).await;
+            resumed.how.tree_changed = found.is_some_and(|found| found != *ended);
+        }
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
         let journal = journal.map_err(|error| {
@@ -181,7 +199,6 @@ impl<'s> UnclaimedRun<'s> {
         })?;
         say(files.instance(), &resumed.how, session);
         let Self { session, options, prepared, worktree } = self;
-        let area = tree::area(&territory, &options.run, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -233,7 +250,7 @@ impl<'s> UnclaimedRun<'s> {
         decided: Option<Decided>,
     ) -> Result<Continued, Error> {
         let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
-        let mut how = standing(files.instance(), loop_of(level.past.start()), level.standing())?;
+        let mut how = standing(files.instance(), loop_of(level.past.start()), level.reopened())?;
         for inner in left.iter() {
             if let Standing::Lost(state) = inner.standing() {
                 return Err(lost(&state));
@@ -248,6 +265,7 @@ impl<'s> UnclaimedRun<'s> {
             None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
         };
         how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
+        how.keeps_sessions = how.changes.place.is_none();
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;
@@ -270,6 +288,14 @@ struct Continued {
     how: Box<LoopResume>,
     event: LoopStart,
     decided: Decided,
+}
+
+/// Moves the files of a run that had ended back from the history.
+fn taken_back(files: &RunFiles) -> Result<RunFiles, Error> {
+    files.take_back().map_err(|error| {
+        let what = format!("the files of the run {} cannot be taken back from the history", files.instance());
+        Error::failed(what, &error).of_kind(Kind::Refused)
+    })
 }
 
 /// Completes the options for models with those that the run began with.

@@ -37,6 +37,23 @@ pub(crate) fn on_change(options: &BeginOptions, machine: &Machine, llm: Llm) -> 
     options.on_change.or(machine.on_change).unwrap_or(by_purpose)
 }
 
+/// Returns the tree that there is now, where it is known.
+pub(crate) async fn now(
+    prepared: &Prepared,
+    area: &Area,
+    files: &RunFiles,
+    in_worktree: bool,
+    cancel: &Cancel,
+    session: &Session<'_>,
+) -> Option<ObjectId> {
+    let env = session.env.all().clone();
+    let env = if in_worktree { Worktree::env(env) } else { env };
+    match measure::start(&prepared.located.root, area, files, (env, cancel.clone())).await {
+        StartTree::Known(found) => Some(found.ids.tree),
+        StartTree::Unknown { .. } => None,
+    }
+}
+
 /// Looks at the tree on which a run begins. Returns it with warnings about it.
 pub(crate) async fn start(
     prepared: &Prepared,

@@ -531,3 +531,78 @@ fn a_directory_that_cannot_be_written_to_is_said_before_anything_runs() {
     project.write(".loops/.running", "a file");
     project.run(&["run", "main"]).code(2).says("cannot save the run").says("make `.loops` writable");
 }
+
+/// A loop that checks twice and mends nothing by itself.
+const CHECKED: &str = "name: main
+description: checks
+initial: build
+states:
+  build: {action: 'echo build >> told', next: check}
+  check: {action: 'echo check >> told; test -e fixed', on_yes: done, on_no: failed, on_error: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+";
+
+#[test]
+fn a_run_that_failed_is_taken_up_in_the_state_that_failed() {
+    let project = Project::with_loop(CHECKED);
+    project.run(&["run", "main", "--no-ci"]).code(1);
+    assert!(project.run_files(".events.jsonl")[0].to_string_lossy().contains(".history"));
+    let ran = project.run(&["resume", "main", "--no-ci"]).code(1);
+    assert!(ran.stderr.contains("which did not succeed, in check"), "{}", ran.stderr);
+    assert!(project.run_files(".events.jsonl")[0].to_string_lossy().contains(".history"));
+    project.write("fixed", "");
+    project.run(&["resume", "main", "--no-ci"]).code(0);
+    assert_eq!(project.read("told"), "build\ncheck\ncheck\ncheck\n");
+    let ran = project.run(&["resume", "main", "--no-ci"]).code(2);
+    let _ran = ran.says("of `main` has ended (success in done), and nothing is left to do");
+    assert_eq!(project.run_files(".events.jsonl").len(), 1);
+}
+
+#[test]
+fn the_newest_run_goes_on_whether_it_was_left_or_failed() {
+    let project = Project::with_loop(CHECKED);
+    project.run(&["run", "main", "--no-ci"]).code(1);
+    let first = instance(&project);
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    project.write("fixed", "");
+    project.run(&["run", "main", "--no-ci"]).code(0);
+    project.run(&["resume", "main", "--no-ci"]).code(2).says("has ended (success in done)");
+    // The older one is named.
+    project.run(&["resume", &first, "--no-ci"]).code(0);
+    project.run(&["resume", &first, "--no-ci"]).code(2).says("has ended (success in done)");
+}
+
+#[test]
+fn a_run_without_a_way_on_or_at_its_cap_is_taken_up_where_it_stood() {
+    let text = "name: main
+description: counts
+initial: work
+max_iterations: 2
+states:
+  work: {action: 'echo work >> told; test -e broken && exit 7; test -e fixed', on_yes: done, on_no: work}
+  done: {terminal: true}
+";
+    let project = Project::with_loop(text);
+    project.run(&["run", "main", "--no-ci"]).code(3);
+    // The cap still holds, and a higher one lets it go on.
+    project.run(&["resume", "main", "--no-ci"]).code(3);
+    assert_eq!(project.read("told"), "work\nwork\n");
+    project.write("broken", "");
+    project.run(&["resume", "main", "--no-ci", "--max-iterations", "4"]).code(4);
+    assert_eq!(project.read("told"), "work\nwork\nwork\n");
+    fs::remove_file(project.at("broken")).unwrap();
+    project.write("fixed", "");
+    project.run(&["resume", "main", "--no-ci"]).code(0);
+    assert_eq!(project.read("told"), "work\nwork\nwork\nwork\n");
+}
+
+#[test]
+fn a_failed_run_that_cannot_be_taken_up_stays_in_the_history() {
+    let project = Project::with_loop(CHECKED);
+    project.run(&["run", "main", "--no-ci"]).code(1);
+    project.write(".loops/main.yaml", &CHECKED.replace("test -e fixed", "true"));
+    project.run(&["resume", "main", "--no-ci"]).code(2).says("--accept-changes");
+    assert!(project.run_files(".events.jsonl")[0].to_string_lossy().contains(".history"));
+    project.run(&["resume", "main", "--no-ci", "--accept-changes"]).code(0);
+}

@@ -1,4 +1,4 @@
-//! `ll-loop resume`: continues a run that was interrupted, handed off or killed.
+//! `ll-loop resume`: continues a run that was interrupted, handed off or killed, or that failed.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::session::resume::Resumption;
 /// The arguments of `resume`. Options of the first command line still hold.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct ResumeArgs {
-    /// A loop, whose newest unfinished run is taken; or a run by its id or the beginning of its id
+    /// A loop, whose newest run is taken; or a run by its id or the beginning of its id
     #[arg(value_name = "LOOP|RUN", required_unless_present = "from")]
     pub(super) name: Option<String>,
     /// Take the run over from another machine: the path of a bundle, `run:ID`, `run:latest` or `artifact:NAME` on

@@ -12,9 +12,11 @@ use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
 use super::{
-    ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak, Visit,
+    ContinuationReader, Conversation, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run,
+    Streak, Visit,
 };
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
+use crate::engine::calls::Calls;
 use crate::engine::event::{
     BoardEvent, Event, Handoff, RouteReason, StallSeen, SubLoopComplete, TAIL, TreeState,
 };
@@ -115,6 +117,10 @@ impl Run {
             },
             Event::Handoff(handoff) => self.hand_off(handoff),
             Event::ActionError { state, error } => self.fail_to_begin(state, error),
+            Event::CallFailed(failed) => {
+                self.is_call_counted = true;
+                self.calls.failed(failed);
+            }
             Event::LoopError { state, error } => {
                 self.trust.observe(Observes::Failing);
                 self.end(Outcome::Error, TerminatedBy::Error, state, error);
@@ -204,8 +210,9 @@ impl Run {
     /// Keeps what the host calls a conversation. One in which a call failed is not gone on with.
     fn converse(&mut self, seen: &Observation, usage: Option<&Usage>) {
         let Some(name) = self.session.take() else { return };
-        match usage.and_then(|usage| usage.session.clone()).filter(|_| seen.succeeded()) {
-            Some(id) => self.sessions.insert(name, id),
+        let known = usage.and_then(|usage| Some((usage.session.clone()?, usage.session_total)));
+        match known.filter(|_| seen.succeeded()) {
+            Some((id, total)) => self.sessions.insert(name, Conversation { id, total }),
             None => self.sessions.remove(&name),
         };
     }
@@ -259,6 +266,7 @@ impl Run {
         self.action = None;
         self.visit = Visit::Usual;
         self.retry_announced = false;
+        self.is_call_counted = false;
         self.restarting = false;
         if let Some(id) = id {
             self.phase = Phase::Deciding(Deciding::Act(id));
@@ -447,6 +455,7 @@ impl Run {
         self.restarting = true;
         self.board = Board::default();
         self.sessions.clear();
+        self.calls = Calls::default();
     }
 
     /// Works out which cap made the engine choose a handler, from the same numbers.
@@ -476,6 +485,11 @@ impl Run {
         verdict: Option<&Verdict>,
     ) {
         let Some(Target::Step(id)) = machine.find(from) else { return };
+        if let Some(call) = machine.step(id).call()
+            && !self.is_call_counted
+        {
+            self.calls.answered(call);
+        }
         // A visit without an evaluation, as after a timeout, breaks the streak.
         if self.streaks.get(&id).is_some_and(|streak| streak.step != self.step) {
             self.streaks.remove(&id);

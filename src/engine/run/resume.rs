@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::base::name::StateName;
 use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::machine::{Machine, Target};
+use crate::machine::{Machine, StepId, Target};
 
-use super::{ContinuationReader, Deciding, Pending, Phase, Run};
+use super::{ContinuationReader, Deciding, Detour, Pending, Phase, Rounds, Run};
+use crate::engine::calls::Calls;
 use crate::engine::event::{LoopComplete, LoopResume};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
@@ -79,12 +80,18 @@ impl Run {
         self.continuation.clone_from(&resume.continuation);
         self.left_to_say = None;
         // The host of another machine does not know them.
-        self.sessions.clear();
+        if !resume.keeps_sessions {
+            self.sessions.clear();
+        }
+        self.is_tree_changed = resume.tree_changed;
+        self.calls = Calls::default();
+        let is_reopened = matches!(&self.phase, Phase::Done(end) if end.may_be_reopened());
         let outcome = self.resumable_end();
         if let Some(stood) = self.stood.take() {
             self.current = Some(stood);
         }
         let due = match &self.phase {
+            Phase::Done(_) if is_reopened => Some(self.reopen(machine)),
             Phase::Done(_) | Phase::Deciding(Deciding::End(_)) if outcome.is_some() => self.due.take(),
             Phase::Pending(Pending::Action(id) | Pending::SubLoop(id)) => Some(Deciding::Again(*id)),
             Phase::Pending(Pending::Continuation(..)) => self.last_entered.map(Deciding::Again),
@@ -94,7 +101,13 @@ impl Run {
             Phase::Deciding(due) => Some(due.clone()),
             Phase::Pending(Pending::Start | Pending::Backoff { .. }) | Phase::Done(_) => None,
         };
+        let asked = due.as_ref().and_then(|due| self.call_to_repeat(machine, due, outcome));
         let due = match due {
+            // The same call, as if it had not been made.
+            Some(_) if let Some(id) = asked => {
+                self.last_entered = None;
+                Some(Deciding::Arrive { to: Target::Step(id), waited: true })
+            }
             Some(Deciding::Act(id)) => Some(Deciding::Again(id)),
             Some(Deciding::Judge(id)) if self.was_cut_short(outcome) => Some(Deciding::Again(id)),
             Some(Deciding::Closed(id)) if self.seen().is_some_and(Observation::was_cut_short) => {
@@ -107,7 +120,8 @@ impl Run {
             due,
             Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
         );
-        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over);
+        let goes_on_there = asked.is_some() && self.board.is_only_waiting();
+        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over && !goes_on_there);
         let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
         if let Some(due) = due {
             self.continuation_reader = match (entry, &due) {
@@ -117,6 +131,34 @@ impl Run {
             };
             self.phase = Phase::Deciding(due);
         }
+    }
+
+    /// Returns the state whose call nobody answered, so that the run ended around it.
+    fn call_to_repeat(&self, machine: &Machine, due: &Deciding, end: Option<Outcome>) -> Option<StepId> {
+        let (Deciding::Judge(id) | Deciding::Leave(id, _)) = due else { return None };
+        let is_call = end == Some(Outcome::Unavailable) && machine.step(*id).call().is_some();
+        is_call.then_some(*id)
+    }
+
+    /// Returns where a run is taken up again that had ended for good: in the state that could not be entered any more, or
+    /// else in the last one that was.
+    pub(in crate::engine) fn reopening(&self, machine: &Machine) -> Target {
+        match &self.due {
+            Some(Deciding::Arrive { to: to @ Target::Step(_), .. }) => *to,
+            Some(_) | None => self.last_entered.map_or(machine.initial, Target::Step),
+        }
+    }
+
+    /// Takes the run up again. What counted towards its end counts afresh, but for the caps of the loop.
+    fn reopen(&mut self, machine: &Machine) -> Deciding {
+        let to = self.reopening(machine);
+        self.due = None;
+        self.last_entered = None;
+        self.capped = None;
+        self.rounds = Rounds::default();
+        self.streaks.clear();
+        self.detour = Detour::Unused;
+        Deciding::Arrive { to, waited: true }
     }
 
     /// Returns the outcome of a run that ended, or is about to, and can go on.

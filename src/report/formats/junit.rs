@@ -673,6 +673,8 @@ mod tests {
             step: 1,
             reason: ResumeReason::Interrupted,
             continuation: None,
+            keeps_sessions: false,
+            tree_changed: false,
             changes: crate::engine::event::ResumeChanges::default(),
         }));
         journal.push(closing()).done(0, "", "");

@@ -131,6 +131,7 @@ impl Tracker {
             | Event::Retry { .. }
             | Event::Backoff { .. }
             | Event::Warning { .. }
+            | Event::CallFailed(_)
             | Event::Judge { .. }
             | Event::Signal { .. }
             | Event::Handoff(_)

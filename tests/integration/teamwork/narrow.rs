@@ -67,3 +67,29 @@ fn a_sandbox_is_one_of_three_words() {
     project.works(0);
     assert_eq!(project.asked(), ONE);
 }
+
+#[test]
+fn who_only_looks_edits_nothing_by_default_and_who_works_may() {
+    let project = one("");
+    project.works(0);
+    let (edits, reads) = ("--disallowedTools=", "--tools=");
+    for (call, flag) in [
+        ("plan", None),
+        ("implement one", None),
+        ("test one", Some(edits)),
+        ("verify_step one", Some(reads)),
+        ("verify_goal", Some(reads)),
+    ] {
+        let argv = called(&project, call);
+        for known in [edits, reads] {
+            assert_eq!(argv.contains(known), flag == Some(known), "{call}: {argv}");
+        }
+    }
+    let project =
+        one("roles: {coder: {sandbox: read-only}, tester: {sandbox: off}, supervisor: {tools: [Bash]}}");
+    project.works(0);
+    assert!(called(&project, "implement one").contains(reads));
+    assert!(
+        !called(&project, "test one").contains(edits) && !called(&project, "verify_goal").contains(reads)
+    );
+}

@@ -19,6 +19,13 @@ pub(super) fn prompt(phase: Phase) -> &'static str {
     }
 }
 
+/// What the prompt for the judgement of the goal ends with where a command tests.
+pub(super) const LAST_TEST: &str = "
+
+The command that tests was run once more over everything, and passed. It printed:
+${captured.test_goal.output?}
+${captured.test_goal.stderr?}";
+
 /// Returns the JSON Schema of the answer.
 pub(super) fn form(phase: Phase) -> Value {
     match phase {
@@ -68,6 +75,7 @@ pub(super) fn form(phase: Phase) -> Value {
                 "status": {"enum": ["fixed", "still_failing", "blocked"]},
                 "summary": {"type": "string"},
                 "filesModified": texts(),
+                "testsAdded": texts(),
                 "remainingIssues": texts(),
             }),
             &["status", "summary"],

@@ -108,7 +108,8 @@ choice! {
 record! {
     /// What calls may take at most.
     pub struct CallLimits {
-        /// How often a call that came to nothing is made again.
+        /// How often a call that came to nothing is made again; at least twice, and not after the third failure in a row
+        /// with the same cause.
         call_retries: AtMost = AtMost(3),
         /// The wait before the first of them; it doubles with each further one.
         retry_base_delay: Delay = Delay(Duration::from_secs(1)),
@@ -216,6 +217,9 @@ const LOOK_LINE: &str = "{{look}}\n";
 /// Writes the working tree, with files that git does not know yet, to objects of the run's own, and prints its name.
 /// Fails outside of git.
 const LOOK: &str = include_str!("look.sh");
+
+/// A call is made again at least so often: only the third failure in a row says that nobody answers.
+const FEWEST_RETRIES: u32 = 2;
 
 pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let read = Agents::decode(own, &DocPath::root(), out)?;
@@ -348,7 +352,12 @@ impl Form<'_> {
         let at = &self.at;
         let replaced = self.own.get("prompts").and_then(|prompts| prompts.get(phase.word()));
         let prompt = replaced.filter(|prompt| !prompt.is_null()).cloned();
-        put(state, entry("action", prompt.unwrap_or_else(|| text(at, call::prompt(phase).trim_end()))));
+        let standard = || {
+            let tested = self.said("tester", "check").filter(|_| phase == Phase::VerifyGoal);
+            let more = tested.map_or("", |_| call::LAST_TEST);
+            text(at, format!("{}{more}", call::prompt(phase).trim_end()))
+        };
+        put(state, entry("action", prompt.unwrap_or_else(standard)));
         put(state, entry("answer", value(at, &call::form(phase))));
         for key in ["model", "fallback_model", "tools", "sandbox"] {
             if let Some(said) = self.said(role, key) {
@@ -365,21 +374,16 @@ impl Form<'_> {
 
     fn retry(&self, state: &mut Node) {
         let (at, limits) = (&self.at, &self.limits.calls);
-        let retries = limits.call_retries.0;
         let Some(mut route) = take(state, "route") else { return };
-        if retries > 0 {
-            // No other route for errors, so that a run that may ask nobody is handed off here, and does not fail.
-            put(&mut route.value, entry("error", text(at, "$current")));
-            put(state, entry("max_retries", plain(at, retries.to_string())));
-            let delay =
-                self.limit("retry_base_delay").unwrap_or_else(|| seconds(at, limits.retry_base_delay.0));
-            put(state, entry("retry_delay", delay));
-        } else if let Some(exhausted) = take(state, "on_retry_exhausted")
-            && route.value.get("_").is_none()
-        {
-            put(&mut route.value, entry("_", exhausted.value));
-        }
+        // No other route for errors: a failed call is no failed attempt at the task. One that fails too often ends the
+        // run as unavailable before its tries are used up, and a run that may ask nobody is handed off here.
+        put(&mut route.value, entry("error", text(at, "$current")));
         put(state, route);
+        let retries = limits.call_retries.0.max(FEWEST_RETRIES);
+        put(state, entry("max_retries", plain(at, retries.to_string())));
+        let delay = self.limit("retry_base_delay").unwrap_or_else(|| seconds(at, limits.retry_base_delay.0));
+        put(state, entry("retry_delay", delay));
+        put(state, entry("on_retry_exhausted", text(at, "failed")));
     }
 
     /// The limits of the board, at the places where they are written down.
