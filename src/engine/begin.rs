@@ -264,10 +264,10 @@ impl Engine<'_> {
         });
         let params = params.collect::<Result<_, RenderError>>()?;
         let before = self.run.board();
-        let operation = action.kind.with(&params).map(|operation| match operation {
-            Operation::Recover { .. } => Operation::Recover { is_changed: self.run.is_tree_changed() },
-            other => other,
-        });
+        let mut operation = action.kind.with(&params);
+        if let Ok(Operation::Recover { is_changed }) = &mut operation {
+            *is_changed = self.run.is_tree_changed();
+        }
         let (after, word, notes) = match operation {
             Ok(operation) => board::apply(before.clone(), &self.machine.board, operation),
             Err(why) => (before.clone(), "error", vec![board::Note::refused(&why)]),

@@ -86,13 +86,13 @@ impl Past {
     /// Says the same where a run that ended for good may be taken up again, unless it was a success.
     pub fn reopened(&self, machine: &Machine) -> Standing {
         match self.standing(machine) {
-            Standing::Over(end) if end.may_be_reopened() => match self.run.lost() {
-                Some(state) => Standing::Lost(state.clone()),
-                None => {
-                    let to = machine.on_resume.unwrap_or_else(|| self.run.reopening(machine));
-                    self.open(machine.name_of(to), ResumeReason::Failed)
+            Standing::Over(end) if end.may_be_reopened() => {
+                if let Some(state) = self.run.lost() {
+                    return Standing::Lost(state.clone());
                 }
-            },
+                let to = machine.on_resume.unwrap_or_else(|| self.run.reopening(machine));
+                self.open(machine.name_of(to), ResumeReason::Failed)
+            }
             standing @ (Standing::Over(_) | Standing::Lost(_) | Standing::Open(_)) => standing,
         }
     }

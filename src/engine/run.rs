@@ -179,6 +179,7 @@ enum Detour {
 
 /// Everything that is known about a run.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 pub struct Run {
     phase: Phase,
     current: Option<StateName>,

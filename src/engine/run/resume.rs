@@ -101,7 +101,7 @@ impl Run {
             Phase::Deciding(due) => Some(due.clone()),
             Phase::Pending(Pending::Start | Pending::Backoff { .. }) | Phase::Done(_) => None,
         };
-        let asked = due.as_ref().and_then(|due| self.call_to_repeat(machine, due, outcome));
+        let asked = due.as_ref().and_then(|due| Self::call_to_repeat(machine, due, outcome));
         let due = match due {
             // The same call, as if it had not been made.
             Some(_) if let Some(id) = asked => {
@@ -134,7 +134,7 @@ impl Run {
     }
 
     /// Returns the state whose call nobody answered, so that the run ended around it.
-    fn call_to_repeat(&self, machine: &Machine, due: &Deciding, end: Option<Outcome>) -> Option<StepId> {
+    fn call_to_repeat(machine: &Machine, due: &Deciding, end: Option<Outcome>) -> Option<StepId> {
         let (Deciding::Judge(id) | Deciding::Leave(id, _)) = due else { return None };
         let is_call = end == Some(Outcome::Unavailable) && machine.step(*id).call().is_some();
         is_call.then_some(*id)
