@@ -1,0 +1,469 @@
+"""The real CLIs of agents, through the real program, with no network but loopback. See `vendors.py` for who answers them.
+
+A host is an entry of `HOSTS`; each scenario is played with each. All plays run at once, as many as there is room for:
+most of the time is the start of Node.js.
+"""
+
+import concurrent.futures
+import ctypes
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vendors import Fail, Refuse, Say, Use, Vendors, closed_port
+
+PROGRAM = os.environ["LL_LOOP_BIN"]
+# Where `npm ci` has put the CLIs, and a Node.js that is new enough for them.
+MODULES = Path(os.environ["LL_HOST_CLIS"]) / "node_modules"
+KEY = "a-key-of-the-tests"
+# Seconds that a run may take. What cannot be asked is known by then.
+PATIENCE = 60
+SCHEMA = {
+    "type": "object",
+    "required": ["status", "summary"],
+    "additionalProperties": False,
+    "properties": {"status": {"enum": ["complete", "blocked"]}, "summary": {"type": "string"}},
+}
+WORK = {"status": "complete", "summary": "nothing was missing"}
+
+
+# --- Hosts ---
+
+
+@dataclass
+class Host:
+    name: str
+    #: The program, below `MODULES`.
+    program: str
+    version: str
+    model: str
+    #: What points the CLI at the service; `URL` is its address.
+    environment: dict
+    #: Arguments that do the same, where the environment cannot.
+    arguments: tuple = ()
+    #: The variable of the key.
+    key: str = ""
+    #: Files below HOME.
+    home: dict = field(default_factory=dict)
+    #: Files of a checkout that run a command: `HOOK` and `SERVER` stand for one each.
+    planted: dict = field(default_factory=dict)
+    #: What of them runs when the repository says `host_settings: project`; `None` where no such thing is supported.
+    project: tuple | None = ()
+    #: How a model gives an answer in a form.
+    form: object = lambda value: [Say(json.dumps(value))]
+    priced: bool = False
+
+
+def structured(tool):
+    return lambda value: [Use(tool, value), Say("Done.")]
+
+
+def hooks(events, **more):
+    """Settings in claude's form, which others have taken over."""
+    entry = [{"hooks": [{"type": "command", "command": "HOOK"}]}]
+    return json.dumps({"hooks": {event: entry for event in events}, **more})
+
+
+SERVERS = {"planted": {"command": "sh", "args": ["-c", "SERVER"]}}
+PROVIDER = "model_providers.scripted"
+HOSTS = [
+    Host(
+        name="claude",
+        program=f"@anthropic-ai/claude-code-linux-{'arm64' if os.uname().machine == 'aarch64' else 'x64'}/claude",
+        version="2.1.330",
+        model="claude-sonnet-5",
+        environment={"ANTHROPIC_BASE_URL": "URL"},
+        key="ANTHROPIC_API_KEY",
+        planted={
+            ".claude/settings.json": hooks(["SessionStart", "UserPromptSubmit", "Stop"], enableAllProjectMcpServers=True),
+            ".mcp.json": json.dumps({"mcpServers": SERVERS}),
+        },
+        project=("hook", "server"),
+        form=structured("StructuredOutput"),
+        priced=True,
+    ),
+    Host(
+        name="codex",
+        program=".bin/codex",
+        version="0.169.0",
+        model="gpt-5",
+        environment={},
+        arguments=(
+            *("-c", 'model_provider="scripted"'),
+            *("-c", f'{PROVIDER}.name="scripted"'),
+            *("-c", f'{PROVIDER}.base_url="URL/v1"'),
+            *("-c", f'{PROVIDER}.wire_api="responses"'),
+            *("-c", f'{PROVIDER}.env_key="OPENAI_API_KEY"'),
+        ),
+        key="OPENAI_API_KEY",
+        planted={
+            ".codex/config.toml": '[mcp_servers.planted]\ncommand = "sh"\nargs = ["-c", "SERVER"]\n',
+            ".codex/hooks.json": hooks(["SessionStart", "UserPromptSubmit", "Stop"]),
+        },
+        project=None,
+    ),
+    Host(
+        name="gemini",
+        program=".bin/gemini",
+        version="0.61.0",
+        model="gemini-2.5-flash",
+        environment={"GOOGLE_GEMINI_BASE_URL": "URL"},
+        key="GEMINI_API_KEY",
+        home={".gemini/settings.json": json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})},
+        planted={
+            ".gemini/settings.json": hooks(
+                ["SessionStart", "BeforeAgent", "AfterAgent"], hooksConfig={"enabled": True}, mcpServers=SERVERS
+            ),
+        },
+        project=("hook", "server"),
+    ),
+    Host(
+        name="qwen",
+        program=".bin/qwen",
+        version="0.24.4",
+        model="qwen3-coder-plus",
+        environment={"OPENAI_BASE_URL": "URL/v1", "OPENAI_MODEL": "some-model"},
+        key="OPENAI_API_KEY",
+        planted={
+            ".qwen/settings.json": hooks(
+                ["SessionStart", "UserPromptSubmit", "Stop"], hooksConfig={"enabled": True}, mcpServers=SERVERS
+            ),
+        },
+        project=("hook", "server"),
+        form=structured("structured_output"),
+    ),
+]
+
+
+# --- A play: one run of ll-loop with one host ---
+
+
+class Play:
+    """A checkout, a HOME and a service of its own."""
+
+    def __init__(self, test, host, script=None):
+        self.test = test
+        self.host = host
+        self.directory = Path(tempfile.mkdtemp(prefix=f"ll-hosts-{host.name}-"))
+        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.home = self.directory / "home"
+        self.checkout = self.directory / "checkout"
+        self.bin = self.directory / "bin"
+        for directory in (self.home, self.checkout, self.bin):
+            directory.mkdir()
+        self.vendors = Vendors(script or [Say("Hello there.")])
+        test.addCleanup(self.vendors.close)
+        self.url = self.vendors.url
+        for path, text in host.home.items():
+            self.write(self.home / path, text)
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-C", self.checkout]
+        subprocess.run([*git, "init", "--quiet"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "begin"], check=True)
+
+    def write(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def install(self):
+        (self.bin / "node").symlink_to(MODULES / ".bin/node")
+        program = MODULES / self.host.program
+        arguments = " ".join(f"'{argument.replace('URL', self.url)}'" for argument in self.host.arguments)
+        if not arguments:
+            (self.bin / self.host.name).symlink_to(program)
+            return
+        self.write(self.bin / self.host.name, f"#!/bin/sh\nexec '{program}' {arguments} \"$@\"\n")
+        (self.bin / self.host.name).chmod(stat.S_IRWXU)
+
+    def run(self, states, *arguments, key=KEY, **keys):
+        """Runs a loop of these states (JSON is YAML), the first one first."""
+        self.install()
+        for state in states.values():
+            if state.get("action_type") == "prompt":
+                state.setdefault("model", self.host.model)
+        loop = {"name": "play", "description": "a play", "initial": next(iter(states)), **keys}
+        loop["states"] = {**states, "done": {"terminal": True}, "failed": {"terminal": True, "outcome": "failure"}}
+        self.write(self.checkout / ".loops/play.yaml", json.dumps(loop))
+        environment = {
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "LL_RETRY_WAIT": "10ms",
+            **{name: value.replace("URL", self.url) for name, value in self.host.environment.items()},
+            **({self.host.key: key} if key else {}),
+            **OUTSIDE,
+        }
+        command = [PROGRAM, "run", "play", "--yes", "--llm", "--host", self.host.name, "--report-dir", "report", *arguments]
+        started = time.monotonic()
+        with subprocess.Popen(
+            command,
+            cwd=self.checkout,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as program:
+            try:
+                self.log, _ = program.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                # It ends its agent, and then itself.
+                program.terminate()
+                self.log, _ = program.communicate(timeout=PATIENCE)
+        self.seconds = time.monotonic() - started
+        self.code = program.returncode
+        result = self.checkout / "report/result.json"
+        self.result = json.loads(result.read_text()) if result.is_file() else {}
+        self.test.assertNotIn(KEY, self.log)
+        return self
+
+    def ended(self, outcome, code):
+        """Says how the run ended, with all that is known when that is not so."""
+        calls = "\n".join(f"{call.path} {call.text[-200:]}" for call in self.vendors.calls)
+        known = f"\n{self.log}\nafter {self.seconds:.1f} s and {len(self.vendors.calls)} calls:\n{calls}\n{self.vendors.strays}"
+        self.test.assertEqual((self.result.get("outputs", {}).get("outcome"), self.code), (outcome, code), known)
+        return self
+
+    def said(self):
+        """What the agent said, as the next state got it."""
+        path = self.directory / "said"
+        return path.read_text() if path.is_file() else None
+
+    def spent(self, calls, input, output):
+        usage = self.result["usage"]
+        found = (usage["calls"], usage["input_tokens"], usage["output_tokens"])
+        self.test.assertEqual(found, (calls, input, output), self.log)
+
+    def reason(self, *words):
+        for word in words:
+            self.test.assertIn(word, self.result["sentence"])
+
+    def plant(self):
+        """Puts commands into the checkout, which leave a file each when they run."""
+        for path, text in self.host.planted.items():
+            for name in ("hook", "server"):
+                text = text.replace(name.upper(), f"touch {self.directory / name}")
+            self.write(self.checkout / path, text)
+
+    def ran(self):
+        return tuple(name for name in ("hook", "server") if (self.directory / name).exists())
+
+
+# --- Scenarios: each is played with every host ---
+
+
+def prompt(text="TASK: say hello", next="done", **keys):
+    keys = {"evaluate": {"type": "exit_code"}, **keys}
+    return {"action": text, "action_type": "prompt", "on_yes": next, "on_no": "failed", "on_error": "failed", **keys}
+
+
+def tell(expression, next="done"):
+    return {"action": f"printf %s ${{{expression}:shell}} > ../said", "next": next}
+
+
+class Scenarios:
+    """A method is a scenario. What it starts with `never` or `unavailable` is what must not happen, or how it must end."""
+
+    def an_answer(self, host):
+        play = Play(self, host, [Say("Hello there.", input=100, output=20)])
+        play.run({"ask": prompt(next="tell", capture="said"), "tell": tell("captured.said.output")}).ended("success", 0)
+        self.assertEqual(play.said(), "Hello there.")
+        play.spent(1, 100, 20)
+        self.assertEqual("cost_usd" in play.result["usage"], host.priced)
+        self.assertEqual(play.vendors.calls[0].model, host.model)
+
+    def a_prompt_that_begins_with_a_dash(self, host):
+        play = Play(self, host)
+        play.run({"ask": prompt("- TASK: one\n--version\n")}).ended("success", 0)
+        self.assertIn("- TASK: one\\n--version", play.vendors.calls[0].text)
+
+    def an_answer_in_a_form(self, host):
+        play = Play(self, host, host.form(WORK))
+        ask = prompt(answer=SCHEMA, evaluate={"type": "answer", "field": "status"}, capture="work", next="tell")
+        play.run({"ask": ask, "tell": tell("captured.work.json.summary")}).ended("success", 0)
+        self.assertEqual(play.said(), WORK["summary"])
+
+    def a_form_that_the_model_ignores(self, host):
+        play = Play(self, host, [Say("Hello there.")])
+        ask = prompt(answer=SCHEMA, evaluate={"type": "answer", "field": "status"})
+        play.run({"ask": ask}).ended("failure", 1)
+
+    def a_judge(self, host):
+        play = Play(self, host, host.form({"verdict": "yes", "confidence": 0.9, "reason": "TASK is done"}))
+        judged = {"action": "echo TASK", "evaluate": {"type": "llm_structured", "prompt": "Is it done?"}}
+        play.run({"ask": {**judged, "on_yes": "done", "on_no": "failed", "on_error": "failed"}}, llm={"model": host.model})
+        play.ended("success", 0)
+        if host.name == "claude":
+            self.assertEqual(play.vendors.calls[0].tools, ["StructuredOutput"])
+
+    def a_refusal(self, host):
+        play = Play(self, host, [Refuse()])
+        play.run({"ask": prompt()}).ended("failure", 1)
+
+    def unavailable_without_a_network(self, host):
+        play = Play(self, host)
+        play.url = f"http://127.0.0.1:{closed_port()}"
+        play.run({"ask": prompt()}).ended("unavailable", 69)
+        play.reason(host.name)
+
+    def unavailable_without_a_key(self, host):
+        play = Play(self, host)
+        play.run({"ask": prompt()}, key=None).ended("unavailable", 69)
+        play.reason(host.name)
+
+    def unavailable_with_a_wrong_key(self, host):
+        play = Play(self, host, [Fail(401, "authentication_error", "invalid x-api-key")])
+        play.run({"ask": prompt()}).ended("unavailable", 69)
+
+    def unavailable_at_too_many_requests(self, host):
+        play = Play(self, host, [Fail(429, "rate_limit_error", "too many requests")])
+        play.run({"ask": prompt()}).ended("unavailable", 69)
+
+    def unavailable_when_overloaded(self, host):
+        play = Play(self, host, [Fail(529, "overloaded_error", "Overloaded")])
+        play.run({"ask": prompt()}).ended("unavailable", 69)
+
+    def never_a_command_of_the_checkout(self, host):
+        play = Play(self, host)
+        play.plant()
+        play.run({"ask": prompt()}).ended("success", 0)
+        self.assertEqual(play.ran(), ())
+
+    def a_command_of_a_checkout_that_counts(self, host):
+        if host.project is None:
+            self.skipTest(f"{host.name} has no way to let it")
+        play = Play(self, host)
+        play.plant()
+        play.run({"ask": prompt()}, host_settings="project").ended("success", 0)
+        self.assertEqual(play.ran(), host.project)
+
+    def a_session(self, host):
+        play = Play(self, host, [Say("One."), Say("Two."), Say("Three.")])
+        states = {
+            "first": prompt("TASK: first", session="s", next="second"),
+            "second": prompt("TASK: second", session="s", next="third"),
+            "third": prompt("TASK: third", session="s"),
+        }
+        play.run(states).ended("success", 0)
+        last = play.vendors.calls[-1].text
+        for word in ("TASK: first", "One.", "TASK: second", "Two.", "TASK: third"):
+            self.assertIn(word, last)
+        # Each call counts once, although the later ones report what the session has added up.
+        play.spent(3, 300, 60)
+
+
+class OfClaude:
+    """What only claude can do."""
+
+    def a_budget(self, host):
+        spend = Say("Working.", input=100_000, output=1000)
+        play = Play(self, host, [spend])
+        states = {"ask": prompt(next="again"), "again": prompt(next="ask")}
+        play.run(states, "--max-cost", "1").ended("over_budget", 6)
+
+    def a_budget_within_a_call(self, host):
+        step = Use("Bash", {"command": "true"}, input=50_000, output=1000)
+        play = Play(self, host, [step])
+        play.run({"ask": prompt()}, "--max-cost", "0.50").ended("over_budget", 6)
+        self.assertLess(len(play.vendors.calls), 50)
+
+    def a_good_answer_that_goes_over_the_budget(self, host):
+        play = Play(self, host, [Say("Hello there.", input=1_000_000, output=1000)])
+        states = {"ask": prompt(next="tell", capture="said"), "tell": tell("captured.said.output")}
+        play.run(states, "--max-cost", "0.50")
+        self.assertEqual(play.said(), "Hello there.", play.log)
+
+    def a_subagent(self, host):
+        def script(call):
+            if "SUBTASK" in call.newest:
+                return Say("Found it.", input=1000, output=500)
+            if len(main := [c for c in play.vendors.calls if "SUBTASK" not in c.newest]) == 1:
+                arguments = {"description": "look", "prompt": "SUBTASK: look", "subagent_type": "general-purpose"}
+                return Use("Task", {**arguments, "run_in_background": False}, input=10, output=5)
+            return Say("Done.", input=10, output=5)
+
+        play = Play(self, host, script)
+        play.run({"ask": prompt()}).ended("success", 0)
+        play.spent(1, 1020, 510)
+        self.assertEqual(play.result["usage"]["model"], host.model)
+
+
+# --- The tests: a method for each pair ---
+
+
+def isolated():
+    """Moves this process to a network of its own, and to a user that is not root. Returns what could not be done."""
+    new_user, new_network = 0x10000000, 0x40000000
+    uid, gid = os.getuid(), os.getgid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(new_user | new_network):
+        return os.strerror(ctypes.get_errno())
+    Path("/proc/self/setgroups").write_text("deny")
+    # `nobody`, who has an entry among the users everywhere; the files of whoever started this are theirs.
+    Path("/proc/self/uid_map").write_text(f"65534 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"65534 {gid} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        get, put, up = 0x8913, 0x8914, 1
+        request = struct.pack("16sH14x", b"lo", 0)
+        flags = struct.unpack("16sH14x", fcntl.ioctl(handle, get, request))[1]
+        fcntl.ioctl(handle, put, struct.pack("16sH14x", b"lo", flags | up))
+    return None
+
+
+NOT_ISOLATED = isolated()
+# Claude does not let root do without questions, except in a sandbox.
+OUTSIDE = {"IS_SANDBOX": "1"} if os.getuid() == 0 else {}
+ROOM = max(4, 2 * (os.cpu_count() or 1))
+
+
+class Together(unittest.TestSuite):
+    """Plays all its tests at once, the long ones first; each then waits for its own."""
+
+    def run(self, result, debug=False):
+        tests = sorted(self, key=lambda test: "unavailable" not in test.id())
+        with concurrent.futures.ThreadPoolExecutor(ROOM) as pool:
+            for test in tests:
+                test.played = pool.submit(test.play)
+            return super().run(result, debug)
+
+
+class Hosts(unittest.TestCase):
+    """A method for each host and scenario; `add_tests` makes them."""
+
+    def play(self):
+        host, scenario = self.PLAYS[self._testMethodName]
+        scenario(self, host)
+
+    PLAYS = {}
+
+
+def add_tests():
+    for host in HOSTS:
+        scenarios = {**vars(Scenarios), **(vars(OfClaude) if host.name == "claude" else {})}
+        for name, scenario in scenarios.items():
+            if name.startswith("_"):
+                continue
+            test = f"test_{host.name}_{name}"
+            Hosts.PLAYS[test] = (host, scenario)
+            setattr(Hosts, test, lambda self: self.played.result())
+
+
+add_tests()
+
+
+def load_tests(loader, tests, pattern):
+    return Together(test for suite in tests for test in suite)
+
+
+if __name__ == "__main__":
+    unittest.main()
