@@ -42,8 +42,9 @@ WORK = {"status": "complete", "summary": "nothing was missing"}
 
 @dataclass
 class Host:
+    #: What `--host` says, and the first word of it that is a program.
     name: str
-    #: The program, below `MODULES`.
+    #: Where that program is, below `MODULES`.
     program: str
     model: str
     #: What points the CLI at the service; `URL` is its address.
@@ -63,6 +64,20 @@ class Host:
     #: How a model gives an answer in a form.
     form: object = lambda value: [Say(json.dumps(value))]
     priced: bool = False
+    #: The tools of a judge, where the host can be told.
+    judges_with: tuple | None = None
+    #: What a status of the service becomes, where that is not `unavailable`.
+    fates: dict = field(default_factory=dict)
+    #: Which of the `SCENARIOS` are played with it.
+    kinds: tuple = ("any", "command")
+
+    @property
+    def command(self):
+        return self.name.removeprefix("acp:").partition(" ")[0]
+
+    @property
+    def label(self):
+        return ("acp_" if self.name.startswith("acp:") else "") + self.command
 
 
 def structured(tool):
@@ -92,6 +107,8 @@ HOSTS = [
         project=("hook", "server"),
         form=structured("StructuredOutput"),
         priced=True,
+        judges_with=("StructuredOutput",),
+        kinds=("any", "command", "claude"),
     ),
     Host(
         name="codex",
@@ -161,7 +178,7 @@ class Play:
     def __init__(self, test, host, script=None):
         self.test = test
         self.host = host
-        self.directory = Path(tempfile.mkdtemp(prefix=f"ll-hosts-{host.name}-"))
+        self.directory = Path(tempfile.mkdtemp(prefix=f"ll-hosts-{host.label}-"))
         test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.home = self.directory / "home"
         self.checkout = self.directory / "checkout"
@@ -186,10 +203,10 @@ class Play:
         program = MODULES / self.host.program
         arguments = " ".join(f"'{argument.replace('URL', self.url)}'" for argument in self.host.arguments)
         if not arguments:
-            (self.bin / self.host.name).symlink_to(program)
+            (self.bin / self.host.command).symlink_to(program)
             return
-        self.write(self.bin / self.host.name, f"#!/bin/sh\nexec '{program}' {arguments} \"$@\"\n")
-        (self.bin / self.host.name).chmod(stat.S_IRWXU)
+        self.write(self.bin / self.host.command, f"#!/bin/sh\nexec '{program}' {arguments} \"$@\"\n")
+        (self.bin / self.host.command).chmod(stat.S_IRWXU)
 
     def run(self, states, *arguments, key=KEY, **keys):
         """Runs a loop of these states (JSON is YAML), the first one first."""
@@ -265,7 +282,7 @@ class Play:
         return tuple(name for name in ("hook", "server") if (self.directory / name).exists())
 
 
-# --- Scenarios: each is played with every host ---
+# --- Scenarios ---
 
 
 def prompt(text="TASK: say hello", next="done", **keys):
@@ -277,8 +294,8 @@ def tell(expression, next="done"):
     return {"action": f"printf %s ${{{expression}:shell}} > ../said", "next": next}
 
 
-class Scenarios:
-    """A method is a scenario. What it starts with `never` or `unavailable` is what must not happen, or how it must end."""
+class OfAll:
+    """With every host. A method is a scenario."""
 
     def an_answer(self, host):
         play = Play(self, host, [Say("Hello there.", input=100, output=20)])
@@ -309,8 +326,8 @@ class Scenarios:
         judged = {"action": "echo TASK", "evaluate": {"type": "llm_structured", "prompt": "Is it done?"}}
         play.run({"ask": {**judged, "on_yes": "done", "on_no": "failed", "on_error": "failed"}}, llm={"model": host.model})
         play.ended("success", 0)
-        if host.name == "claude":
-            self.assertEqual(play.vendors.calls[0].tools, ["StructuredOutput"])
+        if host.judges_with is not None:
+            self.assertEqual(play.vendors.calls[0].tools, list(host.judges_with))
 
     def a_refusal(self, host):
         play = Play(self, host, [Refuse()])
@@ -328,16 +345,17 @@ class Scenarios:
         play.reason(host.name)
 
     def unavailable_with_a_wrong_key(self, host):
-        play = Play(self, host, [Fail(401, "authentication_error", "invalid x-api-key")])
-        play.run({"ask": prompt()}).ended("unavailable", 69)
+        self.failing(host, Fail(401, "authentication_error", "invalid x-api-key"))
 
     def unavailable_at_too_many_requests(self, host):
-        play = Play(self, host, [Fail(429, "rate_limit_error", "too many requests")])
-        play.run({"ask": prompt()}).ended("unavailable", 69)
+        self.failing(host, Fail(429, "rate_limit_error", "too many requests"))
 
     def unavailable_when_overloaded(self, host):
-        play = Play(self, host, [Fail(529, "overloaded_error", "Overloaded")])
-        play.run({"ask": prompt()}).ended("unavailable", 69)
+        self.failing(host, Fail(529, "overloaded_error", "Overloaded"))
+
+
+class OfCommands:
+    """With a CLI that we call ourselves: what it takes from a checkout, and its sessions."""
 
     def never_a_command_of_the_checkout(self, host):
         play = Play(self, host)
@@ -348,7 +366,7 @@ class Scenarios:
     def unavailable_rather_than_a_key_to_the_checkout(self, host):
         """Nothing but the checkout says where the service is, and the real one cannot be reached."""
         if NOT_ISOLATED:
-            self.skipTest(f"the real services could be reached: {NOT_ISOLATED}")
+            self.skipTest(f"no network of its own, so the real services could be reached: {NOT_ISOLATED}")
         play = Play(self, replace(host, environment={}, arguments=()))
         for path, text in host.lures.items():
             play.write(play.checkout / path, text.replace("THIEF", play.url))
@@ -372,15 +390,14 @@ class Scenarios:
             "third": prompt("TASK: third", session="s"),
         }
         play.run(states).ended("success", 0)
-        last = play.vendors.calls[-1].text
-        for word in ("TASK: first", "One.", "TASK: second", "Two.", "TASK: third"):
-            self.assertIn(word, last)
+        words = ("TASK: first", "One.", "TASK: second", "Two.", "TASK: third")
+        self.assertEqual([word for word in words if word not in play.vendors.calls[-1].text], [], play.log)
         # Each call counts once, although the later ones report what the session has added up.
         play.spent(3, 300, 60)
 
 
 class OfClaude:
-    """What only claude can do."""
+    """With claude alone, which names a price and can be told what a call may cost."""
 
     def a_budget(self, host):
         spend = Say("Working.", input=100_000, output=1000)
@@ -413,6 +430,9 @@ class OfClaude:
         play.run({"ask": prompt()}).ended("success", 0)
         play.spent(1, 1020, 510)
         self.assertEqual(play.result["usage"]["model"], host.model)
+
+
+SCENARIOS = {"any": OfAll, "command": OfCommands, "claude": OfClaude}
 
 
 # --- The tests: a method for each pair ---
@@ -461,16 +481,21 @@ class Hosts(unittest.TestCase):
         host, scenario = self.PLAYS[self._testMethodName]
         scenario(self, host)
 
+    def failing(self, host, fail):
+        """The service answers nothing but `fail`."""
+        play = Play(self, host, [fail])
+        play.run({"ask": prompt()}).ended(*host.fates.get(fail.status, ("unavailable", 69)))
+
     PLAYS = {}
 
 
 def add_tests():
     for host in HOSTS:
-        scenarios = {**vars(Scenarios), **(vars(OfClaude) if host.name == "claude" else {})}
-        for name, scenario in scenarios.items():
+        scenarios = [pair for kind in host.kinds for pair in vars(SCENARIOS[kind]).items()]
+        for name, scenario in scenarios:
             if name.startswith("_"):
                 continue
-            test = f"test_{host.name}_{name}"
+            test = f"test_{host.label}_{name}"
             Hosts.PLAYS[test] = (host, scenario)
             setattr(Hosts, test, lambda self: self.played.result())
 
