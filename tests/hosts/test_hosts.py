@@ -182,6 +182,7 @@ HOSTS = [
                 }
             ),
         },
+        project=("hook", "server"),
         form=structured("structured_output"),
     ),
 ]
@@ -437,11 +438,11 @@ class OfClaude:
 
     def a_subagent(self, host):
         def script(call):
-            if "SUBTASK" in call.newest:
+            if "TASK: say hello" not in call.text:
                 return Say("Found it.", input=1000, output=500)
-            if len(main := [c for c in play.vendors.calls if "SUBTASK" not in c.newest]) == 1:
+            if "SUBTASK" not in call.text:
                 arguments = {"description": "look", "prompt": "SUBTASK: look", "subagent_type": "general-purpose"}
-                return Use("Task", {**arguments, "run_in_background": False}, input=10, output=5)
+                return Use("Agent", {**arguments, "run_in_background": False}, input=10, output=5)
             return Say("Done.", input=10, output=5)
 
         play = Play(self, host, script)
