@@ -4,10 +4,12 @@
 //! What it was measured to do and this relies on: its messages are those of Claude Code: `system` with the session and
 //! the model, `assistant` with what is said, and a `result` that ends the call, with `subtype`, `is_error`, `result`,
 //! `usage` and `permission_denials`; where it failed, with an `error` that has a `message`. `usage` is that of the whole
-//! session, and its input contains what came from a cache. The answer to a schema is `structured_result`. `--safe-mode`
-//! leaves out hooks, servers and extensions, those of the user too, and with them `--core-tools`, so tools can be taken
-//! away and not be chosen. `--include-partial-messages` shows when the model begins to answer: a service that cannot be
-//! reached is asked for a long time without a word. 53 and 55, too many turns and a spent budget, come without a result.
+//! session, and its input contains what came from a cache. The answer to a schema is `structured_result`. `--bare`
+//! leaves out all that is found and not named: hooks, servers and extensions, and with the settings of the checkout those
+//! of the user. `--safe-mode` goes on taking models, the address of the service and telemetry from the checkout, so that
+//! the key goes where the checkout says. `--include-partial-messages` shows when the model begins to answer: a service
+//! that cannot be reached is asked for a long time without a word. 53 and 55, too many turns and a spent budget, come
+//! without a result.
 //!
 //! There is no price.
 
@@ -96,7 +98,7 @@ impl Host for Qwen {
 
 fn call(rights: &str, settings: HostSettings, more: &[(&str, Option<&str>)], text: &str) -> Invocation {
     let mut argv = words("qwen --output-format stream-json --include-partial-messages");
-    argv.extend((settings == HostSettings::User).then(|| "--safe-mode".to_owned()));
+    argv.extend((settings == HostSettings::User).then(|| "--bare".to_owned()));
     argv.push(rights.to_owned());
     argv.extend(options(more));
     Invocation { argv, stdin: Some(text.to_owned()), env: Vec::new(), file: None }
@@ -163,7 +165,7 @@ mod tests {
         failed
     }
 
-    const START: &str = "qwen --output-format stream-json --include-partial-messages --safe-mode";
+    const START: &str = "qwen --output-format stream-json --include-partial-messages --bare";
 
     #[test]
     fn a_prompt_goes_through_standard_input() {
@@ -187,7 +189,7 @@ mod tests {
         let old = Terms { version: Some(Version(0, 15, 10)), ..Terms::default() };
         assert_eq!(line(&full, old), format!("{START} --yolo --model large {more}"));
         let project = Terms { settings: HostSettings::Project, ..Terms::default() };
-        assert!(!line(&full, project).contains("--safe-mode"));
+        assert!(!line(&full, project).contains("--bare"));
         let reads = Prompt { access: Access::ReadShell, ..Prompt::default() };
         assert_eq!(line(&reads, Terms::default()), format!("{START} --yolo --exclude-tools {EDITS}"));
         let question = Question { prompt: "ok?".into(), schema, model: None };
