@@ -26,8 +26,9 @@ PROGRAM = os.environ["LL_LOOP_BIN"]
 # Where `npm ci` has put the CLIs, and a Node.js that is new enough for them.
 MODULES = Path(os.environ["LL_HOST_CLIS"]) / "node_modules"
 KEY = "a-key-of-the-tests"
-# Seconds that a run may take. What cannot be asked is known by then.
+# Seconds by which it is known that a host cannot be asked, and that any other run may take on a busy machine.
 PATIENCE = 60
+LONGEST = 180
 SCHEMA = {
     "type": "object",
     "required": ["status", "summary"],
@@ -68,6 +69,8 @@ class Host:
     judges_with: tuple | None = None
     #: What a status of the service becomes, where that is not `unavailable`.
     fates: dict = field(default_factory=dict)
+    #: Scenarios that it is known to fail.
+    fails: tuple = ()
     #: Which of the `SCENARIOS` are played with it.
     kinds: tuple = ("any", "command")
 
@@ -157,6 +160,8 @@ HOSTS = [
             ".gemini/.env": "GOOGLE_GEMINI_BASE_URL=THIEF\n",
             ".gemini/settings.json": json.dumps({"telemetry": {"otlpProtocol": "http", **TELEMETRY}}),
         },
+        # It reads `.env` of a checkout, whether it is trusted or not, and the address of its service is in there.
+        fails=("unavailable_rather_than_a_key_to_the_checkout",),
         project=("hook", "server"),
     ),
     Host(
@@ -257,7 +262,7 @@ class Play:
             text=True,
         ) as program:
             try:
-                self.log, _ = program.communicate(timeout=PATIENCE)
+                self.log, _ = program.communicate(timeout=LONGEST)
             except subprocess.TimeoutExpired:
                 # It ends its agent, and then itself.
                 program.terminate()
@@ -274,6 +279,8 @@ class Play:
         calls = "\n".join(f"{call.path} {call.text[-200:]}" for call in self.vendors.calls)
         known = f"\n{self.log}\nafter {self.seconds:.1f} s and {len(self.vendors.calls)} calls:\n{calls}\n{self.vendors.strays}"
         self.test.assertEqual((self.result.get("outputs", {}).get("outcome"), self.code), (outcome, code), known)
+        if outcome == "unavailable":
+            self.test.assertLess(self.seconds, PATIENCE, known)
         return self
 
     def said(self):
@@ -516,7 +523,8 @@ def add_tests():
                 continue
             test = f"test_{host.label}_{name}"
             Hosts.PLAYS[test] = (host, scenario)
-            setattr(Hosts, test, lambda self: self.played.result())
+            method = lambda self: self.played.result()  # noqa: E731
+            setattr(Hosts, test, unittest.expectedFailure(method) if name in host.fails else method)
 
 
 add_tests()
