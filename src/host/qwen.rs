@@ -22,7 +22,7 @@ use super::claude::{Manner, Messages};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
-use super::stream::{StreamReader, status_failure};
+use super::stream::{Kind, StreamReader, status_failure};
 
 /// The host.
 pub(super) struct Qwen;
@@ -112,7 +112,7 @@ fn reader() -> StreamReader<Messages> {
 }
 
 /// Returns what an exit code says.
-fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+fn failure_of(exit_code: i32) -> Option<Kind> {
     match exit_code {
         41 | 44 | 52 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
@@ -127,7 +127,7 @@ fn refusal(result: &Map<String, Value>, said: &str) -> Option<Failure> {
     let is_error = result.get("is_error").and_then(Value::as_bool) == Some(true);
     let status = said.strip_prefix("[API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
     let has_begun = result.get("num_turns").and_then(Value::as_u64) != Some(0);
-    let unbegun = || (!has_begun).then_some(Failure::Unavailable as fn(String) -> Failure);
+    let unbegun = || (!has_begun).then_some(Failure::Unavailable as Kind);
     let failure = status.and_then(status_failure).or_else(unbegun).filter(|_| is_error)?;
     Some(failure(format!("it failed: {said}")))
 }
