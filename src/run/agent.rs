@@ -263,13 +263,10 @@ async fn settle<T>(
         }
         Failure::Transient(why) => {
             let futile = if usage.tokens() == 0 { seen.duration } else { Duration::ZERO };
-            match patience.next_wait(futile) {
-                Some(wait) => return waited(wait, &why, name, seen, world).await,
-                None => {
-                    let tried = patience.tried();
-                    (format!("{why}; tried {tried}"), Some(Stop::Unavailable))
-                }
+            if let Some(wait) = patience.next_wait(futile) {
+                return waited(wait, &why, name, seen, world).await;
             }
+            (format!("{why}; tried {}", patience.tried()), Some(Stop::Unavailable))
         }
         Failure::Quota(why, resets_at) => match patience.until(resets_at, world) {
             Some(wait) => return waited(wait, &why, name, seen, world).await,
