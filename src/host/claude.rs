@@ -19,7 +19,7 @@ use super::interface::{
     Version,
 };
 use super::output::{document, excerpt, object_in};
-use super::stream::{StreamFormat, StreamReader, StreamState, count};
+use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count};
 
 /// The host.
 pub(super) struct Claude;
@@ -263,7 +263,7 @@ fn by_models(models: Option<&Value>) -> Option<Sum> {
 /// What is different where another host prints these messages.
 pub(super) struct Manner {
     /// What an exit code says.
-    pub(super) failure_of: fn(i32) -> Option<fn(String) -> Failure>,
+    pub(super) failure_of: fn(i32) -> Option<Kind>,
     /// What a result that says this of itself is, where that is said in a way of its own.
     pub(super) refusal: fn(&Map<String, Value>, &str) -> Option<Failure>,
 }
@@ -374,7 +374,7 @@ impl StreamFormat for Messages {
         self.trouble.as_deref()
     }
 
-    fn failure_of(&self, exit_code: i32) -> Option<fn(String) -> Failure> {
+    fn failure_of(&self, exit_code: i32) -> Option<Kind> {
         (self.manner?.failure_of)(exit_code)
     }
 
@@ -457,7 +457,7 @@ impl Messages {
         usage.calls = 1;
         usage.cost_usd = price(result).ok().flatten();
         let models =
-            by_models(result.get("modelUsage")).filter(|sum| sum.input_tokens + sum.output_tokens > 0);
+            by_models(result.get("modelUsage")).filter(|sum| sum.input_tokens > 0 || sum.output_tokens > 0);
         if let Some(sum) = models {
             (usage.input_tokens, usage.output_tokens) = (sum.input_tokens, sum.output_tokens);
         }
@@ -1022,7 +1022,7 @@ mod tests {
         let form = json!([{"type": "tool_use", "id": "t", "name": "StructuredOutput", "input": {"a": "x"}}]);
         let given = [main(&form, &json!({})), spent.clone()];
         assert_eq!(stream::play_answer(&Claude, &given, 1).as_deref(), Ok("{\"a\":\"x\"}\n"));
-        let stdout: String = given.iter().map(|line| format!("{line}\n")).collect();
+        let stdout = given.each_ref().map(Value::to_string).join("\n");
         assert_eq!(Claude.answer(&stdout, 1).0, Ok(json!({"a": "x"})));
         let text = json!([{"type": "text", "text": "all done"}]);
         assert_eq!(play(&[main(&text, &json!({})), spent.clone()], 1).1.as_deref(), Ok("all done\n"));

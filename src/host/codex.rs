@@ -169,7 +169,9 @@ impl StreamFormat for Turn {
                 so_far.usage.session = event.get("thread_id").and_then(Value::as_str).map(str::to_owned);
             }
             Some("item.started" | "item.updated" | "item.completed") => {
-                self.is_retrying = false;
+                // An item that is an error tells of the connection too, and of no progress.
+                let kind_of_item = event.get("item").and_then(|item| item.get("type")?.as_str());
+                self.is_retrying &= kind_of_item == Some("error");
                 self.work(event.get("item"), kind != Some("item.completed"));
                 if kind == Some("item.completed") {
                     item(event.get("item"), so_far, say);

@@ -26,7 +26,7 @@ use super::interface::{
     Version,
 };
 use super::output::excerpt;
-use super::stream::{StreamFormat, StreamReader, StreamState, count, status_failure};
+use super::stream::{Kind, StreamFormat, StreamReader, StreamState, count, status_failure};
 
 /// The host.
 pub(super) struct Gemini;
@@ -120,7 +120,7 @@ fn reader() -> StreamReader<Session> {
 }
 
 /// Returns what an exit code says.
-fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+fn failure_of(exit_code: i32) -> Option<Kind> {
     match exit_code {
         41 | 44 | 52 | 55 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
@@ -211,7 +211,7 @@ impl StreamFormat for Session {
         }
     }
 
-    fn failure_of(&self, exit_code: i32) -> Option<fn(String) -> Failure> {
+    fn failure_of(&self, exit_code: i32) -> Option<Kind> {
         failure_of(exit_code)
     }
 

@@ -4,10 +4,12 @@
 //! What it was measured to do and this relies on: its messages are those of Claude Code: `system` with the session and
 //! the model, `assistant` with what is said, and a `result` that ends the call, with `subtype`, `is_error`, `result`,
 //! `usage` and `permission_denials`; where it failed, with an `error` that has a `message`. `usage` is that of the whole
-//! session, and its input contains what came from a cache. The answer to a schema is `structured_result`. `--safe-mode`
-//! leaves out hooks, servers and extensions, those of the user too, and with them `--core-tools`, so tools can be taken
-//! away and not be chosen. `--include-partial-messages` shows when the model begins to answer: a service that cannot be
-//! reached is asked for a long time without a word. 53 and 55, too many turns and a spent budget, come without a result.
+//! session, and its input contains what came from a cache. The answer to a schema is `structured_result`. `--bare`
+//! leaves out all that is found and not named: hooks, servers and extensions, and with the settings of the checkout those
+//! of the user. `--safe-mode` goes on taking models, the address of the service and telemetry from the checkout, so that
+//! the key goes where the checkout says. `--include-partial-messages` shows when the model begins to answer: a service
+//! that cannot be reached is asked for a long time without a word. 53 and 55, too many turns and a spent budget, come
+//! without a result.
 //!
 //! There is no price.
 
@@ -20,7 +22,7 @@ use super::claude::{Manner, Messages};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
-use super::stream::{StreamReader, status_failure};
+use super::stream::{Kind, StreamReader, status_failure};
 
 /// The host.
 pub(super) struct Qwen;
@@ -99,7 +101,7 @@ impl Host for Qwen {
 
 fn call(rights: &str, settings: HostSettings, more: &[(&str, Option<&str>)], text: &str) -> Invocation {
     let mut argv = words("qwen --output-format stream-json --include-partial-messages");
-    argv.extend((settings == HostSettings::User).then(|| "--safe-mode".to_owned()));
+    argv.extend((settings == HostSettings::User).then(|| "--bare".to_owned()));
     argv.push(rights.to_owned());
     argv.extend(options(more));
     Invocation { argv, stdin: Some(text.to_owned()), env: Vec::new(), file: None }
@@ -110,7 +112,7 @@ fn reader() -> StreamReader<Messages> {
 }
 
 /// Returns what an exit code says.
-fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+fn failure_of(exit_code: i32) -> Option<Kind> {
     match exit_code {
         41 | 44 | 52 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
@@ -125,7 +127,7 @@ fn refusal(result: &Map<String, Value>, said: &str) -> Option<Failure> {
     let is_error = result.get("is_error").and_then(Value::as_bool) == Some(true);
     let status = said.strip_prefix("[API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
     let has_begun = result.get("num_turns").and_then(Value::as_u64) != Some(0);
-    let unbegun = || (!has_begun).then_some(Failure::Unavailable as fn(String) -> Failure);
+    let unbegun = || (!has_begun).then_some(Failure::Unavailable as Kind);
     let failure = status.and_then(status_failure).or_else(unbegun).filter(|_| is_error)?;
     Some(failure(format!("it failed: {said}")))
 }
@@ -162,7 +164,7 @@ mod tests {
         failed
     }
 
-    const START: &str = "qwen --output-format stream-json --include-partial-messages --safe-mode";
+    const START: &str = "qwen --output-format stream-json --include-partial-messages --bare";
 
     #[test]
     fn a_prompt_goes_through_standard_input() {
@@ -186,7 +188,7 @@ mod tests {
         let old = Terms { version: Some(Version(0, 15, 10)), ..Terms::default() };
         assert_eq!(line(&full, old), format!("{START} --yolo --model large {more}"));
         let project = Terms { settings: HostSettings::Project, ..Terms::default() };
-        assert!(!line(&full, project).contains("--safe-mode"));
+        assert!(!line(&full, project).contains("--bare"));
         let reads = Prompt { access: Access::ReadShell, ..Prompt::default() };
         assert_eq!(line(&reads, Terms::default()), format!("{START} --yolo --exclude-tools {EDITS}"));
         let question = Question { prompt: "ok?".into(), schema, model: None };

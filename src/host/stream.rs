@@ -9,6 +9,9 @@ use crate::evaluate::model::Usage;
 use super::interface::{Counting, Failure, Listener, Pulse};
 use super::output::{excerpt, object_in};
 
+/// Makes a failure of what is said of it.
+pub(super) type Kind = fn(String) -> Failure;
+
 /// What is kept of what an agent says.
 const KEPT: usize = 8 * 1024 * 1024;
 
@@ -39,7 +42,7 @@ pub(super) trait StreamFormat {
     }
 
     /// Returns what an exit code says of a failure that nothing else tells from others.
-    fn failure_of(&self, _exit_code: i32) -> Option<fn(String) -> Failure> {
+    fn failure_of(&self, _exit_code: i32) -> Option<Kind> {
         None
     }
 
@@ -225,7 +228,7 @@ pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
 }
 
 /// Returns what a status of a service says of a call that failed by it; nothing where another call may do better.
-pub(super) fn status_failure(status: u16) -> Option<fn(String) -> Failure> {
+pub(super) fn status_failure(status: u16) -> Option<Kind> {
     match status {
         401..=404 => Some(Failure::Unavailable),
         429 | 500..=599 => Some(Failure::Transient),
@@ -234,7 +237,7 @@ pub(super) fn status_failure(status: u16) -> Option<fn(String) -> Failure> {
 }
 
 /// Makes of a failure what the exit code says of it.
-fn by_code(failure: Failure, says: Option<fn(String) -> Failure>) -> Failure {
+fn by_code(failure: Failure, says: Option<Kind>) -> Failure {
     match (failure, says) {
         (Failure::Failed(why) | Failure::Misunderstood(why), Some(says)) => says(why),
         (failure, _) => failure,

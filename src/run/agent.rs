@@ -261,7 +261,7 @@ async fn settle<T>(
     patience: &mut Retries,
     world: &mut World,
 ) -> Settled<T> {
-    let CallResult { mut seen, result, usage: _ } = called;
+    let CallResult { mut seen, result, usage } = called;
     let failure = match result {
         Ok(result) => return Settled::Done(seen, Some(result)),
         Err(_) if seen.stop.is_some() => return Settled::Done(seen, None),
@@ -280,10 +280,13 @@ async fn settle<T>(
             let why = format!("{why} ({name} {version}; this version of ll-loop does not understand it)");
             (why, Cause::Misunderstood, None)
         }
-        Failure::Transient(why) => match patience.next_wait() {
-            Some(wait) => return waited(wait, &why, name, seen, world).await,
-            None => (format!("{why}; tried {ATTEMPTS} times"), Cause::Transient, Some(Stop::Unavailable)),
-        },
+        Failure::Transient(why) => {
+            let futile = if usage.tokens() == 0 { seen.duration } else { Duration::ZERO };
+            if let Some(wait) = patience.next_wait(futile) {
+                return waited(wait, &why, name, seen, world).await;
+            }
+            (format!("{why}; tried {}", patience.tried()), Cause::Transient, Some(Stop::Unavailable))
+        }
         Failure::Quota(why, resets_at) => match patience.until(resets_at, world) {
             Some(wait) => return waited(wait, &why, name, seen, world).await,
             None => (why, Cause::Quota, Some(Stop::Quota)),
@@ -325,12 +328,28 @@ struct Retries {
     attempts: u32,
     wait: Duration,
     end: Option<Duration>,
+    /// The time of calls in which nothing was heard of the model, and how long that may be.
+    futile: Duration,
+    unreached: Duration,
 }
 
 impl Retries {
     fn new(world: &World, setting: &Setting) -> Self {
-        let end = setting.end.map(|(end, _)| end);
-        Self { clock: Clock::start(), attempts: 0, wait: world.agents.first_wait, end }
+        Self {
+            clock: Clock::start(),
+            attempts: 0,
+            wait: world.agents.first_wait,
+            end: setting.end.map(|(end, _)| end),
+            futile: Duration::ZERO,
+            unreached: world.agents.patience.unreached,
+        }
+    }
+
+    fn tried(&self) -> String {
+        match self.attempts {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        }
     }
 
     /// Returns the setting with what is left of its time.
@@ -341,8 +360,13 @@ impl Retries {
         Setting { end, ..setting.clone() }
     }
 
-    /// Returns the wait before the next call, with a part of chance so that many runs do not come back at once.
-    fn next_wait(&mut self) -> Option<Duration> {
+    /// Returns the wait before the next call, with a part of chance so that many runs do not come back at once. Hosts try
+    /// again by themselves, so a call can be as long as a dead network may be waited for; another one like it has to fit.
+    fn next_wait(&mut self, futile: Duration) -> Option<Duration> {
+        self.futile += futile;
+        if self.futile + futile > self.unreached {
+            return None;
+        }
         let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
         let wait = self.wait.mul_f64(0.5 + chance);
         self.wait *= 2;

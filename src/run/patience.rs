@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn silence_counts_while_nobody_works() {
-        let patience = Patience { unreached: Duration::from_secs(1), silent: Duration::from_secs(60) };
+        let patience = Patience { unreached: Duration::from_secs(1), silent: Duration::from_mins(1) };
         let mut watch = Watch::new(patience);
         let calling = watch.heard(Pulse::Calling).unwrap();
         assert_eq!(watch.heard(Pulse::Calling), Some(calling), "trying again is no progress");

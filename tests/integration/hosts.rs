@@ -79,8 +79,8 @@ const ALL: [Cli; 3] = [
     },
     Cli {
         name: "qwen",
-        prompt: "--output-format stream-json --include-partial-messages --safe-mode --yolo",
-        judge: "--output-format stream-json --include-partial-messages --safe-mode --chat-recording=false --exclude-tools agent,edit,notebook_edit,run_shell_command,skill,write_file --json-schema",
+        prompt: "--output-format stream-json --include-partial-messages --bare --yolo",
+        judge: "--output-format stream-json --include-partial-messages --bare --chat-recording=false --exclude-tools agent,edit,notebook_edit,run_shell_command,skill,write_file --json-schema",
         model: "large",
         says: |text| {
             let usage = json!({"input_tokens": 100, "output_tokens": 20});
@@ -393,7 +393,7 @@ fn settings_of_the_repository_count_where_a_loop_says_so_and_nobody_else_set_it_
         assert!(ran.stderr.contains("`host_settings: project`"), "{}", ran.all());
         let argv = project.read("calls/1.argv") + &project.read("calls/1.env");
         for shelter in
-            ["--safe-mode", "--ignore-user-config", "--allowed-mcp-server-names", "TRUST_WORKSPACE=false"]
+            ["--bare", "--ignore-user-config", "--allowed-mcp-server-names", "TRUST_WORKSPACE=false"]
         {
             assert!(!argv.contains(shelter), "{argv}");
         }
