@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use crate::evaluate::model::{Question, Usage};
 
+use super::acp::Acp;
+
 /// A prompt for an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prompt<'a> {
@@ -77,13 +79,19 @@ pub trait Listener {
 /// A CLI that takes prompts.
 pub trait Host {
     /// Returns its name, which is also that of its program.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Tells whether it says what a call cost.
     fn prices(&self) -> bool;
 
     /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
+
+    /// Returns the host as one that is talked to while it works, if it is. The others read what they are to do at once, and
+    /// need no answers.
+    fn talks(&self) -> Option<&Acp> {
+        None
+    }
 
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
     fn prompt(&self, prompt: &Prompt<'_>) -> Invocation;

@@ -7,7 +7,6 @@ pub mod guard;
 pub mod init;
 pub mod owner;
 pub mod private;
-#[cfg(feature = "mcp")]
 pub mod service;
 pub mod signal;
 pub mod spawn;

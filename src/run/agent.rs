@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
-use crate::evaluate::model::{ModelAnswer, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
 use crate::host::{self, Failure, Host, Invocation, Listener, Prompt};
 use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
+use super::acp;
 use super::clock::Clock;
 use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
@@ -162,7 +163,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         };
         let invocation = host.judge(&request.question, request.max_tokens);
         let setting = patience.left(&request.setting);
-        let called = asked(host, invocation, &setting, world).await;
+        let called = asked(host, (&request.question, invocation), &setting, world).await;
         usage.add(&called.usage);
         match settle(host, called, &mut patience, world).await {
             Settled::Again => {}
@@ -321,6 +322,12 @@ async fn prompted(
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
+    if let Some(agent) = host.talks() {
+        let conversation = agent.prompted(prompt, &directory(&program, world));
+        let (seen, mut conversation) =
+            Box::pin(acp::talk(conversation, &program, setting, (budget, spent), world)).await;
+        return heard(seen, &mut conversation, prompt.answer.is_some());
+    }
     let limits = ProcessLimits { end: setting.end, idle: setting.idle };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
     let mut listener = host.listen();
@@ -370,7 +377,7 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
 
 async fn asked(
     host: &'static dyn Host,
-    invocation: Invocation,
+    (question, invocation): (&Question, Invocation),
     setting: &Setting,
     world: &mut World,
 ) -> CallResult<Value> {
@@ -378,6 +385,17 @@ async fn asked(
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
+    if let Some(agent) = host.talks() {
+        let conversation = agent.asked(question, &directory(&program, world));
+        let unbound = (Budget::default(), &Usage::default());
+        let (seen, mut conversation) =
+            Box::pin(acp::talk(conversation, &program, setting, unbound, world)).await;
+        if seen.failure.is_some() {
+            return missing(seen);
+        }
+        let result = conversation.reply(seen.exit_code);
+        return CallResult { seen, result, usage: conversation.usage().clone() };
+    }
     let limits = ProcessLimits { end: setting.end, idle: setting.idle };
     let sinks = RefCell::new(&mut world.sinks);
     let mut ignored = |_: Stream, _: &[u8]| Heard::More;
@@ -387,6 +405,11 @@ async fn asked(
     }
     let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
     CallResult { seen, result, usage }
+}
+
+/// Returns the directory that a program is started in.
+fn directory(program: &Program, world: &World) -> String {
+    program.cwd.as_ref().unwrap_or(&world.root).to_string_lossy().into_owned()
 }
 
 /// The end of a call whose program could not be started.
@@ -402,7 +425,7 @@ fn not_called<T>(why: String) -> CallResult<T> {
 }
 
 /// Tells whether a call that is going on has met what is left of the budget.
-fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
+pub(super) fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
     let tokens = before.tokens().saturating_add(now.tokens());
     let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
@@ -423,13 +446,13 @@ async fn version(host: &'static dyn Host, world: &mut World) -> String {
 
 /// Puts lines together from chunks, without a bound on what is printed and with one on what is kept.
 #[derive(Default)]
-struct Assembly {
+pub(super) struct Assembly {
     line: Vec<u8>,
     is_too_long: bool,
 }
 
 impl Assembly {
-    fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
+    pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + part.len() > LONGEST_LINE {
                 self.is_too_long = true;
@@ -444,7 +467,7 @@ impl Assembly {
         }
     }
 
-    fn finish(&mut self, take: &mut dyn FnMut(&str)) {
+    pub(super) fn finish(&mut self, take: &mut dyn FnMut(&str)) {
         if !std::mem::take(&mut self.is_too_long) && !self.line.is_empty() {
             let line = String::from_utf8_lossy(&self.line);
             take(line.trim_end_matches(['\n', '\r']));

@@ -1,5 +1,6 @@
 //! The driver: performs what the engine asks for, and makes every event durable before anybody sees it.
 
+mod acp;
 mod action;
 mod agent;
 mod approval;
@@ -7,6 +8,7 @@ pub mod area;
 mod artifact;
 pub mod checkpoint;
 pub mod clock;
+mod complaints;
 mod continuation;
 mod diff;
 mod drive;

@@ -96,8 +96,10 @@ fn chosen(name: Option<&str>, session: &Session<'_>) -> Result<Option<&'static d
     match name.or_else(|| session.env.get("LL_HOST_CLI")) {
         Some(name) => host::by_name(name).map(Some).ok_or_else(|| {
             let names: Vec<_> = host::names().collect();
-            Error::refused(format!("unknown host `{name}`"))
-                .with_hint(format!("write one of {}", names.join(", ")))
+            Error::refused(format!("unknown host `{name}`")).with_hint(format!(
+                "write one of {}, or `acp:` and the command of an agent",
+                names.join(", ")
+            ))
         }),
         None => Ok(host::first(|name| spawn::find(name, session.env.get("PATH")).is_some())),
     }
@@ -154,6 +156,22 @@ fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Sessio
             say(&[name], &keys);
         }
     }
+    if host.talks().is_some() {
+        let narrowed =
+            |step: &&Step| matches!(&step.action, Some(Action::Prompt(prompt)) if !prompt.tools.is_empty());
+        let names: Vec<_> = machine
+            .steps()
+            .map(|(_, step)| step)
+            .filter(narrowed)
+            .map(|step| step.name.to_string())
+            .collect();
+        if !names.is_empty() {
+            session.talk.warning(&format!(
+                "`tools` of {} decides what the agent is allowed where it asks; what it does without asking is not confined",
+                listed(&names, "and"),
+            ));
+        }
+    }
     let is_limited = machine.llm.max_tokens.is_some() && host.ignores().contains(&"max_tokens");
     if is_limited && machine.steps().any(|(_, step)| step.needs_model()) {
         say(&["llm".to_owned()], &["max_tokens"]);
@@ -165,6 +183,7 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
     let Some(Action::Prompt(prompt)) = &step.action else { return Vec::new() };
     let keys = [
         ("agent", prompt.agent.is_some()),
+        ("model", prompt.model.is_some()),
         ("session", prompt.session.is_some()),
         ("fallback_model", prompt.fallback_model.is_some()),
     ];
