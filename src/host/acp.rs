@@ -23,7 +23,7 @@ use crate::base::text::listed;
 use crate::evaluate::model::{self, Question, Usage};
 
 use super::call::{asked, prompted};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::interface::{Conversation, Failure, Host, Invocation, Listener, Prompt, Talker};
 use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
 
@@ -47,7 +47,7 @@ const CAREFUL: &[&str] = &["default", "manual", "read-only", "ask"];
 const REMEMBERED: usize = 256;
 
 /// An agent that is started by a command and talked to.
-pub struct Acp {
+pub(super) struct Acp {
     name: String,
     argv: Vec<String>,
 }
@@ -61,21 +61,26 @@ impl Acp {
     }
 
     /// Begins a conversation that hands over a prompt.
-    pub fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Conversation {
+    fn prompt_in(&self, prompt: &Prompt<'_>, directory: &str) -> Talk {
         let rights = match prompt.tools {
             [] => Rights::All,
             tools => Rights::Tools(tools.to_vec()),
         };
-        Conversation::begin(
+        Talk::begin(
             &self.argv[0],
             Task { text: prompted(prompt), directory, session: prompt.session, rights },
         )
     }
+}
 
-    /// Begins a conversation that asks a question. Nobody needs a right to answer one.
-    pub fn asked(&self, question: &Question, directory: &str) -> Conversation {
+impl Talker for Acp {
+    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn Conversation> {
+        Box::new(self.prompt_in(prompt, directory))
+    }
+
+    fn asked(&self, question: &Question, directory: &str) -> Box<dyn Conversation> {
         let task = Task { text: asked(question), directory, session: None, rights: Rights::Nothing };
-        Conversation::begin(&self.argv[0], task)
+        Box::new(Talk::begin(&self.argv[0], task))
     }
 }
 
@@ -93,7 +98,7 @@ impl Host for Acp {
         &["agent", "model", "fallback_model", "max_tokens"]
     }
 
-    fn talks(&self) -> Option<&Acp> {
+    fn talks(&self) -> Option<&dyn Talker> {
         Some(self)
     }
 
@@ -102,7 +107,7 @@ impl Host for Acp {
     }
 
     fn listen(&self) -> Box<dyn Listener> {
-        Box::new(self.prompted(&Prompt::default(), "/"))
+        Box::new(self.prompt_in(&Prompt::default(), "/"))
     }
 
     fn judge(&self, _: &Question, _: Option<u32>) -> Invocation {
@@ -110,7 +115,7 @@ impl Host for Acp {
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        let mut conversation = self.prompted(&Prompt::default(), "/");
+        let mut conversation = self.prompt_in(&Prompt::default(), "/");
         for line in stdout.lines() {
             conversation.line(line, &mut |_| {});
         }
@@ -142,7 +147,7 @@ pub(super) struct Task<'a> {
 }
 
 /// A conversation with an agent: one prompt, in a session that is new or goes on.
-pub struct Conversation {
+struct Talk {
     text: String,
     directory: String,
     rights: Rights,
@@ -186,7 +191,7 @@ enum Phase {
     Broken(Failure),
 }
 
-impl Conversation {
+impl Talk {
     /// Begins a conversation with an agent whose program is called so.
     pub(super) fn begin(program: &str, task: Task<'_>) -> Self {
         let mut conversation = Self {
@@ -212,47 +217,6 @@ impl Conversation {
         let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(us);
         conversation.send(Some(0), AGENT_METHOD_NAMES.initialize, &hello);
         conversation
-    }
-
-    /// Takes what the agent is to read next.
-    pub fn words(&mut self) -> String {
-        std::mem::take(&mut self.words)
-    }
-
-    /// Tells whether the agent can be prompted, or nothing more is awaited from it.
-    pub fn is_under_way(&self) -> bool {
-        match self.phase {
-            Phase::Greeting { .. } | Phase::Loading(_) | Phase::Opening | Phase::Choosing(_) => false,
-            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => true,
-        }
-    }
-
-    /// Tells the agent to end its work; tells whether an answer to that can be expected.
-    pub fn leave(&mut self) -> bool {
-        self.is_leaving = true;
-        let Phase::Prompted(session) = &self.phase else { return false };
-        let cancel = CancelNotification::new(session.clone());
-        self.send(None, AGENT_METHOD_NAMES.session_cancel, &cancel);
-        true
-    }
-
-    /// Hands on what is left of the last line, once the agent says nothing more.
-    pub fn close(&mut self, say: &mut dyn FnMut(&str)) {
-        self.said.end_message(say);
-    }
-
-    /// Ends the conversation, because the agent does not do its part.
-    pub fn give_up(&mut self, failure: Failure) {
-        if !self.is_done() {
-            self.phase = Phase::Broken(failure);
-        }
-    }
-
-    /// Returns the object that the last message of the agent is.
-    pub fn reply(&mut self, exit_code: i32) -> Result<Value, Failure> {
-        let answer = self.answer(exit_code)?;
-        object_in(&answer)
-            .ok_or_else(|| Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&answer))))
     }
 
     fn finish(&mut self, exit_code: i32) -> Result<(), Failure> {
@@ -282,17 +246,6 @@ impl Conversation {
                     self.awaits()
                 )))
             }
-        }
-    }
-
-    /// Returns the method of the request that an answer is awaited to.
-    pub fn awaits(&self) -> &'static str {
-        match self.phase {
-            Phase::Greeting { .. } => AGENT_METHOD_NAMES.initialize,
-            Phase::Loading(_) => AGENT_METHOD_NAMES.session_load,
-            Phase::Opening => AGENT_METHOD_NAMES.session_new,
-            Phase::Choosing(_) => AGENT_METHOD_NAMES.session_set_mode,
-            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => AGENT_METHOD_NAMES.session_prompt,
         }
     }
 
@@ -583,7 +536,54 @@ impl Conversation {
     }
 }
 
-impl Listener for Conversation {
+impl Conversation for Talk {
+    fn words(&mut self) -> String {
+        std::mem::take(&mut self.words)
+    }
+
+    fn is_under_way(&self) -> bool {
+        match self.phase {
+            Phase::Greeting { .. } | Phase::Loading(_) | Phase::Opening | Phase::Choosing(_) => false,
+            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => true,
+        }
+    }
+
+    fn leave(&mut self) -> bool {
+        self.is_leaving = true;
+        let Phase::Prompted(session) = &self.phase else { return false };
+        let cancel = CancelNotification::new(session.clone());
+        self.send(None, AGENT_METHOD_NAMES.session_cancel, &cancel);
+        true
+    }
+
+    fn close(&mut self, say: &mut dyn FnMut(&str)) {
+        self.said.end_message(say);
+    }
+
+    fn give_up(&mut self, failure: Failure) {
+        if !self.is_done() {
+            self.phase = Phase::Broken(failure);
+        }
+    }
+
+    fn reply(&mut self, exit_code: i32) -> Result<Value, Failure> {
+        let answer = self.answer(exit_code)?;
+        object_in(&answer)
+            .ok_or_else(|| Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&answer))))
+    }
+
+    fn awaits(&self) -> &'static str {
+        match self.phase {
+            Phase::Greeting { .. } => AGENT_METHOD_NAMES.initialize,
+            Phase::Loading(_) => AGENT_METHOD_NAMES.session_load,
+            Phase::Opening => AGENT_METHOD_NAMES.session_new,
+            Phase::Choosing(_) => AGENT_METHOD_NAMES.session_set_mode,
+            Phase::Prompted(_) | Phase::Answered(_) | Phase::Broken(_) => AGENT_METHOD_NAMES.session_prompt,
+        }
+    }
+}
+
+impl Listener for Talk {
     fn line(&mut self, line: &str, say: &mut dyn FnMut(&str)) {
         if line.trim().is_empty() {
             return;
@@ -665,13 +665,13 @@ mod tests {
 
     use super::*;
 
-    fn begin(rights: Rights) -> Conversation {
+    fn begin(rights: Rights) -> Talk {
         let task = Task { text: "fix it".into(), directory: "/work", session: None, rights };
-        Conversation::begin("player", task)
+        Talk::begin("player", task)
     }
 
     /// Plays lines, and returns what the agent was told.
-    fn play(conversation: &mut Conversation, lines: &[String]) -> Vec<Value> {
+    fn play(conversation: &mut Talk, lines: &[String]) -> Vec<Value> {
         let mut words = conversation.words();
         for line in lines {
             conversation.line(line, &mut |_| {});

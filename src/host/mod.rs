@@ -10,8 +10,7 @@ mod output;
 mod qwen;
 mod stream;
 
-pub use acp::Conversation;
-pub use interface::{Failure, Host, Invocation, Listener, Prompt};
+pub use interface::{Conversation, Failure, Host, Invocation, Listener, Prompt};
 
 /// Every host, in the order in which they are looked for.
 const HOSTS: [&dyn Host; 4] = [&claude::Claude, &codex::Codex, &gemini::Gemini, &qwen::Qwen];

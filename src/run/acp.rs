@@ -12,14 +12,13 @@ use crate::base::redact::Redactor;
 use crate::engine::request::Setting;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
-use crate::host::{Conversation, Failure, Listener as _};
-use crate::machine::Budget;
+use crate::host::{Conversation, Failure};
 use crate::process::service::Service;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::Program;
 use crate::report::Sinks;
 
-use super::agent::{Assembly, is_over};
+use super::assembly::Assembly;
 use super::clock::Clock;
 use super::complaints::Complaints;
 use super::lines::Lines;
@@ -43,12 +42,12 @@ const READ: usize = 64 * 1024;
 
 /// Talks to an agent until it has answered, or there is a reason not to wait for it, and ends its process.
 pub(super) async fn talk(
-    conversation: Conversation,
+    conversation: Box<dyn Conversation>,
     program: &Program,
     setting: &Setting,
-    budget: (Budget, &Usage),
+    is_over: &dyn Fn(&Usage) -> bool,
     world: &mut World,
-) -> (Observation, Conversation) {
+) -> (Observation, Box<dyn Conversation>) {
     let clock = Clock::start();
     let mut service = match Service::start(program) {
         Ok(service) => service,
@@ -74,7 +73,7 @@ pub(super) async fn talk(
         sinks: &sinks,
     };
     let (stop, exit_code) =
-        while_ticking(&sinks, pump.attend(service, setting, budget, &mut world.cancel)).await;
+        while_ticking(&sinks, pump.attend(service, setting, is_over, &mut world.cancel)).await;
     let Pump { conversation, complaints, .. } = pump;
     let seen = Observation {
         stdout: Text::whole(conversation.said()),
@@ -88,7 +87,7 @@ pub(super) async fn talk(
 
 /// The two ends of a conversation.
 struct Pump<'p, 's> {
-    conversation: Conversation,
+    conversation: Box<dyn Conversation>,
     stdin: Option<ChildStdin>,
     /// What the agent has not read yet.
     unread: Vec<u8>,
@@ -109,10 +108,10 @@ impl Pump<'_, '_> {
         &mut self,
         mut service: Service,
         setting: &Setting,
-        budget: (Budget, &Usage),
+        is_over: &dyn Fn(&Usage) -> bool,
         cancel: &mut Cancel,
     ) -> (Option<Stop>, i32) {
-        let (stop, status) = self.converse(&mut service, setting, budget, cancel).await;
+        let (stop, status) = self.converse(&mut service, setting, is_over, cancel).await;
         // The end of its input tells an agent to end. Updates may follow its answer, so it is heard until then.
         self.stdin = None;
         let ending = async {
@@ -146,7 +145,7 @@ impl Pump<'_, '_> {
         &mut self,
         service: &mut Service,
         setting: &Setting,
-        (budget, spent): (Budget, &Usage),
+        is_over: &dyn Fn(&Usage) -> bool,
         cancel: &mut Cancel,
     ) -> (Option<Stop>, Option<i32>) {
         let started = Instant::now();
@@ -160,7 +159,7 @@ impl Pump<'_, '_> {
             let wake = left.map_or_else(|| self.wake_at(started, setting), |(_, until)| Some(until));
             tokio::select! {
                 () = self.exchange(), if self.is_open() => {
-                    if left.is_none() && is_over(budget, spent, self.conversation.usage()) {
+                    if left.is_none() && is_over(self.conversation.usage()) {
                         stop = Some(Stop::Budget);
                     }
                 }

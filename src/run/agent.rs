@@ -14,6 +14,7 @@ use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 use super::acp;
+use super::assembly::Assembly;
 use super::clock::Clock;
 use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
@@ -26,9 +27,6 @@ const ATTEMPTS: u32 = 4;
 
 /// The longest wait for a quota where no deadline bounds it.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
-
-/// A line longer than this is no event of any host.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// How long a host may take to say its version.
 const VERSION_TIME: Duration = Duration::from_secs(5);
@@ -323,10 +321,11 @@ async fn prompted(
         Err(why) => return not_called(why),
     };
     if let Some(agent) = host.talks() {
+        let over = |usage: &Usage| is_over(budget, spent, usage);
         let conversation = agent.prompted(prompt, &directory(&program, world));
         let (seen, mut conversation) =
-            Box::pin(acp::talk(conversation, &program, setting, (budget, spent), world)).await;
-        return heard(seen, &mut conversation, prompt.answer.is_some());
+            Box::pin(acp::talk(conversation, &program, setting, &over, world)).await;
+        return heard(seen, conversation.as_mut(), prompt.answer.is_some());
     }
     let limits = ProcessLimits { end: setting.end, idle: setting.idle };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
@@ -387,9 +386,8 @@ async fn asked(
     };
     if let Some(agent) = host.talks() {
         let conversation = agent.asked(question, &directory(&program, world));
-        let unbound = (Budget::default(), &Usage::default());
         let (seen, mut conversation) =
-            Box::pin(acp::talk(conversation, &program, setting, unbound, world)).await;
+            Box::pin(acp::talk(conversation, &program, setting, &|_| false, world)).await;
         if seen.failure.is_some() {
             return missing(seen);
         }
@@ -425,7 +423,7 @@ fn not_called<T>(why: String) -> CallResult<T> {
 }
 
 /// Tells whether a call that is going on has met what is left of the budget.
-pub(super) fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
+fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
     let tokens = before.tokens().saturating_add(now.tokens());
     let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
@@ -442,38 +440,6 @@ async fn version(host: &'static dyn Host, world: &mut World) -> String {
     let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;
     let said = crate::base::text::one_line(seen.stdout.as_str(), 60);
     if seen.succeeded() && !said.is_empty() { said } else { "of unknown version".to_owned() }
-}
-
-/// Puts lines together from chunks, without a bound on what is printed and with one on what is kept.
-#[derive(Default)]
-pub(super) struct Assembly {
-    line: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Assembly {
-    pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > LONGEST_LINE {
-                self.is_too_long = true;
-                self.line.clear();
-            }
-            if !self.is_too_long {
-                self.line.extend_from_slice(part);
-            }
-            if part.ends_with(b"\n") {
-                self.finish(take);
-            }
-        }
-    }
-
-    pub(super) fn finish(&mut self, take: &mut dyn FnMut(&str)) {
-        if !std::mem::take(&mut self.is_too_long) && !self.line.is_empty() {
-            let line = String::from_utf8_lossy(&self.line);
-            take(line.trim_end_matches(['\n', '\r']));
-        }
-        self.line.clear();
-    }
 }
 
 #[cfg(test)]
@@ -496,21 +462,5 @@ mod tests {
             assert_eq!(until_reset(now + 5, now), Duration::from_secs(7));
             assert!(until_reset(i64::MAX, now) > LONGEST_WAIT);
         }
-    }
-
-    #[test]
-    fn lines_are_put_together_and_the_longest_are_left_out() {
-        let mut assembly = Assembly::default();
-        let mut lines = Vec::new();
-        let mut take = |line: &str| lines.push(line.to_owned());
-        assembly.push(b"one\r\ntw", &mut take);
-        assembly.push(b"o\n", &mut take);
-        for _ in 0..5 {
-            assembly.push(&vec![b'x'; LONGEST_LINE / 4], &mut take);
-        }
-        assembly.push(b"x\nthree", &mut take);
-        assembly.finish(&mut take);
-        assert_eq!(lines, ["one", "two", "three"]);
-        assert!(assembly.line.capacity() <= 2 * LONGEST_LINE);
     }
 }

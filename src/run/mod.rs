@@ -6,6 +6,7 @@ mod agent;
 mod approval;
 pub mod area;
 mod artifact;
+mod assembly;
 pub mod checkpoint;
 pub mod clock;
 mod complaints;
