@@ -64,6 +64,9 @@ pub(crate) fn decide(
     for one in all() {
         priced(host, one, machine, &budget)?;
         limited(host, one)?;
+        if llm == Llm::On && in_ci && !options.uncapped {
+            capped(one, machine, &budget)?;
+        }
     }
     let subject = Consent { repository: whereabouts::repository(&located.root, None), loaded, library };
     for one in all() {
@@ -125,6 +128,29 @@ fn priced(
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a loop in CI that may ask agents as often as it likes: nobody looks on there.
+fn capped(machine: &Machine, around: &Machine, budget: &Budget) -> Result<(), Error> {
+    if machine.llm.is_forbidden || [budget, &around.budget, &machine.budget].into_iter().any(Budget::is_cap) {
+        return Ok(());
+    }
+    let Some((_, step)) = machine.steps().find(|(_, step)| may_ask(step)) else { return Ok(()) };
+    let place =
+        if machine.name == around.name { String::new() } else { format!(" of the loop `{}`", machine.name) };
+    let message =
+        format!("`{}`{place} may ask an agent or a model, and nothing caps what that costs", step.name);
+    let help = "give `--max-cost USD`, `--max-tokens N` or `--max-llm-calls N` (inputs of the action have the same names), \
+                or write one of `cost_usd`, `tokens` and `llm_calls` under `budget:` in the loop; `--no-budget` goes \
+                without a cap";
+    Err(Error::refused(message).with_hint(help))
+}
+
+/// Tells whether an agent or a model may be asked in a state, also by a loop whose name only the run knows.
+fn may_ask(step: &Step) -> bool {
+    let is_unknown =
+        |action: &Action| matches!(action, Action::SubLoop(sub) if sub.name.as_literal().is_none());
+    step.can_ask() || step.action.as_ref().is_some_and(is_unknown)
 }
 
 /// Warns of keys of the loop that the host does not support.

@@ -25,6 +25,7 @@ mod board;
 mod bounds;
 mod bundle;
 #[cfg(feature = "github")]
+mod caps;
 mod catalogue_shapes;
 mod chain;
 mod changes;
