@@ -23,7 +23,7 @@ use crate::base::text::listed;
 use crate::evaluate::model::{self, Question, Usage};
 
 use super::call::{asked, prompted};
-use super::interface::{Conversation, Failure, Host, Invocation, Listener, Prompt, Talker};
+use super::interface::{Access, Conversation, Failure, Host, Invocation, Listener, Prompt, Talker, Terms};
 use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
 
@@ -42,6 +42,12 @@ const ASKING: &[&str] = &["default", "manual", "code", "agent", "auto"];
 
 /// The same, for those who may do nothing, or not everything.
 const CAREFUL: &[&str] = &["default", "manual", "read-only", "ask"];
+
+/// What somebody may use who edits nothing, by the kinds of the protocol.
+const READ_SHELL: &[&str] = &["read", "search", "fetch", "think", "execute"];
+
+/// What somebody may use who only reads.
+const READ_ONLY: &[&str] = &["read", "search", "fetch", "think"];
 
 /// The kinds of tools whose calls are remembered until a permission is asked for that does not repeat them.
 const REMEMBERED: usize = 256;
@@ -62,9 +68,12 @@ impl Acp {
 
     /// Begins a conversation that hands over a prompt.
     fn prompt_in(&self, prompt: &Prompt<'_>, directory: &str) -> Talk {
-        let rights = match prompt.tools {
-            [] => Rights::All,
-            tools => Rights::Tools(tools.to_vec()),
+        let tools = |tools: &[&str]| Rights::Tools(tools.iter().map(|tool| (*tool).to_owned()).collect());
+        let rights = match (prompt.tools, prompt.access) {
+            ([], Access::Write) => Rights::All,
+            ([], Access::ReadShell) => tools(READ_SHELL),
+            ([], Access::ReadOnly) => tools(READ_ONLY),
+            (tools, _) => Rights::Tools(tools.to_vec()),
         };
         Talk::begin(
             &self.argv[0],
@@ -102,7 +111,7 @@ impl Host for Acp {
         Some(self)
     }
 
-    fn prompt(&self, _: &Prompt<'_>) -> Invocation {
+    fn prompt(&self, _: &Prompt<'_>, _: &Terms) -> Invocation {
         Invocation { argv: self.argv.clone(), ..Invocation::default() }
     }
 
@@ -110,8 +119,8 @@ impl Host for Acp {
         Box::new(self.prompt_in(&Prompt::default(), "/"))
     }
 
-    fn judge(&self, _: &Question, _: Option<u32>) -> Invocation {
-        self.prompt(&Prompt::default())
+    fn judge(&self, _: &Question, _: Option<u32>, terms: &Terms) -> Invocation {
+        self.prompt(&Prompt::default(), terms)
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
@@ -228,7 +237,9 @@ impl Talk {
             }
             Phase::Answered(StopReason::EndTurn) => Ok(()),
             Phase::Answered(StopReason::MaxTokens) => failed("it reached its own limit of tokens"),
-            Phase::Answered(StopReason::MaxTurnRequests) => failed("it reached its own limit of turns"),
+            Phase::Answered(StopReason::MaxTurnRequests) => {
+                Err(Failure::OutOfTurns("it reached its own limit of turns".to_owned()))
+            }
             Phase::Answered(StopReason::Refusal) => failed("it refused to go on"),
             Phase::Answered(StopReason::Cancelled) => failed("it says that the prompt was cancelled"),
             Phase::Answered(_) => failed("it ended for a reason that ll-loop does not know"),
@@ -568,8 +579,9 @@ impl Conversation for Talk {
 
     fn reply(&mut self, exit_code: i32) -> Result<Value, Failure> {
         let answer = self.answer(exit_code)?;
-        object_in(&answer)
-            .ok_or_else(|| Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&answer))))
+        object_in(&answer).ok_or_else(|| {
+            Failure::WrongForm(format!("its answer is not a JSON object: {}", excerpt(&answer)))
+        })
     }
 
     fn awaits(&self) -> &'static str {
@@ -707,6 +719,24 @@ mod tests {
             ("mcp__x__y", ToolKind::Other, false),
         ] {
             assert_eq!(is_of(tool, kind), is, "{tool}");
+        }
+    }
+
+    #[test]
+    fn who_only_reads_may_not_edit() {
+        let agent = Acp::of("acp:player").unwrap();
+        let allows = |access, tools: &[String], kind: &str| {
+            let talk = agent.prompt_in(&Prompt { access, tools, ..Prompt::default() }, "/");
+            talk.allows(&json!({ "kind": kind }))
+        };
+        for (access, edits, runs, reads) in [
+            (Access::Write, true, true, true),
+            (Access::ReadShell, false, true, true),
+            (Access::ReadOnly, false, false, true),
+        ] {
+            let found = ["edit", "execute", "read"].map(|kind| allows(access, &[], kind));
+            assert_eq!(found, [edits, runs, reads], "{access:?}");
+            assert!(allows(access, &["Edit".to_owned()], "edit"), "named tools say more");
         }
     }
 

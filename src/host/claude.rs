@@ -6,7 +6,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{self, Question, Usage};
 
 use super::call::{options, passed, variable, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::{document, excerpt, object_in};
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -37,7 +37,7 @@ impl Host for Claude {
         &[]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
+    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
         // What stands behind `-p` is the prompt, unless it begins with a dash.
         let (argument, stdin) = match prompt.answer {
             Some(_) => (None, Some(prompt.text.to_owned())),
@@ -63,7 +63,7 @@ impl Host for Claude {
         Box::new(StreamReader::new(Messages::default(), &[]))
     }
 
-    fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation {
+    fn judge(&self, question: &Question, max_tokens: Option<u32>, _: &Terms) -> Invocation {
         let (argument, stdin) = passed(&question.prompt);
         let mut argv = words("claude --output-format json -p");
         argv.extend(argument);
@@ -302,7 +302,7 @@ mod tests {
             model: Some("small"),
             ..Prompt::default()
         };
-        let call = Claude.prompt(&full);
+        let call = Claude.prompt(&full, &Terms::default());
         let expected = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p|/fix it|--agent fixer --tools Read,Edit --model small";
         assert_eq!(
             call.argv,
@@ -313,7 +313,7 @@ mod tests {
         );
         assert_eq!((call.stdin, &call.env[0].1[..]), (None, "1"));
         let long = "x".repeat(ARGUMENT_AND_MORE);
-        let call = Claude.prompt(&prompt(&long));
+        let call = Claude.prompt(&prompt(&long), &Terms::default());
         assert_eq!(call.argv.last().unwrap(), "-p");
         assert_eq!(call.stdin.as_deref(), Some(long.as_str()));
     }
@@ -351,7 +351,7 @@ mod tests {
                 Some("-x"),
             ),
         ] {
-            let call = Claude.prompt(&prompt);
+            let call = Claude.prompt(&prompt, &Terms::default());
             let expected = start.split(' ').chain(argument).chain(options.split(' ')).collect::<Vec<_>>();
             assert_eq!(call.argv, expected);
             assert_eq!((call.stdin.as_deref(), call.env.len()), (stdin, 1));
@@ -364,7 +364,7 @@ mod tests {
     fn a_question_comes_with_its_schema() {
         let question =
             Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: Some("m".into()) };
-        let call = Claude.judge(&question, Some(256));
+        let call = Claude.judge(&question, Some(256), &Terms::default());
         let expected = [
             "claude",
             "--output-format",
@@ -554,7 +554,10 @@ mod tests {
             other @ (Failure::Transient(_)
             | Failure::Quota(..)
             | Failure::Missing(_)
-            | Failure::Unavailable(_)) => {
+            | Failure::Unavailable(_)
+            | Failure::OverBudget(_)
+            | Failure::OutOfTurns(_)
+            | Failure::WrongForm(_)) => {
                 panic!("{other:?}")
             }
         };

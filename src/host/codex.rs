@@ -17,7 +17,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -40,7 +40,7 @@ impl Host for Codex {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
+    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
         call("--dangerously-bypass-approvals-and-sandbox", prompt.model, prompted(prompt))
     }
 
@@ -48,7 +48,7 @@ impl Host for Codex {
         Box::new(reader())
     }
 
-    fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
+    fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
         call("--sandbox read-only --ephemeral", question.model.as_deref(), asked(question))
     }
 
@@ -178,7 +178,7 @@ mod tests {
             model: Some("small"),
             ..Prompt::default()
         };
-        let call = Codex.prompt(&full);
+        let call = Codex.prompt(&full, &Terms::default());
         let expected = "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model small -";
         assert_eq!(call.argv.join(" "), expected);
         assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("- fix it"), 0));
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_question_changes_nothing_and_has_its_form_in_its_text() {
         let question = Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: None };
-        let call = Codex.judge(&question, Some(256));
+        let call = Codex.judge(&question, Some(256), &Terms::default());
         let expected = "codex exec --json --skip-git-repo-check --sandbox read-only --ephemeral -";
         assert_eq!(call.argv.join(" "), expected);
         let text = call.stdin.unwrap();

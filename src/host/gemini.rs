@@ -18,7 +18,7 @@ use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::output::excerpt;
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -41,7 +41,7 @@ impl Host for Gemini {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
+    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
         let rights = Some("yolo");
         call(&[("--approval-mode", rights), ("--model", prompt.model)], prompted(prompt))
     }
@@ -50,7 +50,7 @@ impl Host for Gemini {
         Box::new(reader())
     }
 
-    fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
+    fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
         call(&[("--model", question.model.as_deref())], asked(question))
     }
 
@@ -164,7 +164,7 @@ mod tests {
             model: Some("small"),
             ..Prompt::default()
         };
-        let call = Gemini.prompt(&full);
+        let call = Gemini.prompt(&full, &Terms::default());
         let expected = "gemini --output-format stream-json --approval-mode yolo --model small";
         assert_eq!(call.argv.join(" "), expected);
         assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("--fix it"), 0));
@@ -174,7 +174,7 @@ mod tests {
     fn a_question_is_asked_without_rights() {
         let question =
             Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: Some("m".into()) };
-        let call = Gemini.judge(&question, None);
+        let call = Gemini.judge(&question, None, &Terms::default());
         assert_eq!(call.argv.join(" "), "gemini --output-format stream-json --model m");
         assert!(call.stdin.unwrap().contains(r#"{"type":"object"}"#));
     }

@@ -21,7 +21,46 @@ pub struct Prompt<'a> {
     pub answer: Option<&'a Value>,
     /// What the host calls the conversation that goes on; a new one when absent.
     pub session: Option<&'a str>,
+    /// What may be done to the files. Tools that are named say more and win.
+    pub access: Access,
 }
+
+/// What an agent may do to the files of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Everything: it edits and runs commands.
+    #[default]
+    Write,
+    /// It edits nothing, but runs commands, which a test needs.
+    ReadShell,
+    /// It only reads.
+    ReadOnly,
+}
+
+/// Whose settings a host heeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostSettings {
+    /// Those of the user. Nothing in the checkout runs because the host found it there.
+    #[default]
+    User,
+    /// Those of the repository too: its hooks, its servers, its rules.
+    Project,
+}
+
+/// Under what terms a host is called, whatever it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// The version of the program that is installed. One that does not say is taken for the newest.
+    pub version: Option<Version>,
+    /// Whose settings it heeds.
+    pub settings: HostSettings,
+    /// What is left of the cap on cost, in US dollars.
+    pub cost_usd: Option<f64>,
+}
+
+/// The version of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
 
 /// How a host is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +89,12 @@ pub enum Failure {
     Unavailable(String),
     /// The output has another shape than that of any version we know.
     Misunderstood(String),
+    /// The host ended the call because what it may cost was spent.
+    OverBudget(String),
+    /// The host ended the call because it took too many turns.
+    OutOfTurns(String),
+    /// The model gave no answer in the form that was asked for.
+    WrongForm(String),
 }
 
 /// Reads the output of an agent while it works.
@@ -92,13 +137,13 @@ pub trait Host {
     }
 
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation;
+    fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation;
 
     /// Returns the reader for the output of such a call.
     fn listen(&self) -> Box<dyn Listener>;
 
     /// Returns the call that asks a question.
-    fn judge(&self, question: &Question, max_tokens: Option<u32>) -> Invocation;
+    fn judge(&self, question: &Question, max_tokens: Option<u32>, terms: &Terms) -> Invocation;
 
     /// Reads the answer to a question from what such a call printed, and what it cost.
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage);

@@ -10,7 +10,9 @@ mod output;
 mod qwen;
 mod stream;
 
-pub use interface::{Conversation, Failure, Host, Invocation, Listener, Prompt};
+pub use interface::{
+    Access, Conversation, Failure, Host, HostSettings, Invocation, Listener, Prompt, Terms, Version,
+};
 
 /// Every host, in the order in which they are looked for.
 const HOSTS: [&dyn Host; 4] = [&claude::Claude, &codex::Codex, &gemini::Gemini, &qwen::Qwen];
@@ -145,7 +147,8 @@ mod tests {
         let full = Prompt { answer: Some(&schema), session: Some("s-1"), fallback: Some("small"), ..plain };
         for host in HOSTS.iter().filter(|host| host.ignores().contains(&"session")) {
             assert!(host.ignores().contains(&"fallback_model"));
-            let (without, with) = (host.prompt(&plain), host.prompt(&full));
+            let (without, with) =
+                (host.prompt(&plain, &Terms::default()), host.prompt(&full, &Terms::default()));
             assert_eq!((&with.argv, &with.env), (&without.argv, &without.env), "{}", host.name());
             assert_eq!(without.stdin.as_deref(), Some("fix it"));
             let text = with.stdin.unwrap_or_default();

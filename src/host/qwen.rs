@@ -16,7 +16,7 @@ use crate::evaluate::model::{Question, Usage};
 
 use super::call::{asked, options, prompted, words};
 use super::claude::Messages;
-use super::interface::{Failure, Host, Invocation, Listener, Prompt};
+use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
 use super::stream::StreamReader;
 
 /// The host.
@@ -38,7 +38,7 @@ impl Host for Qwen {
         &["agent", "tools", "max_tokens", "session", "fallback_model"]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>) -> Invocation {
+    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
         call("qwen --output-format stream-json --yolo", prompt.model, prompted(prompt))
     }
 
@@ -46,7 +46,7 @@ impl Host for Qwen {
         Box::new(reader())
     }
 
-    fn judge(&self, question: &Question, _: Option<u32>) -> Invocation {
+    fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
         call("qwen --output-format stream-json", question.model.as_deref(), asked(question))
     }
 
@@ -104,11 +104,11 @@ mod tests {
             model: Some("small"),
             ..Prompt::default()
         };
-        let call = Qwen.prompt(&full);
+        let call = Qwen.prompt(&full, &Terms::default());
         assert_eq!(call.argv.join(" "), "qwen --output-format stream-json --yolo --model small");
         assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("--fix it"), 0));
         let question = Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: None };
-        let call = Qwen.judge(&question, None);
+        let call = Qwen.judge(&question, None, &Terms::default());
         assert_eq!(call.argv.join(" "), "qwen --output-format stream-json");
         assert!(call.stdin.unwrap().contains(r#"{"type":"object"}"#));
     }

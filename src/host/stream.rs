@@ -189,7 +189,10 @@ pub(super) fn by_code(failure: Failure, exit_code: i32, not_set_up: &[i32]) -> F
         | Failure::Quota(..)
         | Failure::Missing(_)
         | Failure::Unavailable(_)
-        | Failure::Misunderstood(_)) => other,
+        | Failure::Misunderstood(_)
+        | Failure::OverBudget(_)
+        | Failure::OutOfTurns(_)
+        | Failure::WrongForm(_)) => other,
     }
 }
 
@@ -298,7 +301,10 @@ pub(super) mod tests {
             other @ (Failure::Transient(_)
             | Failure::Quota(..)
             | Failure::Missing(_)
-            | Failure::Unavailable(_)) => {
+            | Failure::Unavailable(_)
+            | Failure::OverBudget(_)
+            | Failure::OutOfTurns(_)
+            | Failure::WrongForm(_)) => {
                 panic!("{other:?}")
             }
         }

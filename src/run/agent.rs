@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
 use crate::evaluate::model::{ModelAnswer, Question, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
-use crate::host::{self, Failure, Host, Invocation, Listener, Prompt};
+use crate::host::{self, Access, Failure, Host, Invocation, Listener, Prompt, Terms};
 use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -127,6 +127,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         fallback: request.fallback_model.as_deref(),
         answer: request.answer.as_ref(),
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
+        access: Access::Write,
     };
     let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();
@@ -159,7 +160,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
                 return ModelAnswer { reply, stop: seen.stop, usage };
             }
         };
-        let invocation = host.judge(&request.question, request.max_tokens);
+        let invocation = host.judge(&request.question, request.max_tokens, &Terms::default());
         let setting = patience.left(&request.setting);
         let called = asked(host, (&request.question, invocation), &setting, world).await;
         usage.add(&called.usage);
@@ -207,7 +208,8 @@ async fn settle<T>(
     };
     let name = host.name();
     let (why, stop) = match failure {
-        Failure::Failed(why) => (why, None),
+        Failure::Failed(why) | Failure::OutOfTurns(why) | Failure::WrongForm(why) => (why, None),
+        Failure::OverBudget(why) => (why, Some(Stop::Budget)),
         Failure::Missing(why) => (why, Some(Stop::Missing)),
         Failure::Unavailable(why) => (why, Some(Stop::Unavailable)),
         Failure::Misunderstood(why) => {
@@ -316,7 +318,7 @@ async fn prompted(
     (budget, spent): (Budget, &Usage),
     world: &mut World,
 ) -> CallResult<String> {
-    let program = match program(host.prompt(prompt), setting, world) {
+    let program = match program(host.prompt(prompt, &Terms::default()), setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
     };

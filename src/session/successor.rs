@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::base::command;
 use crate::engine::event::Handoff;
-use crate::host::{Host, Prompt};
+use crate::host::{Host, Prompt, Terms};
 use crate::journal::files::RunFiles;
 use crate::machine::OnHandoff;
 
@@ -37,7 +37,7 @@ pub(crate) fn spawn(
 }
 
 fn start(host: &dyn Host, text: &str, files: &RunFiles, session: &Session<'_>) -> std::io::Result<()> {
-    let call = host.prompt(&Prompt { text, ..Prompt::default() });
+    let call = host.prompt(&Prompt { text, ..Prompt::default() }, &Terms::default());
     let Some((program, arguments)) = call.argv.split_first() else { return Ok(()) };
     let log = fs_err::File::create(files.session())?.into_parts().0;
     let stdin = call.stdin.map_or_else(|| Ok(Stdio::null()), |text| given(&text, files))?;
