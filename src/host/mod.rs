@@ -1,5 +1,6 @@
 //! The CLIs of agents: how each is called and how its output is read. One file a host; nothing here starts a process.
 
+mod account;
 mod acp;
 mod call;
 mod claude;
@@ -10,6 +11,7 @@ mod output;
 mod qwen;
 mod stream;
 
+pub use account::account;
 pub use interface::{
     Access, Conversation, Failure, Host, HostSettings, Invocation, Listener, Prompt, Terms, Version,
 };

@@ -68,6 +68,10 @@ pub(crate) fn decide(
             capped(one, machine, &budget)?;
         }
     }
+    if llm == Llm::On && all().any(|one| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step)))
+    {
+        name_account(host, in_ci, session);
+    }
     let subject = Consent { repository: whereabouts::repository(&located.root, None), loaded, library };
     for one in all() {
         if llm == Llm::On && !one.llm.is_forbidden {
@@ -127,6 +131,15 @@ fn priced(
             Err(Error::refused(message).with_hint(help))
         }
         None => Ok(()),
+    }
+}
+
+/// Says which account pays: in CI always, where nobody is logged in, and elsewhere where there are several.
+fn name_account(host: Option<&'static dyn Host>, in_ci: bool, session: &Session<'_>) {
+    let Some(host) = host else { return };
+    let account = host::account(host.name(), &|name| session.env.is_on(name));
+    if in_ci || account.is_ambiguous {
+        session.talk.note(&account.sentence);
     }
 }
 

@@ -11,6 +11,7 @@ mod fake_host;
 #[path = "../support/leaks.rs"]
 mod leaks;
 
+mod accounts;
 mod acp;
 mod action_inputs;
 mod advice;
