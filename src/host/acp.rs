@@ -726,7 +726,7 @@ mod tests {
     fn who_only_reads_may_not_edit() {
         let agent = Acp::of("acp:player").unwrap();
         let allows = |access, tools: &[String], kind: &str| {
-            let talk = agent.prompt_in(&Prompt { access, tools, ..Prompt::default() }, "/");
+            let talk = agent.prompt_in(&Prompt { tools, access, ..Prompt::default() }, "/");
             talk.allows(&json!({ "kind": kind }))
         };
         for (access, edits, runs, reads) in [
