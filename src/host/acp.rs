@@ -526,8 +526,9 @@ impl Talk {
                 ways => format!(" (its ways to log in: {})", listed(ways, "and")),
             };
             return self.broken(Failure::Unavailable(format!(
-                "{} is not logged in: {why}; log in with its own program, or set the key that it reads{ways}",
-                self.name
+                "{} is not logged in: {}; log in with its own program, or set the key that it reads{ways}",
+                self.name,
+                why.trim_end_matches('.'),
             )));
         }
         if matches!(self.phase, Phase::Loading(_)) {
@@ -538,8 +539,14 @@ impl Talk {
         if matches!(self.phase, Phase::Answered(_) | Phase::Broken(_)) {
             return;
         }
-        let code = code.map(|code| format!(" ({code})")).unwrap_or_default();
-        self.broken(Failure::Failed(format!("`{method}` failed: {why}{code}")));
+        let told = code.map(|code| format!(" ({code})")).unwrap_or_default();
+        let why = format!("`{method}` failed: {why}{told}");
+        // Some agents hand on the status of their service.
+        self.broken(match code {
+            Some(401 | 403 | 404) => Failure::Unavailable(why),
+            Some(429 | 500 | 502..=504 | 529) => Failure::Transient(why),
+            _ => Failure::Failed(why),
+        });
     }
 
     fn broken(&mut self, failure: Failure) {

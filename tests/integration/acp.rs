@@ -365,6 +365,11 @@ fn who_is_not_set_up_is_unavailable() {
         ),
         ("def prompt(message):\n    fails(message, -32000, 'no key')\n", "its ways to log in: `Use a key`"),
         (
+            "def prompt(message):\n    fails(message, 401, 'wrong key')\n",
+            "`session/prompt` failed: wrong key (401)",
+        ),
+        ("def prompt(message):\n    fails(message, 529, 'overloaded')\n", "tried 4 times"),
+        (
             "def initialize(message):\n    result(message, protocolVersion=2)\n",
             "speaks version 2 of the Agent Client Protocol, and ll-loop speaks version 1",
         ),
