@@ -96,6 +96,8 @@ record! {
         signals: Vec<SignalKind> = SignalKind::ALL.to_vec(),
         /// What happens at a hand-off signal.
         on_handoff: OnHandoff = OnHandoff::Pause,
+        /// Whose settings, hooks and servers the CLIs of agents heed: the user's, or the repository's too.
+        host_settings: HostSettings = HostSettings::User,
         /// Whether a run may succeed that changed tracked files; the default depends on what the loop is for.
         on_change: Option<OnChange>,
         /// How often a run may hand off to a new session by itself.
@@ -373,6 +375,11 @@ choice! {
         Blocked = "blocked",
         Neutral = "neutral",
     }
+}
+
+choice! {
+    /// Whose settings the CLIs of agents heed.
+    pub enum HostSettings { User = "user", Project = "project" }
 }
 
 choice! {

@@ -168,8 +168,8 @@ impl Engine<'_> {
         };
         let event = self.announced(state, ActionKind::Learning, shown, None);
         let (setting, budget) = (self.setting(&learning.setting)?, self.budget_left());
-        let may_ask = self.may_ask();
-        let request = LearningRequest { targets, tries, may_ask, setting, budget };
+        let (may_ask, heeds_project) = (self.may_ask(), self.machine.heeds_project);
+        let request = LearningRequest { targets, tries, may_ask, heeds_project, setting, budget };
         Ok(Decision::Begins(event, WorkRequest::Learning(Box::new(request))))
     }
 
@@ -280,8 +280,10 @@ impl Engine<'_> {
         // What the first model did not answer well is asked of the other one.
         let is_retry = self.run.attempt() > 1 && self.step_of(state).is_some_and(|step| step.retry.is_some());
         let model = if is_retry { fallback_model.clone().or(model) } else { model };
-        let session = rendered(&prompt.session)?
-            .map(|name| Session { id: self.run.sessions().get(&name).cloned(), name });
+        let session = rendered(&prompt.session)?.map(|name| match self.run.sessions().get(&name) {
+            Some(known) => Session { id: Some(known.id.clone()), total: known.total, name },
+            None => Session { id: None, total: None, name },
+        });
         Ok(PromptRequest {
             text,
             agent: rendered(&prompt.agent)?,
@@ -291,6 +293,7 @@ impl Engine<'_> {
             answer: prompt.answer.as_ref().map(|form| form.schema().clone()),
             session,
             role: self.role_in(state),
+            heeds_project: self.machine.heeds_project,
             setting: self.setting(&prompt.setting)?,
             budget: self.budget_left(),
         })

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::evaluate::FileRead;
-use crate::evaluate::model::{ModelAnswer, Question, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
 use crate::evaluate::observation::{Observation, Stop, Text};
 use crate::evaluate::query::{Queried, Query};
 use crate::evaluate::survey::Surveyed;
@@ -198,6 +198,8 @@ pub struct PromptRequest {
     pub session: Option<Session>,
     /// Who is asked, in work that several do.
     pub role: Option<String>,
+    /// Whether the host heeds the settings of the repository.
+    pub heeds_project: bool,
     /// Where and how long it runs.
     pub setting: Setting,
     /// What is left of the budget.
@@ -205,12 +207,14 @@ pub struct PromptRequest {
 }
 
 /// A conversation with an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     /// What the loop calls it.
     pub name: String,
     /// What the host calls it, once it has begun.
     pub id: Option<String>,
+    /// What the host says that it took so far.
+    pub total: Option<Sum>,
 }
 
 /// A call of an MCP tool with every template resolved.
@@ -244,6 +248,8 @@ pub struct LearningRequest {
     pub tries: u32,
     /// Whether agents may be asked.
     pub may_ask: bool,
+    /// Whether the host heeds the settings of the repository.
+    pub heeds_project: bool,
     /// Where and how long the agent works.
     pub setting: Setting,
     /// What is left of the budget.

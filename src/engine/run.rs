@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::base::name::StateName;
 use crate::board::Board;
-use crate::evaluate::model::Usage;
+use crate::evaluate::model::{Sum, Usage};
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{EndId, StepId, Target};
@@ -236,9 +236,18 @@ pub struct Run {
     continuation_reader: ContinuationReader,
     board: Board,
     /// What the host calls each conversation.
-    sessions: BTreeMap<String, String>,
+    sessions: BTreeMap<String, Conversation>,
     /// The conversation of the prompt that is asked.
     session: Option<String>,
+}
+
+/// A conversation with an agent, as far as its host told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Conversation {
+    /// What the host calls it.
+    pub(super) id: String,
+    /// What the host says that it took so far.
+    pub(super) total: Option<Sum>,
 }
 
 impl Run {
@@ -448,7 +457,7 @@ impl Run {
     }
 
     /// Returns what the host calls each conversation.
-    pub(super) fn sessions(&self) -> &BTreeMap<String, String> {
+    pub(super) fn sessions(&self) -> &BTreeMap<String, Conversation> {
         &self.sessions
     }
 

@@ -47,6 +47,20 @@ pub struct Usage {
     /// The session, for the host's own tools.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
+    /// What the host says that the whole session took, where a later call will say how much that has become.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session_total: Option<Sum>,
+}
+
+/// What a host says that a whole conversation took. What it does not count in this way is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sum {
+    /// Tokens that went in.
+    pub input_tokens: u64,
+    /// Tokens that came out.
+    pub output_tokens: u64,
+    /// The price in US dollars.
+    pub cost_usd: f64,
 }
 
 /// Returns a price as one, if it is: a call takes no money out of what was spent, and none costs more than there is.

@@ -23,7 +23,9 @@ use crate::base::text::listed;
 use crate::evaluate::model::{self, Question, Usage};
 
 use super::call::{asked, prompted};
-use super::interface::{Access, Conversation, Failure, Host, Invocation, Listener, Prompt, Talker, Terms};
+use super::interface::{
+    Access, Conversation, Failure, Host, Invocation, Listener, Prompt, Release, Talker, Terms, Version,
+};
 use super::output::{excerpt, object_in};
 use super::stream::{Transcript, count};
 
@@ -107,6 +109,20 @@ impl Host for Acp {
         &["agent", "model", "fallback_model", "max_tokens"]
     }
 
+    /// What its mode allows is never asked.
+    fn enforces(&self, _: Access) -> bool {
+        false
+    }
+
+    fn heeds(&self) -> Option<&'static str> {
+        Some("the settings, hooks and servers")
+    }
+
+    /// Its version is in its greeting, and none is known not to work.
+    fn release(&self) -> Release {
+        Release { around: ("", ""), oldest: Version(0, 0, 0), install: "" }
+    }
+
     fn talks(&self) -> Option<&dyn Talker> {
         Some(self)
     }
@@ -115,7 +131,7 @@ impl Host for Acp {
         Invocation { argv: self.argv.clone(), ..Invocation::default() }
     }
 
-    fn listen(&self) -> Box<dyn Listener> {
+    fn listen(&self, _: &Terms) -> Box<dyn Listener> {
         Box::new(self.prompt_in(&Prompt::default(), "/"))
     }
 

@@ -6,15 +6,6 @@ use crate::evaluate::model::Question;
 
 use super::interface::Prompt;
 
-/// Prompts up to this length are an argument; the system bounds arguments at 128 KiB.
-pub(super) const ARGUMENT: usize = 100_000;
-
-/// Returns the prompt as an argument, or as standard input where it is too long for one.
-pub(super) fn passed(text: &str) -> (Option<String>, Option<String>) {
-    let text = text.to_owned();
-    if text.len() > ARGUMENT { (None, Some(text)) } else { (Some(text), None) }
-}
-
 /// Returns an environment variable of a call.
 pub(super) fn variable(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
@@ -32,7 +23,7 @@ pub(super) fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Ite
 }
 
 /// Returns a text with the form that the answer to it must have, for a host that takes no schema.
-fn with_form(text: &str, schema: &Value) -> String {
+pub(super) fn with_form(text: &str, schema: &Value) -> String {
     format!(
         "{text}\n\nAnswer with one JSON object and nothing else: no other text, no code fence. It must satisfy this JSON \
          Schema:\n{schema}\n"

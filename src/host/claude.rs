@@ -1,12 +1,23 @@
-//! Claude Code: `claude -p`, with a stream of JSON lines for prompts and one JSON document for questions.
+//! Claude Code: `claude -p`, with a stream of JSON lines for prompts and for questions.
+//!
+//! What it was measured to do and this relies on: the settings, hooks and servers of a checkout count and run before the
+//! first call of the model, unless `--setting-sources user` and `--strict-mcp-config` keep them out. `usage` of a result is
+//! that of the main loop, while `modelUsage` has everything. From 2.1.290 on, a conversation that goes on is counted as a
+//! whole, so `model_usage_since_last_result` is read where it is given. A result that is an error has its reasons in `errors`.
+//! When its budget is spent it ends in an error although the last answer may be complete, which is then in the stream.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::base::text::plain;
-use crate::evaluate::model::{self, Question, Usage};
+use crate::base::text::{one_line, plain};
+use crate::evaluate::model::{self, Question, Sum, Usage};
 
-use super::call::{options, passed, variable, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::call::{options, variable, words};
+use super::interface::{
+    Access, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
+    Version,
+};
 use super::output::{document, excerpt, object_in};
 use super::stream::{StreamFormat, StreamReader, StreamState, count};
 
@@ -24,6 +35,22 @@ const HOME: &str = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR";
 
 const LONGEST_ANSWER: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
 
+/// How often it makes a call of the service again by itself. By default it goes on for minutes.
+const RETRIES: (&str, &str) = ("CLAUDE_CODE_MAX_RETRIES", "3");
+
+/// Makes it say in the stream why it could not start.
+const STARTUP_FAILURES: (&str, &str) = ("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1");
+
+/// Since when it can be told that nobody answers its questions.
+const ASKS_NOBODY: Version = Version(2, 1, 260);
+
+/// Since when it surely counts a conversation as a whole, and until when it surely does not.
+const COUNTS_CONVERSATIONS: Version = Version(2, 1, 290);
+const COUNTED_CALLS: Version = Version(2, 1, 275);
+
+/// The tool that takes an answer in a certain form: claude's, and that of who has its messages too.
+const ANSWER_TOOLS: [&str; 2] = ["StructuredOutput", "structured_output"];
+
 impl Host for Claude {
     fn name(&self) -> &'static str {
         "claude"
@@ -37,15 +64,21 @@ impl Host for Claude {
         &[]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
-        // What stands behind `-p` is the prompt, unless it begins with a dash.
-        let (argument, stdin) = match prompt.answer {
-            Some(_) => (None, Some(prompt.text.to_owned())),
-            None => passed(prompt.text),
-        };
-        let mut argv =
-            words("claude --dangerously-skip-permissions --verbose --output-format stream-json -p");
-        argv.extend(argument);
+    fn enforces(&self, _: Access) -> bool {
+        true
+    }
+
+    fn release(&self) -> Release {
+        Release {
+            around: ("", " (Claude Code)"),
+            oldest: Version(2, 1, 197),
+            install: "npm install -g @anthropic-ai/claude-code@latest",
+        }
+    }
+
+    fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation {
+        let mut argv = called(terms.settings);
+        argv.push("--dangerously-skip-permissions".to_owned());
         let schema = prompt.answer.map(Value::to_string);
         let tools = prompt.tools.join(",");
         argv.extend(options(&[
@@ -56,83 +89,117 @@ impl Host for Claude {
             ("--model", prompt.model),
             ("--fallback-model", prompt.fallback),
         ]));
-        Invocation { argv, stdin, env: vec![variable(HOME, "1")] }
+        if prompt.tools.is_empty() {
+            argv.extend(limits(prompt.access).map(str::to_owned));
+        }
+        argv.extend(bounds(terms));
+        let env = [(HOME, "1"), RETRIES, STARTUP_FAILURES];
+        invocation(argv, prompt.text, env.into_iter().map(|(name, value)| variable(name, value)).collect())
     }
 
-    fn listen(&self) -> Box<dyn Listener> {
-        Box::new(StreamReader::new(Messages::default(), &[]))
+    fn listen(&self, terms: &Terms) -> Box<dyn Listener> {
+        Box::new(StreamReader::new(Messages { version: terms.version, ..Messages::default() }))
     }
 
-    fn judge(&self, question: &Question, max_tokens: Option<u32>, _: &Terms) -> Invocation {
-        let (argument, stdin) = passed(&question.prompt);
-        let mut argv = words("claude --output-format json -p");
-        argv.extend(argument);
-        argv.extend(["--json-schema".to_owned(), question.schema.to_string()]);
+    fn judge(&self, question: &Question, max_tokens: Option<u32>, terms: &Terms) -> Invocation {
+        let mut argv = called(HostSettings::User);
+        let schema = question.schema.to_string();
+        argv.extend(options(&[
+            ("--tools", Some("")),
+            ("--json-schema", Some(schema.as_str())),
+            ("--model", question.model.as_deref()),
+        ]));
         argv.push("--no-session-persistence".to_owned());
-        argv.extend(options(&[("--model", question.model.as_deref())]));
+        argv.extend(bounds(terms));
         let longest = max_tokens.map(|tokens| variable(LONGEST_ANSWER, &tokens.to_string()));
-        Invocation { argv, stdin, env: longest.into_iter().collect() }
+        let env = [RETRIES, STARTUP_FAILURES].into_iter().map(|(name, value)| variable(name, value));
+        invocation(argv, &question.prompt, env.chain(longest).collect())
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
-        let Some(Value::Object(envelope)) = document(stdout) else {
-            let why = if stdout.trim().is_empty() {
-                format!("it printed nothing (exit {exit_code})")
-            } else {
-                format!("its output is not JSON: {}", excerpt(stdout))
-            };
-            let failure = if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) };
-            return (Err(failure), Usage { calls: 1, ..Usage::default() });
-        };
-        let usage = usage(&envelope);
-        (answer(&envelope, exit_code), usage)
+        let reader = StreamReader::new(Messages::default());
+        match document(stdout) {
+            // Some versions and stand-ins print the answer alone, or a result that is not called one.
+            Some(Value::Object(answer)) if !answer.contains_key("type") => {
+                if exit_code == 0 && answer.contains_key("verdict") {
+                    return (Ok(Value::Object(answer)), Usage { calls: 1, ..Usage::default() });
+                }
+                let mut result = answer;
+                result.insert("type".to_owned(), "result".into());
+                reader.reply(&Value::Object(result).to_string(), exit_code)
+            }
+            _ => reader.reply(stdout, exit_code),
+        }
     }
 }
 
-fn answer(envelope: &Map<String, Value>, exit_code: i32) -> Result<Value, Failure> {
-    refusal(envelope, None, None)?;
-    if exit_code != 0 {
-        return Err(Failure::Failed(format!("it exited with {exit_code}: {}", said(envelope))));
+/// Returns the call without what it is for.
+fn called(settings: HostSettings) -> Vec<String> {
+    let mut argv = words("claude -p --output-format stream-json --verbose");
+    if settings == HostSettings::User {
+        argv.extend(words("--setting-sources user --strict-mcp-config"));
     }
-    if let Some(answer) = envelope.get("structured_output").filter(|answer| answer.is_object()) {
-        return Ok(answer.clone());
+    argv
+}
+
+/// Returns the option that keeps an agent to what it may do.
+fn limits(access: Access) -> Option<&'static str> {
+    match access {
+        Access::Write => None,
+        Access::ReadShell => Some("--disallowedTools=Edit,MultiEdit,NotebookEdit,Write"),
+        Access::ReadOnly => Some("--tools=Glob,Grep,Read"),
     }
-    match envelope.get("result") {
-        Some(answer @ Value::Object(_)) => Ok(answer.clone()),
-        Some(Value::String(text)) => object_in(text)
-            .ok_or_else(|| Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(text)))),
-        _ if envelope.contains_key("verdict") => Ok(Value::Object(envelope.clone())),
-        _ => {
-            Err(Failure::Misunderstood("its output has neither `structured_output` nor `result`".to_owned()))
-        }
-    }
+}
+
+/// Returns the options that bound a call from outside.
+fn bounds(terms: &Terms) -> Vec<String> {
+    let cost = terms.cost_usd.map(|cost| cost.to_string());
+    let nobody = terms.version.is_none_or(|version| version >= ASKS_NOBODY).then_some("none");
+    options(&[("--max-budget-usd", cost.as_deref()), ("--permission-prompts", nobody)]).collect()
+}
+
+fn invocation(argv: Vec<String>, text: &str, env: Vec<(String, String)>) -> Invocation {
+    Invocation { argv, stdin: Some(text.to_owned()), env, file: None }
 }
 
 /// Returns why a result is a failure, by its fields: `class` is what the failed message of a stream was called, `quota` the
 /// quota that was met.
 fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>) -> Result<(), Failure> {
-    let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or("success");
+    let word = |key: &str| result.get(key).and_then(Value::as_str);
+    let subtype = word("subtype").unwrap_or("success");
     let is_error = result.get("is_error").and_then(Value::as_bool).unwrap_or(false);
     if !is_error && subtype == "success" {
-        let denied = result.get("permission_denials").and_then(Value::as_array);
-        let Some(first) = denied.and_then(|denied| denied.first()) else { return Ok(()) };
-        let tool = first.get("tool_name").and_then(Value::as_str).unwrap_or("a tool");
-        return Err(Failure::Failed(format!("it was denied permission to use {}", excerpt(tool))));
+        return Ok(());
     }
+    let named = if subtype.starts_with("error_max") { format!(" ({subtype})") } else { String::new() };
     let why = match said(result) {
         said if said.is_empty() => format!("it failed ({subtype})"),
-        said => format!("it failed: {said}"),
+        said => format!("it failed{named}: {said}"),
     };
+    match subtype {
+        "error_max_budget_usd" => return Err(Failure::OverBudget(why)),
+        "error_max_turns" => return Err(Failure::OutOfTurns(why)),
+        "error_max_structured_output_retries" => return Err(Failure::WrongForm(why)),
+        _ => {}
+    }
+    match word("startup_failure_reason") {
+        Some("org_config_required_unavailable" | "worktree_unverified") => {
+            return Err(Failure::Transient(why));
+        }
+        Some(reason) => return Err(Failure::Unavailable(format!("{why}; {}", cure(reason)))),
+        None => {}
+    }
+    let class = class.or_else(|| word("api_error"));
     let status = result.get("api_error_status").and_then(Value::as_u64);
     Err(match (status, class) {
-        (Some(429), _) | (_, Some("rate_limit")) => match quota {
+        (Some(429), _) | (_, Some("rate_limit" | "usage_limit_reached")) => match quota {
             Some(Met { resets_at }) => Failure::Quota(why, resets_at),
             None => Failure::Transient(why),
         },
-        (Some(502 | 503 | 504 | 529), _) | (_, Some("overloaded" | "server_error")) => {
+        (Some(500..=599), _) | (_, Some("overloaded" | "server_error" | "connection_failed")) => {
             Failure::Transient(why)
         }
-        (Some(401..=403), _)
+        (Some(401..=404), _)
         | (
             _,
             Some(
@@ -149,9 +216,25 @@ fn refusal(result: &Map<String, Value>, class: Option<&str>, quota: Option<Met>)
     })
 }
 
+/// Says what to do about a reason for which it did not start.
+fn cure(reason: &str) -> String {
+    match reason {
+        "bypass_root" => "run it as a user other than root, or set `IS_SANDBOX=1` in a container that is one",
+        _ => "`claude -p hello` in the same place shows whether it is set up",
+    }
+    .to_owned()
+        + &format!(" ({})", one_line(reason, 60))
+}
+
+/// Returns what a result says about itself.
 fn said(result: &Map<String, Value>) -> String {
-    let error = || result.get("error")?.get("message")?.as_str();
-    excerpt(result.get("result").and_then(Value::as_str).or_else(error).unwrap_or_default())
+    let error = || result.get("error")?.get("message")?.as_str().map(str::to_owned);
+    let errors = || {
+        let errors = result.get("errors")?.as_array()?.iter().filter_map(Value::as_str);
+        Some(errors.collect::<Vec<_>>().join("; ")).filter(|errors| !errors.is_empty())
+    };
+    let result = result.get("result").and_then(Value::as_str).map(str::to_owned);
+    excerpt(&result.or_else(errors).or_else(error).unwrap_or_default())
 }
 
 /// Returns the price that a result names, or what it has in the place of one.
@@ -162,64 +245,79 @@ fn price(result: &Map<String, Value>) -> Result<Option<f64>, &Value> {
     }
 }
 
-/// Reads what a result says it cost.
-fn usage(result: &Map<String, Value>) -> Usage {
-    let mut usage = tokens(result.get("usage"));
-    usage.calls = 1;
-    usage.cost_usd = price(result).ok().flatten();
-    // The model that was asked for need not be the one that answered.
-    let models = result.get("modelUsage").and_then(Value::as_object);
-    usage.model = models.and_then(|models| models.keys().next().cloned());
-    usage.session = result.get("session_id").and_then(Value::as_str).map(str::to_owned);
-    usage
-}
-
-fn tokens(usage: Option<&Value>) -> Usage {
-    let count = |key| count(usage, key);
-    let inputs = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-    let input_tokens = inputs.into_iter().map(count).fold(0, u64::saturating_add);
-    Usage { input_tokens, output_tokens: count("output_tokens"), ..Usage::default() }
+/// Adds up what models took, subagents included; nothing where none is named.
+fn by_models(models: Option<&Value>) -> Option<Sum> {
+    let models = models?.as_object()?;
+    Some(models.values().fold(Sum::default(), |sum, model| {
+        let count = |key| count(Some(model), key);
+        let inputs = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+        let cost = model.get("costUSD").and_then(Value::as_f64).and_then(model::price);
+        Sum {
+            input_tokens: inputs.into_iter().map(count).fold(sum.input_tokens, u64::saturating_add),
+            output_tokens: sum.output_tokens.saturating_add(count("outputTokens")),
+            cost_usd: (sum.cost_usd + cost.unwrap_or_default()).min(f64::MAX),
+        }
+    }))
 }
 
 /// The messages of a stream. Others print them too.
 #[derive(Default)]
 pub(super) struct Messages {
+    /// The version of claude; none for others, and for one that did not say.
+    version: Option<Version>,
+    /// Whether they are those of qwen, which counts in another way.
+    is_qwen: bool,
     class: Option<String>,
     quota: Option<Met>,
     result: Option<Map<String, Value>>,
+    counting: Counting,
+    /// What each message of a model took so far. One of them comes in several events.
+    seen: BTreeMap<String, Sum>,
+    /// Tools that are at work.
+    at_work: BTreeSet<String>,
+    is_retrying: bool,
+    /// Whether the model was heard of.
+    has_answered: bool,
+    /// What the main agent said last, when it was its last word: an answer in a form, or a text without a call of a tool.
+    last: Option<Value>,
+    /// What the service said when a call of it failed.
+    trouble: Option<String>,
 }
 
 impl StreamFormat for Messages {
     fn event(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
         let word = |key: &str| event.get(key).and_then(Value::as_str);
-        match word("type") {
-            Some("system") => {
+        match (word("type"), word("subtype")) {
+            (Some("system"), Some("api_retry")) => self.retried(event),
+            (Some("system"), _) => {
                 let usage = &mut so_far.usage;
                 usage.model = word("model").map(str::to_owned).or(usage.model.take());
                 usage.session = word("session_id").map(str::to_owned).or(usage.session.take());
+                self.version = word("claude_code_version").and_then(Version::parse).or(self.version);
             }
-            Some("assistant") => self.assistant(event, so_far, say),
-            Some("rate_limit_event") => {
+            (Some("assistant"), _) => self.assistant(event, so_far, say),
+            (Some("user"), _) => self.returned(event),
+            (Some("stream_event"), _) => {
+                let kind = event.get("event").and_then(|event| event.get("type")?.as_str());
+                self.has_answered |= kind.is_some_and(|kind| kind.starts_with("message_"));
+            }
+            (Some("rate_limit_event"), _) => {
                 let info = event.get("rate_limit_info");
                 let is_met = info.and_then(|info| info.get("status")?.as_str()) == Some("rejected");
                 let resets_at = info.and_then(|info| info.get("resetsAt")?.as_i64());
                 self.quota = is_met.then_some(Met { resets_at });
             }
-            Some("result") => {
+            (Some("result"), _) => {
                 if let Err(cost) = price(event) {
                     say(&plain(&format!(
                         "the price of the call is ignored: it was given as {}",
                         excerpt(&cost.to_string())
                     )));
                 }
-                let mut usage = usage(event);
-                if event.get("usage").is_none_or(|usage| !usage.is_object()) {
-                    (usage.input_tokens, usage.output_tokens) =
-                        (so_far.usage.input_tokens, so_far.usage.output_tokens);
+                if let Some(tool) = denied(event) {
+                    say(&plain(&format!("warning: it was denied permission to use {tool}")));
                 }
-                usage.model = usage.model.or(so_far.usage.model.take());
-                usage.session = usage.session.or(so_far.usage.session.take());
-                so_far.usage = usage;
+                self.count(event, so_far);
                 so_far.is_done = true;
                 self.result = Some(event.clone());
             }
@@ -228,43 +326,237 @@ impl StreamFormat for Messages {
     }
 
     fn last_words(&self, _: &StreamState) -> Result<String, Failure> {
-        let last = self.good()?.and_then(|result| result.get("result")?.as_str());
-        last.map(str::to_owned).ok_or_else(|| Failure::Misunderstood("its result has no text".to_owned()))
+        let Some(result) = &self.result else { return Err(no_text()) };
+        if let Err(failure) = self.refused(result) {
+            return self.finished(failure, Value::as_str).map(str::to_owned);
+        }
+        if let Some(tool) = denied(result) {
+            return Err(Failure::Failed(format!("it was denied permission to use {tool}")));
+        }
+        result.get("result").and_then(Value::as_str).map(str::to_owned).ok_or_else(no_text)
     }
 
     fn answer(&self, so_far: &StreamState) -> Result<String, Failure> {
-        let result = self.good()?;
-        let structured = result.and_then(|result| result.get("structured_output"));
-        let structured = structured.filter(|answer| !answer.is_null());
-        let written = result.and_then(|result| result.get("result")).filter(|answer| answer.is_object());
-        structured.or(written).map_or_else(|| self.last_words(so_far), |answer| Ok(answer.to_string()))
+        let Some(result) = &self.result else { return Err(no_text()) };
+        if let Err(failure) = self.refused(result) {
+            return self.finished(failure, Some).map(|last| match last.as_str() {
+                Some(text) => text.to_owned(),
+                None => last.to_string(),
+            });
+        }
+        let given = |key| result.get(key).filter(|answer: &&Value| !answer.is_null());
+        let structured = given("structured_output").or_else(|| given("structured_result"));
+        let written = result.get("result").filter(|answer| answer.is_object());
+        if let Some(answer) = structured.or(written) {
+            return Ok(answer.to_string());
+        }
+        // A complete answer beside a tool that was denied counts.
+        let text = result.get("result").and_then(Value::as_str);
+        match text.filter(|text| object_in(text).is_some()) {
+            Some(text) => Ok(text.to_owned()),
+            None => self.last_words(so_far),
+        }
+    }
+
+    fn outranks_exit(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| self.refused(result).is_err())
+    }
+
+    fn complaint(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    fn failure_of(&self, exit_code: i32) -> Option<fn(String) -> Failure> {
+        if !self.is_qwen {
+            return None;
+        }
+        super::qwen::failure_of(exit_code)
+    }
+
+    fn pulse(&self) -> Pulse {
+        if self.is_retrying {
+            Pulse::Retrying
+        } else if !self.at_work.is_empty() {
+            Pulse::Working
+        } else if self.is_qwen && !self.has_answered {
+            Pulse::Calling
+        } else {
+            Pulse::Thinking
+        }
+    }
+
+    fn counting(&self) -> Counting {
+        self.counting
     }
 }
 
+fn no_text() -> Failure {
+    Failure::Misunderstood("its result has no text".to_owned())
+}
+
+/// Returns the tool that a result says was denied.
+fn denied(result: &Map<String, Value>) -> Option<String> {
+    let first = result.get("permission_denials")?.as_array()?.first()?;
+    Some(excerpt(first.get("tool_name").and_then(Value::as_str).unwrap_or("a tool")))
+}
+
 impl Messages {
-    /// Returns the result, unless it says that the call failed.
-    fn good(&self) -> Result<Option<&Map<String, Value>>, Failure> {
-        if let Some(result) = &self.result {
-            refusal(result, self.class.as_deref(), self.quota)?;
+    /// Makes the reader of the messages of qwen.
+    pub(super) fn of_qwen() -> Self {
+        Self { is_qwen: true, ..Self::default() }
+    }
+
+    /// Returns why a result is a failure.
+    fn refused(&self, result: &Map<String, Value>) -> Result<(), Failure> {
+        if self.is_qwen {
+            return super::qwen::refusal(result, said(result)).unwrap_or_else(|| refusal(result, None, None));
         }
-        Ok(self.result.as_ref())
+        refusal(result, self.class.as_deref(), self.quota)
+    }
+
+    /// Returns the last word of an agent that had finished when its budget was found to be spent; else, why it failed.
+    fn finished<'a, T: ?Sized>(
+        &'a self,
+        failure: Failure,
+        wanted: impl Fn(&'a Value) -> Option<&'a T>,
+    ) -> Result<&'a T, Failure> {
+        match (failure, self.last.as_ref().and_then(wanted)) {
+            (Failure::OverBudget(_), Some(last)) => Ok(last),
+            (failure, _) => Err(failure),
+        }
+    }
+
+    fn retried(&mut self, event: &Map<String, Value>) {
+        let status = event.get("error_status").and_then(Value::as_u64);
+        let class = event.get("error").and_then(Value::as_str).unwrap_or("unknown");
+        self.trouble = Some(match status {
+            Some(status) => format!("the service answers with {status} ({class})"),
+            None => format!("the service does not answer ({class})"),
+        });
+        self.is_retrying = true;
+    }
+
+    /// Counts what a result says it took.
+    fn count(&mut self, result: &Map<String, Value>, so_far: &mut StreamState) {
+        let word = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
+        let of_turn = result.get("usage").filter(|usage| usage.is_object());
+        let mut usage = of_turn.map_or_else(
+            || Usage {
+                input_tokens: so_far.usage.input_tokens,
+                output_tokens: so_far.usage.output_tokens,
+                ..Usage::default()
+            },
+            |usage| self.tokens(usage),
+        );
+        usage.calls = 1;
+        usage.cost_usd = price(result).ok().flatten();
+        let models =
+            by_models(result.get("modelUsage")).filter(|sum| sum.input_tokens + sum.output_tokens > 0);
+        if let Some(sum) = models {
+            (usage.input_tokens, usage.output_tokens) = (sum.input_tokens, sum.output_tokens);
+        }
+        let cost_usd = usage.cost_usd.unwrap_or_default();
+        let sum = Sum { cost_usd, ..models.unwrap_or_default() };
+        self.counting = match (by_models(result.get("model_usage_since_last_result")), self.version) {
+            (Some(since), _) => {
+                (usage.input_tokens, usage.output_tokens) = (since.input_tokens, since.output_tokens);
+                usage.cost_usd = usage.cost_usd.map(|_| since.cost_usd);
+                Counting::Call
+            }
+            (None, _) if self.is_qwen => Counting::Conversation(Sum {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cost_usd: 0.0,
+            }),
+            (None, Some(version)) if version >= COUNTS_CONVERSATIONS => Counting::Conversation(sum),
+            (None, Some(version)) if version <= COUNTED_CALLS => Counting::Call,
+            (None, _) => Counting::Unknown,
+        };
+        let named = result.get("modelUsage").and_then(Value::as_object);
+        let first = || named.and_then(|models| models.keys().next().cloned());
+        usage.model = so_far.usage.model.take().or_else(first);
+        usage.session = word("session_id").or(so_far.usage.session.take());
+        so_far.usage = usage;
+    }
+
+    fn tokens(&self, usage: &Value) -> Usage {
+        let count = |key| count(Some(usage), key);
+        // What qwen read from a cache is part of its input.
+        let cached: &[&str] =
+            if self.is_qwen { &[] } else { &["cache_read_input_tokens", "cache_creation_input_tokens"] };
+        let input_tokens = cached.iter().copied().map(count).fold(count("input_tokens"), u64::saturating_add);
+        Usage { input_tokens, output_tokens: count("output_tokens"), ..Usage::default() }
     }
 
     fn assistant(&mut self, event: &Map<String, Value>, so_far: &mut StreamState, say: &mut dyn FnMut(&str)) {
-        if let Some(class) = event.get("error").and_then(Value::as_str) {
+        let is_main = event.get("parent_tool_use_id").is_none_or(Value::is_null);
+        (self.is_retrying, self.has_answered) = (false, true);
+        if let Some(class) = event.get("error").and_then(Value::as_str).filter(|_| is_main) {
             self.class = Some(class.to_owned());
         }
         let Some(message) = event.get("message") else { return };
-        let spent = tokens(message.get("usage"));
-        // A message counts everything before it as its input.
-        so_far.usage.input_tokens = so_far.usage.input_tokens.max(spent.input_tokens);
-        so_far.usage.output_tokens = so_far.usage.output_tokens.saturating_add(spent.output_tokens);
-        for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
-            if let Some(text) = block.get("text").and_then(Value::as_str) {
+        let model = message.get("model").and_then(Value::as_str);
+        if let Some(model) = model.filter(|model| is_main && *model != "<synthetic>") {
+            so_far.usage.model = Some(model.to_owned());
+        }
+        self.watch(message, so_far);
+        let blocks = message.get("content").and_then(Value::as_array);
+        if is_main {
+            self.last = None;
+        }
+        for block in blocks.into_iter().flatten() {
+            let word = |key: &str| block.get(key).and_then(Value::as_str);
+            if let Some(text) = word("text") {
                 so_far.said.message(text, say);
+            }
+            if word("type") == Some("tool_use") {
+                self.at_work.extend(word("id").map(str::to_owned));
+            }
+            if is_main {
+                self.last = match (word("type"), word("name")) {
+                    (Some("tool_use"), Some(name)) if ANSWER_TOOLS.contains(&name) => {
+                        block.get("input").cloned()
+                    }
+                    (Some("text"), _) => block.get("text").cloned(),
+                    _ => None,
+                };
             }
         }
     }
+
+    /// Counts a message while the call is going on. Its output is given as it was at its start, so what it says is
+    /// counted too: four bytes of it make a token or less.
+    fn watch(&mut self, message: &Value, so_far: &mut StreamState) {
+        let given = message.get("usage").map(|usage| self.tokens(usage)).unwrap_or_default();
+        let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
+        let said: usize = blocks.map(length).sum();
+        let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
+        let known = self.seen.len();
+        let of = self.seen.entry(id.unwrap_or_else(|| format!("#{known}"))).or_default();
+        let before = *of;
+        of.input_tokens = of.input_tokens.max(given.input_tokens);
+        of.output_tokens = of.output_tokens.saturating_add(said as u64 / 4).max(given.output_tokens);
+        let usage = &mut so_far.usage;
+        usage.input_tokens = usage.input_tokens.saturating_add(of.input_tokens - before.input_tokens);
+        usage.output_tokens = usage.output_tokens.saturating_add(of.output_tokens - before.output_tokens);
+    }
+
+    /// Takes what tools returned.
+    fn returned(&mut self, event: &Map<String, Value>) {
+        let content = event.get("message").and_then(|message| message.get("content")?.as_array());
+        for block in content.into_iter().flatten() {
+            if let Some(id) = block.get("tool_use_id").and_then(Value::as_str) {
+                self.at_work.remove(id);
+            }
+        }
+        self.is_retrying = false;
+    }
+}
+
+/// Returns how long what a block says is.
+fn length(block: &Value) -> usize {
+    let text = ["text", "thinking"].iter().find_map(|key| block.get(*key)?.as_str());
+    text.map_or_else(|| block.get("input").map_or(0, |input| input.to_string().len()), str::len)
 }
 
 #[cfg(test)]
@@ -292,93 +584,94 @@ mod tests {
         result
     }
 
-    #[test]
-    fn a_prompt_is_an_argument_while_it_is_short() {
-        let tools = ["Read".to_owned(), "Edit".to_owned()];
-        let full = Prompt {
-            text: "/fix it",
-            agent: Some("fixer"),
-            tools: &tools,
-            model: Some("small"),
-            ..Prompt::default()
-        };
-        let call = Claude.prompt(&full, &Terms::default());
-        let expected = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p|/fix it|--agent fixer --tools Read,Edit --model small";
-        assert_eq!(
-            call.argv,
-            expected
-                .split('|')
-                .flat_map(|part| if part == "/fix it" { vec![part] } else { part.split(' ').collect() })
-                .collect::<Vec<_>>()
-        );
-        assert_eq!((call.stdin, &call.env[0].1[..]), (None, "1"));
-        let long = "x".repeat(ARGUMENT_AND_MORE);
-        let call = Claude.prompt(&prompt(&long), &Terms::default());
-        assert_eq!(call.argv.last().unwrap(), "-p");
-        assert_eq!(call.stdin.as_deref(), Some(long.as_str()));
+    const SHELTERED: &str =
+        "claude -p --output-format stream-json --verbose --setting-sources user --strict-mcp-config";
+
+    fn line(call: &Invocation) -> String {
+        call.argv.join(" ")
     }
 
+    /// A prompt that begins with a dash was an unknown option.
     #[test]
-    fn a_prompt_with_a_form_goes_through_standard_input() {
+    fn nothing_of_a_prompt_is_an_argument() {
         let schema = json!({"type": "object"});
+        let tools = ["Read".to_owned(), "Edit".to_owned()];
         let full = Prompt {
-            text: "/fix it",
+            text: "- fix it",
             agent: Some("fixer"),
+            tools: &tools,
             model: Some("large"),
             fallback: Some("small"),
             answer: Some(&schema),
             session: Some("s-1"),
-            ..Prompt::default()
+            access: Access::ReadOnly,
         };
-        let start = "claude --dangerously-skip-permissions --verbose --output-format stream-json -p";
-        for (prompt, argument, options, stdin) in [
-            (
-                full,
-                None,
-                r#"--json-schema {"type":"object"} --resume s-1 --agent fixer --model large --fallback-model small"#,
-                Some("/fix it"),
-            ),
-            (
-                Prompt { answer: None, ..full },
-                Some("/fix it"),
-                "--resume s-1 --agent fixer --model large --fallback-model small",
-                None,
-            ),
-            (
-                Prompt { text: "-x", answer: Some(&schema), ..Prompt::default() },
-                None,
-                r#"--json-schema {"type":"object"}"#,
-                Some("-x"),
-            ),
-        ] {
-            let call = Claude.prompt(&prompt, &Terms::default());
-            let expected = start.split(' ').chain(argument).chain(options.split(' ')).collect::<Vec<_>>();
-            assert_eq!(call.argv, expected);
-            assert_eq!((call.stdin.as_deref(), call.env.len()), (stdin, 1));
-        }
+        let call = Claude.prompt(&full, &Terms::default());
+        let options = r#"--json-schema {"type":"object"} --resume s-1 --agent fixer --tools Read,Edit --model large --fallback-model small"#;
+        assert_eq!(
+            line(&call),
+            format!("{SHELTERED} --dangerously-skip-permissions {options} --permission-prompts none")
+        );
+        assert_eq!(call.stdin.as_deref(), Some("- fix it"));
+        let env: Vec<_> = call.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let expected = [
+            "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1",
+            "CLAUDE_CODE_MAX_RETRIES=3",
+            "CLAUDE_CODE_STARTUP_FAILURE_RESULTS=1",
+        ];
+        assert_eq!(env, expected);
     }
 
-    const ARGUMENT_AND_MORE: usize = super::super::call::ARGUMENT + 1;
+    #[test]
+    fn an_agent_is_kept_to_what_it_may_do() {
+        let argv = |access| line(&Claude.prompt(&Prompt { access, ..prompt("x") }, &Terms::default()));
+        assert!(!argv(Access::Write).contains("ools"));
+        assert!(argv(Access::ReadShell).contains(" --disallowedTools=Edit,MultiEdit,NotebookEdit,Write"));
+        assert!(argv(Access::ReadOnly).contains(" --tools=Glob,Grep,Read"));
+    }
 
     #[test]
-    fn a_question_comes_with_its_schema() {
+    fn terms_become_options_where_the_version_has_them() {
+        let argv = |version, settings, cost_usd| {
+            line(&Claude.prompt(&prompt("x"), &Terms { version, settings, cost_usd }))
+        };
+        let user = HostSettings::User;
+        assert!(argv(None, user, None).ends_with("--dangerously-skip-permissions --permission-prompts none"));
+        assert!(
+            argv(Some(Version(2, 1, 330)), user, Some(0.5))
+                .contains("--max-budget-usd 0.5 --permission-prompts")
+        );
+        assert!(!argv(Some(Version(2, 1, 259)), user, None).contains("--permission-prompts"));
+        let project = argv(None, HostSettings::Project, None);
+        assert!(
+            !project.contains("--setting-sources") && !project.contains("--strict-mcp-config"),
+            "{project}"
+        );
+    }
+
+    /// Judges had all tools, and ran the hooks of the checkout.
+    #[test]
+    fn a_question_comes_with_its_schema_and_without_tools() {
         let question =
             Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: Some("m".into()) };
-        let call = Claude.judge(&question, Some(256), &Terms::default());
-        let expected = [
-            "claude",
-            "--output-format",
-            "json",
-            "-p",
-            "ok?",
-            "--json-schema",
-            r#"{"type":"object"}"#,
-            "--no-session-persistence",
-            "--model",
-            "m",
-        ];
-        assert_eq!(call.argv, expected);
-        assert_eq!(call.env, [("CLAUDE_CODE_MAX_OUTPUT_TOKENS".to_owned(), "256".to_owned())]);
+        // Whatever a loop says, a judge needs nothing of the repository.
+        let terms = Terms { settings: HostSettings::Project, ..Terms::default() };
+        let call = Claude.judge(&question, Some(256), &terms);
+        let options = r#"--tools  --json-schema {"type":"object"} --model m --no-session-persistence"#;
+        assert_eq!(line(&call), format!("{SHELTERED} {options} --permission-prompts none"));
+        assert_eq!(call.stdin.as_deref(), Some("ok?"));
+        assert!(call.env.contains(&("CLAUDE_CODE_MAX_OUTPUT_TOKENS".to_owned(), "256".to_owned())));
+        assert!(call.env.contains(&("CLAUDE_CODE_STARTUP_FAILURE_RESULTS".to_owned(), "1".to_owned())));
+    }
+
+    #[test]
+    fn a_version_is_read_from_what_it_says_of_itself() {
+        let read = |said: &str| Claude.release().read(said);
+        assert_eq!(read("2.1.330 (Claude Code)\n"), Some(Version(2, 1, 330)));
+        for said in ["", "9.9.9 (Claude Code fake)", "9.9 (fake)", "2.1 (Claude Code)", "v2"] {
+            assert_eq!(read(said), None, "{said}");
+        }
+        assert!(Version(2, 1, 99) < Claude.release().oldest);
     }
 
     #[test]
@@ -398,8 +691,9 @@ mod tests {
             input_tokens: 100,
             output_tokens: 7,
             cost_usd: Some(0.25),
-            model: Some("answered".into()),
+            model: Some("asked".into()),
             session: Some("s1".into()),
+            session_total: None,
         };
         assert_eq!(usage, expected);
         assert_eq!(play(&[result(&json!({}))], 0).1.as_deref(), Ok("done\n"));
@@ -443,7 +737,7 @@ mod tests {
         failed(&[result(&json!({"result": " "}))], 0, "empty");
         failed(&[result(&json!({"result": null}))], 0, "no text");
         failed(&[result(&json!({"is_error": true, "result": "boom"}))], 0, "boom");
-        failed(&[result(&json!({"subtype": "error_max_turns"}))], 0, "done");
+        failed(&[result(&json!({"subtype": "error_during_execution"}))], 0, "done");
         failed(&[result(&json!({"permission_denials": [{"tool_name": "Bash"}]}))], 0, "use Bash");
     }
 
@@ -550,29 +844,209 @@ mod tests {
     fn an_answer_that_is_none_says_why() {
         let why = |stdout: &str, code: i32| match Claude.answer(stdout, code).0.unwrap_err() {
             Failure::Failed(why) => why,
+            Failure::WrongForm(why) => format!("form: {why}"),
             Failure::Misunderstood(why) => format!("? {why}"),
             other @ (Failure::Transient(_)
             | Failure::Quota(..)
             | Failure::Missing(_)
             | Failure::Unavailable(_)
             | Failure::OverBudget(_)
-            | Failure::OutOfTurns(_)
-            | Failure::WrongForm(_)) => {
+            | Failure::OutOfTurns(_)) => {
                 panic!("{other:?}")
             }
         };
-        assert_eq!(why("", 0), "? it printed nothing (exit 0)");
-        assert_eq!(why("oops", 2), "its output is not JSON: oops");
+        assert_eq!(why("", 0), "? it ended without a result (exit 0)");
+        assert_eq!(why("oops", 2), "its output is not a stream of JSON lines (exit 2): oops");
         assert_eq!(why(r#"{"type": "result", "is_error": true, "result": "boom"}"#, 0), "it failed: boom");
         assert_eq!(
             why(r#"{"subtype": "error_max_structured_output_retries"}"#, 0),
-            "it failed (error_max_structured_output_retries)"
+            "form: it failed (error_max_structured_output_retries)"
         );
-        assert_eq!(why(r#"{"type": "result", "result": "yes"}"#, 0), "its answer is not a JSON object: yes");
+        assert_eq!(
+            why(r#"{"type": "result", "result": "yes"}"#, 0),
+            "form: its answer is not a JSON object: yes"
+        );
         assert_eq!(
             why(r#"{"type": "result", "structured_output": {"verdict": "yes"}}"#, 1),
-            "it exited with 1: "
+            "it exited with 1, after a good result"
         );
-        assert!(why(r#"{"type": "else"}"#, 0).starts_with("? its output has neither"));
+        assert_eq!(why(r#"{"type": "else"}"#, 0), "? it ended without a result (exit 0)");
+    }
+
+    fn main(content: &Value, more: &Value) -> Value {
+        let mut message = json!({"content": content});
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"type": "assistant", "parent_tool_use_id": null, "message": message})
+    }
+
+    fn counted(lines: &[Value], version: Option<Version>) -> (Usage, Counting) {
+        let mut listener = Claude.listen(&Terms { version, ..Terms::default() });
+        for line in lines {
+            listener.line(&line.to_string(), &mut |_| {});
+        }
+        (listener.usage().clone(), listener.counting())
+    }
+
+    /// `usage` is that of the main loop, and all zero in an error.
+    #[test]
+    fn subagents_count_and_errors_too() {
+        let models = json!({
+            "total_cost_usd": 0.5,
+            "usage": {"input_tokens": 20, "output_tokens": 10},
+            "modelUsage": {
+                "sub": {"inputTokens": 500, "cacheReadInputTokens": 400, "cacheCreationInputTokens": 100, "outputTokens": 500},
+                "main": {"inputTokens": 20, "outputTokens": 10},
+            },
+        });
+        let (usage, _) = counted(&[result(&models)], None);
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_usd), (1020, 510, Some(0.5)));
+        let mut failed = models;
+        failed["usage"] = json!({"input_tokens": 0, "output_tokens": 0});
+        failed["subtype"] = "error_max_budget_usd".into();
+        failed["is_error"] = true.into();
+        assert_eq!(counted(&[result(&failed)], None).0.tokens(), 1530);
+    }
+
+    /// Newer versions add up what a conversation took, older ones do not.
+    #[test]
+    fn a_conversation_is_counted_as_the_version_does_it() {
+        let models = json!({"m": {"inputTokens": 200, "outputTokens": 40, "costUSD": 0.5}});
+        let line = result(&json!({"total_cost_usd": 0.5, "modelUsage": models}));
+        let init =
+            |version: &str| json!({"type": "system", "subtype": "init", "claude_code_version": version});
+        let whole = Counting::Conversation(Sum { input_tokens: 200, output_tokens: 40, cost_usd: 0.5 });
+        for (version, expected) in [
+            (Some("2.1.275"), Counting::Call),
+            (Some("2.1.280"), Counting::Unknown),
+            (Some("2.1.290"), whole),
+            (Some("2.1.330"), whole),
+            (None, Counting::Unknown),
+        ] {
+            let parsed = version.and_then(Version::parse);
+            assert_eq!(counted(std::slice::from_ref(&line), parsed).1, expected);
+            let lines: Vec<_> = version.map(init).into_iter().chain([line.clone()]).collect();
+            assert_eq!(counted(&lines, None).1, expected, "{version:?}");
+        }
+        let mut since = line;
+        since["model_usage_since_last_result"] =
+            json!({"m": {"inputTokens": 100, "outputTokens": 20, "costUSD": 0.25}});
+        let (usage, counting) = counted(&[since], Some(Version(2, 1, 330)));
+        assert_eq!((usage.tokens(), usage.cost_usd, counting), (120, Some(0.25), Counting::Call));
+    }
+
+    /// A map has no order, and has the models of subagents and fallbacks too.
+    #[test]
+    fn the_model_is_that_of_the_last_message_of_the_main_agent() {
+        let of = |model: &str| main(&json!([]), &json!({"model": model}));
+        let mut sub = of("small");
+        sub["parent_tool_use_id"] = "toolu_1".into();
+        let end = result(&json!({"modelUsage": {"a-fallback": {}}}));
+        let lines = [of("first"), of("large"), sub, of("<synthetic>"), end.clone()];
+        assert_eq!(counted(&lines, None).0.model.as_deref(), Some("large"));
+        assert_eq!(counted(&[end], None).0.model.as_deref(), Some("a-fallback"));
+    }
+
+    /// Messages of one call share an id, and their output is a start value.
+    #[test]
+    fn a_stream_counts_each_call_once_and_what_it_says() {
+        let usage = json!({"id": "msg_1", "usage": {"input_tokens": 100, "output_tokens": 1}});
+        let lines = [
+            main(&json!([{"type": "text", "text": "x".repeat(400)}]), &usage),
+            main(
+                &json!([{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "y".repeat(400)}}]),
+                &usage,
+            ),
+            main(&json!([]), &json!({"id": "msg_2", "usage": {"input_tokens": 300, "output_tokens": 1}})),
+        ];
+        let (usage, _) = counted(&lines, None);
+        assert_eq!(usage.input_tokens, 400);
+        assert!((200..220).contains(&usage.output_tokens), "{usage:?}");
+    }
+
+    #[test]
+    fn the_error_of_a_subagent_is_not_that_of_the_call() {
+        let mut sub =
+            json!({"type": "assistant", "error": "authentication_failed", "message": {"content": []}});
+        let end = result(&json!({"is_error": true, "result": "r"}));
+        assert!(matches!(play(&[sub.clone(), end.clone()], 1).1, Err(Failure::Unavailable(_))));
+        sub["parent_tool_use_id"] = "toolu_1".into();
+        assert!(matches!(play(&[sub, end], 1).1, Err(Failure::Failed(_))));
+    }
+
+    /// Results that are errors have their reasons in `errors`.
+    #[test]
+    fn an_error_says_why_and_is_called_by_its_name() {
+        let error = |more: Value| {
+            let mut line = json!({"type": "result", "subtype": "error_during_execution", "is_error": true});
+            line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            play(&[line], 1).1.unwrap_err()
+        };
+        assert_eq!(
+            error(
+                json!({"subtype": "error_max_turns", "errors": ["Reached maximum", "number of turns (3)"]})
+            ),
+            Failure::OutOfTurns("it failed (error_max_turns): Reached maximum; number of turns (3)".into())
+        );
+        let budget =
+            error(json!({"subtype": "error_max_budget_usd", "errors": ["Reached maximum budget ($1)"]}));
+        assert!(matches!(budget, Failure::OverBudget(why) if why.contains("maximum budget ($1)")));
+        let form = error(json!({"subtype": "error_max_structured_output_retries", "errors": ["5 attempts"]}));
+        assert!(matches!(form, Failure::WrongForm(why) if why.contains("5 attempts")));
+        let unknown = error(json!({"errors": ["No conversation found with session ID: x"]}));
+        assert_eq!(unknown, Failure::Failed("it failed: No conversation found with session ID: x".into()));
+        let root = error(json!({"errors": ["not as root"], "startup_failure_reason": "bypass_root"}));
+        assert!(matches!(root, Failure::Unavailable(why) if why.contains("IS_SANDBOX")));
+        let other = error(json!({"startup_failure_reason": "managed_settings_invalid"}));
+        assert!(matches!(other, Failure::Unavailable(why) if why.contains("managed_settings_invalid")));
+        let wait = error(json!({"startup_failure_reason": "worktree_unverified"}));
+        assert!(matches!(wait, Failure::Transient(_)));
+        assert!(matches!(error(json!({"api_error": "connection_failed"})), Failure::Transient(_)));
+        assert!(matches!(error(json!({"api_error_status": 404})), Failure::Unavailable(_)));
+    }
+
+    /// A budget is checked after the call of the model, so the last answer may be complete.
+    #[test]
+    fn an_answer_that_was_complete_when_its_budget_was_spent_counts() {
+        let spent = json!({
+            "type": "result", "subtype": "error_max_budget_usd", "is_error": true, "errors": ["Reached maximum budget"],
+        });
+        let form = json!([{"type": "tool_use", "id": "t", "name": "StructuredOutput", "input": {"a": "x"}}]);
+        let given = [main(&form, &json!({})), spent.clone()];
+        assert_eq!(stream::play_answer(&Claude, &given, 1).as_deref(), Ok("{\"a\":\"x\"}\n"));
+        let stdout: String = given.iter().map(|line| format!("{line}\n")).collect();
+        assert_eq!(Claude.answer(&stdout, 1).0, Ok(json!({"a": "x"})));
+        let text = json!([{"type": "text", "text": "all done"}]);
+        assert_eq!(play(&[main(&text, &json!({})), spent.clone()], 1).1.as_deref(), Ok("all done\n"));
+        let tool = json!([{"type": "text", "text": "I look"}, {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]);
+        assert!(matches!(play(&[main(&tool, &json!({})), spent], 1).1, Err(Failure::OverBudget(_))));
+    }
+
+    #[test]
+    fn a_complete_answer_beside_a_denied_tool_counts_and_is_said() {
+        let denied = json!({"permission_denials": [{"tool_name": "Bash"}], "structured_output": {"a": 1}});
+        assert_eq!(stream::play_answer(&Claude, &[result(&denied)], 0).as_deref(), Ok("{\"a\":1}\n"));
+        let shown = play(&[result(&denied)], 0).0;
+        assert_eq!(shown, ["warning: it was denied permission to use Bash"]);
+        let prose = json!({"permission_denials": [{"tool_name": "Bash"}], "result": "I could not"});
+        let failure = stream::play_answer(&Claude, &[result(&prose)], 0).unwrap_err();
+        assert_eq!(failure, Failure::Failed("it was denied permission to use Bash".into()));
+    }
+
+    #[test]
+    fn how_a_call_is_getting_on() {
+        let mut listener = Claude.listen(&Terms::default());
+        let mut pulse = |line: Value| {
+            listener.line(&line.to_string(), &mut |_| {});
+            (listener.pulse(), listener.trouble().map(str::to_owned))
+        };
+        let retry =
+            json!({"type": "system", "subtype": "api_retry", "error_status": null, "error": "unknown"});
+        assert_eq!(pulse(json!({"type": "system", "subtype": "init"})).0, Pulse::Thinking);
+        assert_eq!(pulse(retry), (Pulse::Retrying, Some("the service does not answer (unknown)".into())));
+        let tool = json!([{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]);
+        assert_eq!(pulse(main(&tool, &json!({}))).0, Pulse::Working);
+        let back =
+            json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}]}});
+        assert_eq!(pulse(back).0, Pulse::Thinking);
     }
 }

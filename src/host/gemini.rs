@@ -1,32 +1,45 @@
 //! Gemini CLI: `gemini --output-format stream-json`, which works without a person when its input is no terminal, and
 //! reads its prompt from there.
 //!
-//! What its documentation says and this relies on: every line of the output is an event with a `type`. `init` has the
-//! `session_id` and the `model`; `message` has a `role` and a `content`, and `delta` where more of it follows; `error`
-//! has a `severity`, `warning` or `error`, and a `message`; `result` ends the call with a `status`, `success` or
-//! `error`, an `error` with a `message`, and `stats` with the tokens. The exit code is 41 without an account, 44 without
-//! its sandbox and 52 with a wrong configuration. `--approval-mode yolo` asks nobody, `--model` names the model. Without
-//! the former, what would need an approval is refused.
+//! What it was measured to do and this relies on: every line of the output is an event with a `type`. `init` has the
+//! `session_id` and the `model`; `message` has a `role` and a `content`, and `delta` where more of it follows; `tool_use` and
+//! `tool_result` stand around what a tool does; `error` has a `severity`, `warning` or `error`, and a `message`; `result`
+//! ends the call with a `status`, `success` or `error`, an `error` with a `message`, and `stats` with the tokens of the call.
+//! The exit code is one of its own, or the status of the service modulo 256. A directory that nobody trusts ends a call,
+//! unless `--skip-trust` says that it is meant. Hooks and servers of a checkout run where `GEMINI_CLI_TRUST_WORKSPACE` is true,
+//! or the settings of the user turn this trust off for all; `--allowed-mcp-server-names` admits no server even so. `--approval-mode yolo` asks nobody. A tool that a `--policy` denies is not
+//! offered to the model at all.
 //!
-//! What it does not say: 55 is the code of a directory that is not trusted. There is no price, no schema for an answer,
-//! so its form is asked for in the prompt, and no code of the service in an error that would tell one that passes from
-//! one that stays.
+//! There is no price, and no schema for an answer, so its form is asked for in the prompt. A service that cannot be reached
+//! is asked again and again, of which nothing but its error output tells.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use crate::base::text::plain;
 use crate::evaluate::model::{Question, Usage};
 
-use super::call::{asked, options, prompted, words};
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
+use super::call::{asked, options, prompted, variable, words};
+use super::interface::{
+    Access, Attachment, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Release, Terms,
+    Version,
+};
 use super::output::excerpt;
-use super::stream::{StreamFormat, StreamReader, StreamState, count};
+use super::stream::{StreamFormat, StreamReader, StreamState, count, status_failure};
 
 /// The host.
 pub(super) struct Gemini;
 
-/// The exit codes that say that it is not set up.
-const NOT_SET_UP: &[i32] = &[41, 44, 52, 55];
+/// A name that no server has.
+const NO_SERVER: &str = "none";
+
+/// Says whether the settings of the checkout count.
+const TRUST: &str = "GEMINI_CLI_TRUST_WORKSPACE";
+
+/// The tools that edit, and those that run commands.
+const EDITS: &str = r#""replace", "write_file""#;
+const COMMANDS: &str = r#""run_shell_command""#;
 
 impl Host for Gemini {
     fn name(&self) -> &'static str {
@@ -38,20 +51,39 @@ impl Host for Gemini {
     }
 
     fn ignores(&self) -> &'static [&'static str] {
-        &["agent", "tools", "max_tokens", "session", "fallback_model"]
+        &["agent", "tools", "max_tokens", "fallback_model"]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
-        let rights = Some("yolo");
-        call(&[("--approval-mode", rights), ("--model", prompt.model)], prompted(prompt))
+    fn enforces(&self, _: Access) -> bool {
+        true
     }
 
-    fn listen(&self) -> Box<dyn Listener> {
+    fn release(&self) -> Release {
+        Release {
+            around: ("", ""),
+            oldest: Version(0, 61, 0),
+            install: "npm install -g @google/gemini-cli@latest",
+        }
+    }
+
+    fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation {
+        let denied = match prompt.access {
+            Access::Write => None,
+            Access::ReadShell => Some(format!("[{EDITS}]")),
+            Access::ReadOnly => Some(format!("[{EDITS}, {COMMANDS}]")),
+        };
+        let more =
+            [("--approval-mode", Some("yolo")), ("--model", prompt.model), ("--resume", prompt.session)];
+        call(&more, terms.settings, denied, prompted(prompt))
+    }
+
+    fn listen(&self, _: &Terms) -> Box<dyn Listener> {
         Box::new(reader())
     }
 
     fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
-        call(&[("--model", question.model.as_deref())], asked(question))
+        let denied = Some(r#""*""#.to_owned());
+        call(&[("--model", question.model.as_deref())], HostSettings::User, denied, asked(question))
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
@@ -59,14 +91,44 @@ impl Host for Gemini {
     }
 }
 
-fn call(more: &[(&str, Option<&str>)], text: String) -> Invocation {
-    let mut argv = words("gemini --output-format stream-json");
+fn call(
+    more: &[(&str, Option<&str>)],
+    settings: HostSettings,
+    denied: Option<String>,
+    text: String,
+) -> Invocation {
+    let mut argv = words("gemini --output-format stream-json --skip-trust");
+    // The environment of a job may say that its checkout is trusted.
+    let trusts = match settings {
+        HostSettings::User => {
+            argv.extend(["--allowed-mcp-server-names", NO_SERVER].map(str::to_owned));
+            "false"
+        }
+        HostSettings::Project => "true",
+    };
     argv.extend(options(more));
-    Invocation { argv, stdin: Some(text), env: Vec::new() }
+    let file = denied.map(|tools| {
+        argv.extend(["--policy".to_owned(), String::new()]);
+        let text = format!("[[rule]]\ntoolName = {tools}\ndecision = \"deny\"\npriority = 999\n");
+        Attachment { argument: argv.len() - 1, suffix: ".toml", text }
+    });
+    Invocation { argv, stdin: Some(text), env: vec![variable(TRUST, trusts)], file }
 }
 
 fn reader() -> StreamReader<Session> {
-    StreamReader::new(Session::default(), NOT_SET_UP)
+    StreamReader::new(Session::default())
+}
+
+/// Returns what an exit code says.
+fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+    match exit_code {
+        41 | 44 | 52 | 55 => Some(Failure::Unavailable),
+        53 => Some(Failure::OutOfTurns),
+        // A status of the service, modulo 256.
+        17 => Some(Failure::Transient),
+        144..=255 => status_failure(u16::try_from(exit_code + 256).ok()?),
+        _ => None,
+    }
 }
 
 /// The events of a session.
@@ -74,6 +136,10 @@ fn reader() -> StreamReader<Session> {
 struct Session {
     /// What went wrong, as an event of its own.
     error: Option<String>,
+    /// What the error output said of a call of the service that is made again.
+    trouble: Option<String>,
+    /// The tools that are at work.
+    at_work: BTreeSet<String>,
     result: Option<Map<String, Value>>,
 }
 
@@ -89,7 +155,14 @@ impl StreamFormat for Session {
         if !is_piece {
             so_far.said.end_message(say);
         }
+        if is_said || matches!(kind, Some("tool_use" | "tool_result")) {
+            self.trouble = None;
+        }
         match kind {
+            Some("tool_use") => self.at_work.extend(word("tool_id").map(str::to_owned)),
+            Some("tool_result") => {
+                self.at_work.remove(word("tool_id").unwrap_or_default());
+            }
             Some("init") => {
                 so_far.usage.session = word("session_id").map(str::to_owned);
                 so_far.usage.model = word("model").map(str::to_owned);
@@ -128,7 +201,26 @@ impl StreamFormat for Session {
     }
 
     fn complaint(&self) -> Option<&str> {
-        self.error.as_deref()
+        self.error.as_deref().or(self.trouble.as_deref())
+    }
+
+    fn heard_of_trouble(&mut self, line: &str) {
+        let attempt = line.strip_prefix("Attempt ").and_then(|rest| rest.split_once(" failed"));
+        if attempt.is_some_and(|(number, _)| number.parse::<u32>().is_ok()) {
+            self.trouble = Some(excerpt(&plain(line)));
+        }
+    }
+
+    fn failure_of(&self, exit_code: i32) -> Option<fn(String) -> Failure> {
+        failure_of(exit_code)
+    }
+
+    fn pulse(&self) -> Pulse {
+        match (&self.trouble, self.at_work.is_empty()) {
+            (Some(_), _) => Pulse::Retrying,
+            (None, false) => Pulse::Working,
+            (None, true) => Pulse::Thinking,
+        }
     }
 }
 
@@ -154,29 +246,75 @@ mod tests {
         json!({"type": "error", "severity": severity, "message": message})
     }
 
+    const START: &str = "gemini --output-format stream-json --skip-trust --allowed-mcp-server-names none";
+
+    /// Without `--skip-trust`, every fresh checkout ended in 55.
     #[test]
     fn a_prompt_goes_through_standard_input() {
-        let tools = ["Read".to_owned()];
         let full = Prompt {
             text: "--fix it",
             agent: Some("fixer"),
-            tools: &tools,
             model: Some("small"),
+            session: Some("s-1"),
             ..Prompt::default()
         };
         let call = Gemini.prompt(&full, &Terms::default());
-        let expected = "gemini --output-format stream-json --approval-mode yolo --model small";
-        assert_eq!(call.argv.join(" "), expected);
-        assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("--fix it"), 0));
+        assert_eq!(call.argv.join(" "), format!("{START} --approval-mode yolo --model small --resume s-1"));
+        assert_eq!((call.stdin.as_deref(), call.file), (Some("--fix it"), None));
+        assert_eq!(call.env, [variable(TRUST, "false")]);
+        let project = Terms { settings: HostSettings::Project, ..Terms::default() };
+        let call = Gemini.prompt(&full, &project);
+        assert!(!call.argv.contains(&"--allowed-mcp-server-names".to_owned()));
+        assert_eq!(call.env, [variable(TRUST, "true")]);
     }
 
     #[test]
-    fn a_question_is_asked_without_rights() {
-        let question =
-            Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: Some("m".into()) };
+    fn what_an_agent_may_not_use_is_not_offered() {
+        let policy = |call: Invocation| {
+            let file = call.file.unwrap();
+            assert_eq!(call.argv[file.argument - 1], "--policy");
+            file.text
+        };
+        let of = |access| policy(Gemini.prompt(&Prompt { access, ..Prompt::default() }, &Terms::default()));
+        assert!(of(Access::ReadShell).contains(r#"toolName = ["replace", "write_file"]"#));
+        assert!(
+            of(Access::ReadOnly).contains(r#"toolName = ["replace", "write_file", "run_shell_command"]"#)
+        );
+        let question = Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: None };
         let call = Gemini.judge(&question, None, &Terms::default());
-        assert_eq!(call.argv.join(" "), "gemini --output-format stream-json --model m");
-        assert!(call.stdin.unwrap().contains(r#"{"type":"object"}"#));
+        assert!(call.stdin.as_deref().unwrap().contains(r#"{"type":"object"}"#));
+        assert!(policy(call).contains(r#"toolName = "*""#));
+    }
+
+    #[test]
+    fn an_exit_code_is_its_own_or_a_status_of_the_service() {
+        let end = |code| play(&Gemini, &[], code).1.unwrap_err();
+        for code in [41, 44, 52, 55, 145, 147, 148] {
+            assert!(matches!(end(code), Failure::Unavailable(_)), "{code}");
+        }
+        for code in [173, 244, 247, 17] {
+            assert!(matches!(end(code), Failure::Transient(_)), "{code}");
+        }
+        for code in [1, 42, 130, 137, 144] {
+            assert!(matches!(end(code), Failure::Failed(_)), "{code}");
+        }
+        assert!(matches!(end(53), Failure::OutOfTurns(_)));
+    }
+
+    #[test]
+    fn its_error_output_tells_of_a_service_that_cannot_be_reached() {
+        let mut listener = Gemini.listen(&Terms::default());
+        listener.line(r#"{"type": "init", "session_id": "s"}"#, &mut |_| {});
+        listener.complaint("Ripgrep is not available.");
+        assert_eq!(listener.pulse(), Pulse::Thinking);
+        listener.complaint("Attempt 1 failed. Retrying with backoff... Error: fetch failed");
+        listener.complaint("    at async Models.generate");
+        assert_eq!(listener.pulse(), Pulse::Retrying);
+        assert!(listener.trouble().unwrap().contains("fetch failed"));
+        listener.line(r#"{"type": "tool_use", "tool_id": "t"}"#, &mut |_| {});
+        assert_eq!(listener.pulse(), Pulse::Working);
+        listener.line(r#"{"type": "tool_result", "tool_id": "t"}"#, &mut |_| {});
+        assert_eq!(listener.pulse(), Pulse::Thinking);
     }
 
     #[test]
@@ -231,9 +369,9 @@ mod tests {
         let failed =
             result(&json!({"status": "error", "error": {"type": "ApiError", "message": "429 quota 401"}}));
         let why = || "it failed: 429 quota 401".to_owned();
-        for code in NOT_SET_UP {
+        for code in [41, 44, 52, 55] {
             assert_eq!(
-                play(&Gemini, std::slice::from_ref(&failed), *code).1,
+                play(&Gemini, std::slice::from_ref(&failed), code).1,
                 Err(Failure::Unavailable(why()))
             );
         }

@@ -1,8 +1,10 @@
 //! What every host is: which calls it takes, and what is read from their output.
 
+use std::fmt;
+
 use serde_json::Value;
 
-use crate::evaluate::model::{Question, Usage};
+use crate::evaluate::model::{Question, Sum, Usage};
 
 /// A prompt for an agent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +64,50 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
+impl Version {
+    /// Reads a version that is written as three numbers.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.trim().splitn(3, '.').map(|part| part.parse().ok());
+        Some(Self(numbers.next()??, numbers.next()??, numbers.next()??))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// What is known of the versions of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    /// What it says before and after its version.
+    pub around: (&'static str, &'static str),
+    /// The oldest version that works.
+    pub oldest: Version,
+    /// The command that installs the newest.
+    pub install: &'static str,
+}
+
+impl Release {
+    /// Reads the answer to `--version`. What looks different is of no known version.
+    pub fn read(&self, said: &str) -> Option<Version> {
+        let (before, after) = self.around;
+        Version::parse(said.trim().strip_prefix(before)?.strip_suffix(after)?)
+    }
+}
+
+/// A call that asks a host whether it has an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preflight {
+    /// The arguments.
+    pub arguments: &'static [&'static str],
+    /// The line that says that there is none.
+    pub denial: &'static str,
+    /// What to do then.
+    pub advice: &'static str,
+}
+
 /// How a host is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
@@ -71,6 +117,19 @@ pub struct Invocation {
     pub stdin: Option<String>,
     /// Environment that it needs.
     pub env: Vec<(String, String)>,
+    /// A file that it reads, for which there is no other way.
+    pub file: Option<Attachment>,
+}
+
+/// A private file of a call. It lies outside of the checkout and is gone after the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// Which argument is to be its path.
+    pub argument: usize,
+    /// How its name ends.
+    pub suffix: &'static str,
+    /// What is in it.
+    pub text: String,
 }
 
 /// Why a call failed. Decided by fields and exit codes, never by searching texts for words: those change from version
@@ -97,10 +156,54 @@ pub enum Failure {
     WrongForm(String),
 }
 
+/// How a call is getting on, as far as its output tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pulse {
+    /// Nothing was heard of the model yet, from a host whose model is heard of as soon as it begins to answer.
+    Calling,
+    /// The host waits for the model.
+    #[default]
+    Thinking,
+    /// Something that the model asked for is being done, which may take as long as it takes.
+    Working,
+    /// The host cannot reach its service, and goes on trying.
+    Retrying,
+}
+
+/// What the counts of a call mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Counting {
+    /// They are those of the call.
+    #[default]
+    Call,
+    /// They are those of the conversation that it is a part of.
+    Conversation(Sum),
+    /// Either; the version of the host would tell, and is not known.
+    Unknown,
+}
+
 /// Reads the output of an agent while it works.
 pub trait Listener {
     /// Takes a line and hands on what people should see of it.
     fn line(&mut self, line: &str, say: &mut dyn FnMut(&str));
+
+    /// Takes a line of the error output, which people see anyway.
+    fn complaint(&mut self, _line: &str) {}
+
+    /// Tells how the call is getting on.
+    fn pulse(&self) -> Pulse {
+        Pulse::Thinking
+    }
+
+    /// Returns what the host said went wrong last, while it goes on.
+    fn trouble(&self) -> Option<&str> {
+        None
+    }
+
+    /// Tells what the counts mean.
+    fn counting(&self) -> Counting {
+        Counting::Call
+    }
 
     /// Tells whether the agent has said its last word, whether or not its process ends.
     fn is_done(&self) -> bool;
@@ -136,11 +239,28 @@ pub trait Host {
         None
     }
 
+    /// Tells whether it keeps an agent to what it may do to files.
+    fn enforces(&self, access: Access) -> bool;
+
+    /// Returns what of the checkout the host heeds although it was told not to, and that can run code; none where it can
+    /// be told.
+    fn heeds(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns what is known of its versions.
+    fn release(&self) -> Release;
+
+    /// Returns the call that asks whether there is an account, for a host that otherwise would not say so.
+    fn preflight(&self, _is_set: &dyn Fn(&str) -> bool) -> Option<Preflight> {
+        None
+    }
+
     /// Returns the call that hands a prompt to an agent, which may then do what it wants.
     fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation;
 
-    /// Returns the reader for the output of such a call.
-    fn listen(&self) -> Box<dyn Listener>;
+    /// Returns the reader for the output of a call.
+    fn listen(&self, terms: &Terms) -> Box<dyn Listener>;
 
     /// Returns the call that asks a question.
     fn judge(&self, question: &Question, max_tokens: Option<u32>, terms: &Terms) -> Invocation;

@@ -13,7 +13,8 @@ mod stream;
 
 pub use account::account;
 pub use interface::{
-    Access, Conversation, Failure, Host, HostSettings, Invocation, Listener, Prompt, Terms, Version,
+    Access, Attachment, Conversation, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt,
+    Pulse, Terms, Version,
 };
 
 /// Every host, in the order in which they are looked for.
@@ -44,6 +45,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::evaluate::model::Question;
 
     /// A value that somebody may put where a number, a text or a list belongs.
     fn odd() -> impl Strategy<Value = String> {
@@ -123,7 +125,7 @@ mod tests {
             lines in prop::collection::vec(line(), 0..12), exit_code in -1..60, more in prop::collection::vec(line(), 0..3),
         ) {
             for host in HOSTS {
-                let mut listener = host.listen();
+                let mut listener = host.listen(&Terms::default());
                 for line in &lines {
                     listener.line(line, &mut |_| {});
                 }
@@ -143,18 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_schema_reads_the_form_in_the_prompt() {
+    fn a_prompt_is_in_no_argument_of_any_host() {
         let schema = json!({"type": "object"});
-        let plain = Prompt { text: "fix it", ..Prompt::default() };
-        let full = Prompt { answer: Some(&schema), session: Some("s-1"), fallback: Some("small"), ..plain };
-        for host in HOSTS.iter().filter(|host| host.ignores().contains(&"session")) {
-            assert!(host.ignores().contains(&"fallback_model"));
-            let (without, with) =
-                (host.prompt(&plain, &Terms::default()), host.prompt(&full, &Terms::default()));
-            assert_eq!((&with.argv, &with.env), (&without.argv, &without.env), "{}", host.name());
-            assert_eq!(without.stdin.as_deref(), Some("fix it"));
-            let text = with.stdin.unwrap_or_default();
-            assert!(text.starts_with("fix it\n\n") && text.contains(r#"{"type":"object"}"#), "{text}");
+        for text in ["- fix it", "--version", "fix it"] {
+            for answer in [None, Some(&schema)] {
+                for host in HOSTS {
+                    let call = host.prompt(&Prompt { text, answer, ..Prompt::default() }, &Terms::default());
+                    assert!(call.argv.iter().all(|argument| !argument.contains(text)), "{:?}", call.argv);
+                    assert!(call.stdin.unwrap_or_default().starts_with(text));
+                    let question = Question { prompt: text.to_owned(), schema: schema.clone(), model: None };
+                    let call = host.judge(&question, None, &Terms::default());
+                    assert!(call.argv.iter().all(|argument| !argument.contains(text)), "{:?}", call.argv);
+                    assert!(call.stdin.unwrap_or_default().starts_with(text));
+                }
+            }
         }
     }
 }

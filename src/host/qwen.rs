@@ -1,29 +1,36 @@
 //! Qwen Code: `qwen --output-format stream-json`, which works without a person when its input is no terminal, and reads
 //! its prompt from there.
 //!
-//! What its documentation says and this relies on: its messages are those of Claude Code: `system` with the session and
+//! What it was measured to do and this relies on: its messages are those of Claude Code: `system` with the session and
 //! the model, `assistant` with what is said, and a `result` that ends the call, with `subtype`, `is_error`, `result`,
-//! `usage` and `permission_denials`; where it failed, with an `error` that has a `message`. Its exit codes are those of
-//! Gemini CLI, from which it grew: 41 without an account, 44 without its sandbox and 52 with a wrong configuration.
-//! `--yolo` asks nobody, `--model` names the model.
+//! `usage` and `permission_denials`; where it failed, with an `error` that has a `message`. `usage` is that of the whole
+//! session, and its input contains what came from a cache. The answer to a schema is `structured_result`. `--safe-mode`
+//! leaves out hooks, servers and extensions, those of the user too, and with them `--core-tools`, so tools can be taken
+//! away and not be chosen. `--include-partial-messages` shows when the model begins to answer: a service that cannot be
+//! reached is asked for a long time without a word. 53 and 55, too many turns and a spent budget, come without a result.
 //!
-//! `-p` takes the prompt in some versions and is a switch in others, so it is left out. Some versions take a schema for
-//! an answer, so its form is asked for in the prompt, which all understand. There is no price.
+//! There is no price.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::evaluate::model::{Question, Usage};
 
-use super::call::{asked, options, prompted, words};
+use super::call::{options, words};
 use super::claude::Messages;
-use super::interface::{Failure, Host, Invocation, Listener, Prompt, Terms};
-use super::stream::StreamReader;
+use super::interface::{
+    Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
+};
+use super::stream::{StreamReader, status_failure};
 
 /// The host.
 pub(super) struct Qwen;
 
-/// The exit codes that say that it is not set up.
-const NOT_SET_UP: &[i32] = &[41, 44, 52];
+/// The tools that edit, and those that run something.
+const EDITS: &str = "edit,notebook_edit,write_file";
+const ALL_BUT_READING: &str = "agent,edit,notebook_edit,run_shell_command,skill,write_file";
+
+/// Since when a second model can be named.
+const TAKES_FALLBACK: Version = Version(0, 24, 4);
 
 impl Host for Qwen {
     fn name(&self) -> &'static str {
@@ -35,19 +42,51 @@ impl Host for Qwen {
     }
 
     fn ignores(&self) -> &'static [&'static str] {
-        &["agent", "tools", "max_tokens", "session", "fallback_model"]
+        &["agent", "tools", "max_tokens"]
     }
 
-    fn prompt(&self, prompt: &Prompt<'_>, _: &Terms) -> Invocation {
-        call("qwen --output-format stream-json --yolo", prompt.model, prompted(prompt))
+    fn enforces(&self, _: Access) -> bool {
+        true
     }
 
-    fn listen(&self) -> Box<dyn Listener> {
+    fn release(&self) -> Release {
+        Release {
+            around: ("", ""),
+            oldest: Version(0, 15, 10),
+            install: "npm install -g @qwen-code/qwen-code@latest",
+        }
+    }
+
+    fn prompt(&self, prompt: &Prompt<'_>, terms: &Terms) -> Invocation {
+        let schema = prompt.answer.map(Value::to_string);
+        let denied = match prompt.access {
+            Access::Write => None,
+            Access::ReadShell => Some(EDITS),
+            Access::ReadOnly => Some(ALL_BUT_READING),
+        };
+        let knows_fallback = terms.version.is_none_or(|version| version >= TAKES_FALLBACK);
+        let more = [
+            ("--model", prompt.model),
+            ("--fallback-model", prompt.fallback.filter(|_| knows_fallback)),
+            ("--resume", prompt.session),
+            ("--exclude-tools", denied),
+            ("--json-schema", schema.as_deref()),
+        ];
+        call("--yolo", terms.settings, &more, prompt.text)
+    }
+
+    fn listen(&self, _: &Terms) -> Box<dyn Listener> {
         Box::new(reader())
     }
 
     fn judge(&self, question: &Question, _: Option<u32>, _: &Terms) -> Invocation {
-        call("qwen --output-format stream-json", question.model.as_deref(), asked(question))
+        let schema = question.schema.to_string();
+        let more = [
+            ("--exclude-tools", Some(ALL_BUT_READING)),
+            ("--model", question.model.as_deref()),
+            ("--json-schema", Some(schema.as_str())),
+        ];
+        call("--chat-recording=false", HostSettings::User, &more, &question.prompt)
     }
 
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage) {
@@ -55,22 +94,51 @@ impl Host for Qwen {
     }
 }
 
-fn call(command: &str, model: Option<&str>, text: String) -> Invocation {
-    let mut argv = words(command);
-    argv.extend(options(&[("--model", model)]));
-    Invocation { argv, stdin: Some(text), env: Vec::new() }
+fn call(rights: &str, settings: HostSettings, more: &[(&str, Option<&str>)], text: &str) -> Invocation {
+    let mut argv = words("qwen --output-format stream-json --include-partial-messages");
+    argv.extend((settings == HostSettings::User).then(|| "--safe-mode".to_owned()));
+    argv.push(rights.to_owned());
+    argv.extend(options(more));
+    Invocation { argv, stdin: Some(text.to_owned()), env: Vec::new(), file: None }
 }
 
 fn reader() -> StreamReader<Messages> {
-    StreamReader::new(Messages::default(), NOT_SET_UP)
+    StreamReader::new(Messages::of_qwen())
+}
+
+/// Returns what an exit code says.
+pub(super) fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+    match exit_code {
+        41 | 44 | 52 => Some(Failure::Unavailable),
+        53 => Some(Failure::OutOfTurns),
+        55 => Some(Failure::OverBudget),
+        _ => None,
+    }
+}
+
+/// Returns why a result is a failure, where qwen has its own way to say it: a call of the service that failed, with the
+/// status, and one that could not begin.
+pub(super) fn refusal(result: &Map<String, Value>, said: String) -> Option<Result<(), Failure>> {
+    let is_error = result.get("is_error").and_then(Value::as_bool) == Some(true);
+    let status = said.strip_prefix("[API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let has_begun = result.get("num_turns").and_then(Value::as_u64) != Some(0);
+    let failure = match status.and_then(status_failure) {
+        _ if !is_error => return None,
+        Some(failure) => failure,
+        None if has_begun => return None,
+        None => Failure::Unavailable,
+    };
+    Some(Err(failure(format!("it failed: {said}"))))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::interface::{Counting, Pulse};
     use super::super::stream::tests::{assert_failed, play, play_answer};
     use super::*;
+    use crate::evaluate::model::Sum;
 
     fn says(text: &str) -> Value {
         let usage = json!({"input_tokens": 100, "output_tokens": 7});
@@ -95,22 +163,89 @@ mod tests {
         failed
     }
 
+    const START: &str = "qwen --output-format stream-json --include-partial-messages --safe-mode";
+
     #[test]
     fn a_prompt_goes_through_standard_input() {
+        let schema = json!({"type": "object"});
         let full = Prompt {
             text: "--fix it",
             agent: Some("fixer"),
-            tools: &[],
-            model: Some("small"),
+            model: Some("large"),
+            fallback: Some("small"),
+            session: Some("s-1"),
+            answer: Some(&schema),
             ..Prompt::default()
         };
-        let call = Qwen.prompt(&full, &Terms::default());
-        assert_eq!(call.argv.join(" "), "qwen --output-format stream-json --yolo --model small");
-        assert_eq!((call.stdin.as_deref(), call.env.len()), (Some("--fix it"), 0));
-        let question = Question { prompt: "ok?".into(), schema: json!({"type": "object"}), model: None };
+        let line = |prompt: &Prompt<'_>, terms: Terms| Qwen.prompt(prompt, &terms).argv.join(" ");
+        let more = r#"--resume s-1 --json-schema {"type":"object"}"#;
+        assert_eq!(
+            line(&full, Terms::default()),
+            format!("{START} --yolo --model large --fallback-model small {more}")
+        );
+        assert_eq!(Qwen.prompt(&full, &Terms::default()).stdin.as_deref(), Some("--fix it"));
+        let old = Terms { version: Some(Version(0, 15, 10)), ..Terms::default() };
+        assert_eq!(line(&full, old), format!("{START} --yolo --model large {more}"));
+        let project = Terms { settings: HostSettings::Project, ..Terms::default() };
+        assert!(!line(&full, project).contains("--safe-mode"));
+        let reads = Prompt { access: Access::ReadShell, ..Prompt::default() };
+        assert_eq!(line(&reads, Terms::default()), format!("{START} --yolo --exclude-tools {EDITS}"));
+        let question = Question { prompt: "ok?".into(), schema, model: None };
         let call = Qwen.judge(&question, None, &Terms::default());
-        assert_eq!(call.argv.join(" "), "qwen --output-format stream-json");
-        assert!(call.stdin.unwrap().contains(r#"{"type":"object"}"#));
+        let more = format!(r#"--exclude-tools {ALL_BUT_READING} --json-schema {{"type":"object"}}"#);
+        assert_eq!(call.argv.join(" "), format!("{START} --chat-recording=false {more}"));
+        assert_eq!(call.stdin.as_deref(), Some("ok?"));
+    }
+
+    /// Its input contains its cache, and its usage is that of the session.
+    #[test]
+    fn a_session_is_counted_as_a_whole_and_its_cache_once() {
+        let usage =
+            json!({"usage": {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 90}});
+        let mut listener = Qwen.listen(&Terms::default());
+        listener.line(&result(&usage).to_string(), &mut |_| {});
+        assert_eq!(listener.usage().tokens(), 120);
+        let sum = Sum { input_tokens: 100, output_tokens: 20, cost_usd: 0.0 };
+        assert_eq!(listener.counting(), Counting::Conversation(sum));
+    }
+
+    #[test]
+    fn an_answer_has_a_name_of_its_own() {
+        let line = result(&json!({"structured_result": {"a": 1}, "result": "done"}));
+        assert_eq!(play_answer(&Qwen, &[line], 0).as_deref(), Ok("{\"a\":1}\n"));
+    }
+
+    /// No account and a wrong key both end in 1; a spent budget and too many turns have no result.
+    #[test]
+    fn failures_are_told_apart() {
+        let end = |lines: &[Value], code| play(&Qwen, lines, code).1.unwrap_err();
+        let with = |turns: u64, why: &str| {
+            let mut line = failed(why);
+            line["num_turns"] = turns.into();
+            [line]
+        };
+        assert!(matches!(end(&with(0, "No auth type is selected."), 1), Failure::Unavailable(_)));
+        assert!(matches!(end(&with(1, "[API Error: 401 bad key]"), 1), Failure::Unavailable(_)));
+        assert!(matches!(end(&with(1, "[API Error: 503 busy]"), 1), Failure::Transient(_)));
+        assert!(matches!(end(&with(1, "boom"), 1), Failure::Failed(_)));
+        assert!(matches!(end(&[], 53), Failure::OutOfTurns(_)));
+        assert!(matches!(end(&[], 55), Failure::OverBudget(_)));
+        assert!(matches!(end(&[], 130), Failure::Failed(_)));
+    }
+
+    #[test]
+    fn a_model_is_heard_of_when_it_begins_to_answer() {
+        let mut listener = Qwen.listen(&Terms::default());
+        let mut pulse = |line: Value| {
+            listener.line(&line.to_string(), &mut |_| {});
+            listener.pulse()
+        };
+        assert_eq!(pulse(json!({"type": "system", "subtype": "init"})), Pulse::Calling);
+        assert_eq!(pulse(json!({"type": "stream_event", "event": {"type": "goal_state"}})), Pulse::Calling);
+        assert_eq!(
+            pulse(json!({"type": "stream_event", "event": {"type": "message_start"}})),
+            Pulse::Thinking
+        );
     }
 
     #[test]
@@ -133,7 +268,7 @@ mod tests {
     #[test]
     fn nothing_but_a_good_result_is_a_success() {
         let bad = |lines: &[Value], code, why| assert_failed(&Qwen, lines, code, why);
-        bad(&[], 53, "without a result (exit 53)");
+        bad(&[], 3, "without a result (exit 3)");
         bad(&[json!("oops")], 0, "oops");
         bad(&[says("x"), failed("boom")], 1, "it failed: boom");
         bad(&[says("x"), failed("boom")], 0, "it failed: boom");

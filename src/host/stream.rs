@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::base::text::{plain, tail};
 use crate::evaluate::model::Usage;
 
-use super::interface::{Failure, Listener};
+use super::interface::{Counting, Failure, Listener, Pulse};
 use super::output::{excerpt, object_in};
 
 /// What is kept of what an agent says.
@@ -28,6 +28,29 @@ pub(super) trait StreamFormat {
     /// Returns what the host said went wrong before the call broke off.
     fn complaint(&self) -> Option<&str> {
         None
+    }
+
+    /// Takes a line of the error output.
+    fn heard_of_trouble(&mut self, _line: &str) {}
+
+    /// Tells whether the result says more than the exit code: it is an error, and holds a complete answer.
+    fn outranks_exit(&self) -> bool {
+        false
+    }
+
+    /// Returns what an exit code says of a failure that nothing else tells from others.
+    fn failure_of(&self, _exit_code: i32) -> Option<fn(String) -> Failure> {
+        None
+    }
+
+    /// Tells how the call is getting on.
+    fn pulse(&self) -> Pulse {
+        Pulse::Thinking
+    }
+
+    /// Tells what the counts mean.
+    fn counting(&self) -> Counting {
+        Counting::Call
     }
 }
 
@@ -55,13 +78,14 @@ type Wanted<F> = fn(&F, &StreamState) -> Result<String, Failure>;
 pub(super) struct StreamReader<F> {
     format: F,
     so_far: StreamState,
-    not_set_up: &'static [i32],
+    /// The last line of its error output that says something.
+    complaint: Option<String>,
 }
 
 impl<F: StreamFormat> StreamReader<F> {
-    /// Makes the reader of a host that ends with one of these codes when it is not set up.
-    pub(super) fn new(format: F, not_set_up: &'static [i32]) -> Self {
-        Self { format, so_far: StreamState::default(), not_set_up }
+    /// Makes the reader of a host.
+    pub(super) fn new(format: F) -> Self {
+        Self { format, so_far: StreamState::default(), complaint: None }
     }
 
     /// Reads a whole stream, and the object that the last words of the agent are.
@@ -70,9 +94,9 @@ impl<F: StreamFormat> StreamReader<F> {
             self.line(line, &mut |_| {});
         }
         self.so_far.usage.calls = 1;
-        let answer = self.finish(exit_code, F::last_words).and_then(|last| {
+        let answer = self.finish(exit_code, F::answer).and_then(|last| {
             object_in(&last).ok_or_else(|| {
-                Failure::Failed(format!("its answer is not a JSON object: {}", excerpt(&last)))
+                Failure::WrongForm(format!("its answer is not a JSON object: {}", excerpt(&last)))
             })
         });
         (answer, self.so_far.usage)
@@ -81,7 +105,7 @@ impl<F: StreamFormat> StreamReader<F> {
     /// Returns what is wanted of a good stream: its last words or its answer.
     fn finish(&mut self, exit_code: i32, wanted: Wanted<F>) -> Result<String, Failure> {
         self.whole();
-        self.ended(exit_code, wanted).map_err(|failure| by_code(failure, exit_code, self.not_set_up))
+        self.ended(exit_code, wanted).map_err(|failure| by_code(failure, self.format.failure_of(exit_code)))
     }
 
     /// Reads an output that is one JSON document on several lines instead of a stream.
@@ -100,7 +124,7 @@ impl<F: StreamFormat> StreamReader<F> {
             return Err(self.broken_off(exit_code));
         }
         let last = wanted(&self.format, &self.so_far)?;
-        if exit_code != 0 {
+        if exit_code != 0 && !self.format.outranks_exit() {
             return Err(Failure::Failed(format!("it exited with {exit_code}, after a good result")));
         }
         if last.trim().is_empty() {
@@ -117,6 +141,8 @@ impl<F: StreamFormat> StreamReader<F> {
         }
         if let Some(line) = &self.so_far.stray {
             why = format!("its output is not a stream of JSON lines (exit {exit_code}): {line}");
+        } else if let Some(complaint) = &self.complaint {
+            why = format!("{why}: {complaint}");
         }
         if exit_code == 0 { Failure::Misunderstood(why) } else { Failure::Failed(why) }
     }
@@ -136,6 +162,26 @@ impl<F: StreamFormat> Listener for StreamReader<F> {
             self.so_far.keep_stray(line);
             say(&plain(line));
         }
+    }
+
+    fn complaint(&mut self, line: &str) {
+        self.format.heard_of_trouble(line);
+        // A trace of the stack goes on below what it is about.
+        if line.starts_with(|first: char| !first.is_whitespace() && first != '}') {
+            self.complaint = Some(excerpt(&plain(line)));
+        }
+    }
+
+    fn pulse(&self) -> Pulse {
+        self.format.pulse()
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.format.complaint()
+    }
+
+    fn counting(&self) -> Counting {
+        self.format.counting()
     }
 
     fn is_done(&self) -> bool {
@@ -178,21 +224,20 @@ pub(super) fn count(counts: Option<&Value>, key: &str) -> u64 {
     count.and_then(|count| count.as_u64().or_else(|| Some(count.as_f64()? as u64))).unwrap_or_default()
 }
 
+/// Returns what a status of a service says of a call that failed by it; nothing where another call may do better.
+pub(super) fn status_failure(status: u16) -> Option<fn(String) -> Failure> {
+    match status {
+        401..=404 => Some(Failure::Unavailable),
+        429 | 500..=599 => Some(Failure::Transient),
+        _ => None,
+    }
+}
+
 /// Makes of a failure what the exit code says of it.
-pub(super) fn by_code(failure: Failure, exit_code: i32, not_set_up: &[i32]) -> Failure {
-    match failure {
-        Failure::Failed(why) | Failure::Misunderstood(why) if not_set_up.contains(&exit_code) => {
-            Failure::Unavailable(why)
-        }
-        other @ (Failure::Failed(_)
-        | Failure::Transient(_)
-        | Failure::Quota(..)
-        | Failure::Missing(_)
-        | Failure::Unavailable(_)
-        | Failure::Misunderstood(_)
-        | Failure::OverBudget(_)
-        | Failure::OutOfTurns(_)
-        | Failure::WrongForm(_)) => other,
+fn by_code(failure: Failure, says: Option<fn(String) -> Failure>) -> Failure {
+    match (failure, says) {
+        (Failure::Failed(why) | Failure::Misunderstood(why), Some(says)) => says(why),
+        (failure, _) => failure,
     }
 }
 
@@ -260,12 +305,12 @@ impl Transcript {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::Host;
+    use super::super::{Host, Terms};
     use super::*;
 
     /// Plays lines to the reader of a host, with what was shown of them.
     fn heard(host: &dyn Host, lines: &[Value]) -> (Vec<String>, Box<dyn Listener>) {
-        let (mut shown, mut listener) = (Vec::new(), host.listen());
+        let (mut shown, mut listener) = (Vec::new(), host.listen(&Terms::default()));
         for line in lines {
             let line = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
             listener.line(&line, &mut |line| shown.push(line.to_owned()));
@@ -357,9 +402,9 @@ pub(super) mod tests {
     #[test]
     fn some_codes_say_that_a_host_is_not_set_up() {
         let failed = || Failure::Failed("x".into());
-        assert_eq!(by_code(failed(), 41, &[41]), Failure::Unavailable("x".into()));
-        assert_eq!(by_code(failed(), 1, &[41]), failed());
+        assert_eq!(by_code(failed(), Some(Failure::Unavailable)), Failure::Unavailable("x".into()));
+        assert_eq!(by_code(failed(), None), failed());
         let busy = Failure::Transient("x".into());
-        assert_eq!(by_code(busy.clone(), 41, &[41]), busy);
+        assert_eq!(by_code(busy.clone(), Some(Failure::Unavailable)), busy);
     }
 }

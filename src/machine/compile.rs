@@ -14,7 +14,7 @@ use crate::base::template::{Expression, Fallback as WithoutValue, Namespace, Tem
 use crate::base::text::{listed_in_part, one_line};
 use crate::board;
 use crate::definition::early::Early;
-use crate::definition::schema::{self, ActionType, Count, Loop, Shell, State, TerminalOutcome};
+use crate::definition::schema::{self, ActionType, Count, HostSettings, Loop, Shell, State, TerminalOutcome};
 use crate::evaluate::effort::Effort;
 use crate::evaluate::field::{Field, FromText};
 use crate::evaluate::verdict::Verdict;
@@ -158,6 +158,7 @@ impl<'d> Compiler<'d> {
             budget,
             signals: definition.signals.clone(),
             on_handoff: definition.on_handoff,
+            heeds_project: definition.host_settings == HostSettings::Project,
             on_change: definition.on_change,
             artifact: self.artifact(),
             max_handoffs: definition.max_handoffs.get(),

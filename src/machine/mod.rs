@@ -100,6 +100,8 @@ pub struct Machine {
     pub signals: Vec<SignalKind>,
     /// What happens at a hand-off signal.
     pub on_handoff: OnHandoff,
+    /// Whether hosts heed the settings of the repository.
+    pub heeds_project: bool,
     /// Whether a run may succeed that changed tracked files, where the loop says so.
     pub on_change: Option<OnChange>,
     /// How often a run may hand off to a new session by itself.

@@ -55,6 +55,8 @@ pub struct Program {
 pub enum Heard {
     /// There may be more.
     More,
+    /// There may be more, and there has to be before this moment, if one is named.
+    Before(Option<Instant>),
     /// The program has said its last word. It gets a moment to end, and counts as having ended well.
     Enough,
     /// The program has to be stopped.
@@ -68,6 +70,8 @@ pub struct ProcessLimits {
     pub end: Option<(Duration, Stop)>,
     /// The silence after which it is stopped.
     pub idle: Option<Duration>,
+    /// The time by which its reader has to have heard of it. The reader then says until when it may be silent.
+    pub first: Option<Duration>,
 }
 
 /// Runs a program to its end. Every chunk of output is handed on as it comes; the end of each stream is kept.
@@ -167,6 +171,8 @@ struct Running {
     limits: ProcessLimits,
     started: Instant,
     last_output: Instant,
+    /// When it is stopped, unless its reader hears more of it.
+    silent_until: Option<Instant>,
     phase: ChildPhase,
     stop: Option<Stop>,
     is_done: bool,
@@ -183,6 +189,7 @@ impl Running {
             limits,
             started,
             last_output: started,
+            silent_until: limits.first.map(|first| started + first),
             phase,
             stop: None,
             is_done: false,
@@ -245,7 +252,7 @@ impl Running {
             ChildPhase::Running => {
                 let end = self.limits.end.map(|(limit, _)| self.started + limit);
                 let idle = self.limits.idle.map(|limit| self.last_output + limit);
-                end.into_iter().chain(idle).min()
+                end.into_iter().chain(idle).chain(self.silent_until).min()
             }
             ChildPhase::Done { until: at }
             | ChildPhase::Asked { kill_at: at }
@@ -264,10 +271,10 @@ impl Running {
                     && now >= self.started + limit
                 {
                     self.ask_to_end(stop);
-                } else if let Some(limit) = self.limits.idle
-                    && now >= self.last_output + limit
-                {
+                } else if self.limits.idle.is_some_and(|limit| now >= self.last_output + limit) {
                     self.ask_to_end(Stop::IdleTimeout);
+                } else if self.silent_until.is_some_and(|until| now >= until) {
+                    self.ask_to_end(Stop::Unavailable);
                 }
                 true
             }
@@ -314,6 +321,7 @@ impl Running {
                 self.phase = ChildPhase::Done { until: Instant::now() + FAREWELL };
             }
             (Heard::Stop(stop), ChildPhase::Running) => self.ask_to_end(stop),
+            (Heard::Before(until), _) => self.silent_until = until,
             (Heard::More | Heard::Enough | Heard::Stop(_), _) => {}
         }
     }
@@ -438,7 +446,7 @@ mod tests {
     }
 
     fn after(millis: u64, stop: Stop) -> ProcessLimits {
-        ProcessLimits { end: Some((Duration::from_millis(millis), stop)), idle: None }
+        ProcessLimits { end: Some((Duration::from_millis(millis), stop)), idle: None, first: None }
     }
 
     #[test]
@@ -483,7 +491,8 @@ mod tests {
 
     #[test]
     fn silence_ends_an_action_and_output_keeps_it() {
-        let idle = |millis| ProcessLimits { end: None, idle: Some(Duration::from_millis(millis)) };
+        let idle =
+            |millis| ProcessLimits { end: None, idle: Some(Duration::from_millis(millis)), first: None };
         let (seen, _) = observe("sleep 30", idle(100));
         assert_eq!(seen.stop, Some(Stop::IdleTimeout));
         let (seen, _) = observe("for i in 1 2 3 4; do echo $i; sleep 0.3; done", idle(1500));

@@ -9,6 +9,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
 use crate::base::redact::Redactor;
+use crate::base::time::human;
 use crate::engine::request::Setting;
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop, Stream, TIMEOUT_CODE, Text};
@@ -24,9 +25,6 @@ use super::complaints::Complaints;
 use super::lines::Lines;
 use super::ticking::{show, while_ticking};
 use super::world::World;
-
-/// How long an agent may take until it can be prompted.
-const START: Duration = Duration::from_mins(1);
 
 /// How long an agent may take to answer that it has stopped its work.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -69,6 +67,7 @@ pub(super) async fn talk(
         spoken: Lines::new(),
         complaints: Complaints::new(),
         last: Instant::now(),
+        start: world.agents.patience.unreached,
         redactor: &world.redactor,
         sinks: &sinks,
     };
@@ -98,6 +97,8 @@ struct Pump<'p, 's> {
     complaints: Complaints,
     /// When the agent said something the last time.
     last: Instant,
+    /// How long it may take until it can be prompted.
+    start: Duration,
     redactor: &'p Redactor,
     sinks: &'p RefCell<&'s mut Sinks>,
 }
@@ -197,7 +198,7 @@ impl Pump<'_, '_> {
     fn wake_at(&self, started: Instant, setting: &Setting) -> Option<Instant> {
         let end = setting.end.map(|(limit, _)| started + limit);
         let idle = setting.idle.map(|limit| self.last.max(self.complaints.last) + limit);
-        let start = (!self.conversation.is_under_way()).then_some(started + START);
+        let start = (!self.conversation.is_under_way()).then_some(started + self.start);
         end.into_iter().chain(idle).chain(start).min()
     }
 
@@ -211,7 +212,7 @@ impl Pump<'_, '_> {
             }
             _ => {
                 let awaited = self.conversation.awaits();
-                let why = format!("it did not answer `{awaited}` within {} s", START.as_secs());
+                let why = format!("it did not answer `{awaited}` within {}", human(self.start));
                 self.conversation.give_up(Failure::Unavailable(why));
                 None
             }

@@ -39,7 +39,7 @@ async fn run(request: &ActionRequest, world: &mut World) -> Observation {
         Ok(prepared) => prepared,
         Err(why) => return Observation::not_started(why),
     };
-    let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle };
+    let limits = ProcessLimits { end: request.setting.end, idle: request.setting.idle, first: None };
     let redactor = &world.redactor;
     let sinks = RefCell::new(&mut world.sinks);
     let mut streams = [Lines::new(), Lines::new()];

@@ -1,14 +1,19 @@
 //! Asks agents and models: hands prompts and questions to the host, reads its answers, and tries again what is worth it.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
-use crate::evaluate::model::{ModelAnswer, Question, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
 use crate::evaluate::observation::{Observation, Stop, Stream, Text};
-use crate::host::{self, Access, Failure, Host, Invocation, Listener, Prompt, Terms};
+use crate::host::{
+    self, Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse,
+    Terms,
+};
 use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -16,8 +21,10 @@ use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use super::acp;
 use super::assembly::Assembly;
 use super::clock::Clock;
+use super::installed;
 use super::kept::{Kept, Onlooker};
 use super::lines::Lines;
+use super::patience::{Patience, Watch};
 use super::recorded;
 use super::ticking::{show, tick, while_ticking};
 use super::world::World;
@@ -28,8 +35,8 @@ const ATTEMPTS: u32 = 4;
 /// The longest wait for a quota where no deadline bounds it.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// How long a host may take to say its version.
-const VERSION_TIME: Duration = Duration::from_secs(5);
+/// The least cap on the cost of a call: a host refuses none at all.
+const SMALLEST_CAP: f64 = 0.000_1;
 
 /// What came of one call: what was seen of the process, and what it means.
 struct CallResult<T> {
@@ -129,6 +136,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         session: request.session.as_ref().and_then(|session| session.id.as_deref()),
         access: Access::Write,
     };
+    let mut tally = Tally::new(request);
     let mut patience = Retries::new(world, &request.setting);
     let mut spent = Usage::default();
     loop {
@@ -136,9 +144,20 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
             Ok(host) => host,
             Err(seen) => return (*seen, spent),
         };
+        let settings = if request.heeds_project { HostSettings::Project } else { HostSettings::User };
+        let terms = match terms(host, settings, (request.budget, &spent), world).await {
+            Ok(terms) => terms,
+            Err(seen) => return (*seen, spent),
+        };
         let setting = patience.left(&request.setting);
-        let called = prompted(host, &prompt, &setting, (request.budget, &spent), world).await;
-        spent.add(&called.usage);
+        let (called, counting) =
+            prompted(host, (&prompt, &terms), &setting, (request.budget, &spent), world).await;
+        let (usage, warning) = tally.count(called.usage.clone(), counting);
+        if let Some(warning) = warning {
+            show(&RefCell::new(&mut world.sinks), Stream::Stderr, &format!("{}: {warning}", host.name()));
+        }
+        spent.add(&usage);
+        spent.session_total = tally.total();
         match settle(host, called, &mut patience, world).await {
             Settled::Again => {}
             Settled::Done(seen, Some(text)) => {
@@ -152,17 +171,22 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
 async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
     let mut patience = Retries::new(world, &request.setting);
     let mut usage = Usage::default();
+    let not_made = |seen: Observation, usage| {
+        let reply = Err(seen.failure.unwrap_or_default());
+        ModelAnswer { reply, stop: seen.stop, usage }
+    };
     loop {
         let host = match ready(world) {
             Ok(host) => host,
-            Err(seen) => {
-                let reply = Err(seen.failure.unwrap_or_default());
-                return ModelAnswer { reply, stop: seen.stop, usage };
-            }
+            Err(seen) => return not_made(*seen, usage),
         };
-        let invocation = host.judge(&request.question, request.max_tokens, &Terms::default());
+        let terms = match terms(host, HostSettings::User, (request.budget, &usage), world).await {
+            Ok(terms) => terms,
+            Err(seen) => return not_made(*seen, usage),
+        };
+        let invocation = host.judge(&request.question, request.max_tokens, &terms);
         let setting = patience.left(&request.setting);
-        let called = asked(host, (&request.question, invocation), &setting, world).await;
+        let called = asked(host, (&request.question, invocation, &terms), &setting, world).await;
         usage.add(&called.usage);
         match settle(host, called, &mut patience, world).await {
             Settled::Again => {}
@@ -173,6 +197,26 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
             }
         }
     }
+}
+
+/// Finds out under what terms a host is called; returns the observation of a call that is not worth making.
+async fn terms(
+    host: &'static dyn Host,
+    settings: HostSettings,
+    (left, spent): (Budget, &Usage),
+    world: &mut World,
+) -> Result<Terms, Box<Observation>> {
+    let unavailable = |why: String| {
+        let why = format!("{}: {why}", host.name());
+        Box::new(Observation { stop: Some(Stop::Unavailable), ..Observation::not_started(why) })
+    };
+    let version = installed::version(host, world).await.map_err(unavailable)?;
+    // With its own settings, a host may have a service that needs no account.
+    if settings == HostSettings::User {
+        installed::account(host, world).await.map_err(unavailable)?;
+    }
+    let left = left.cost_usd.map(|left| (left - spent.cost_usd.unwrap_or_default()).max(SMALLEST_CAP));
+    Ok(Terms { version, settings, cost_usd: left.filter(|_| host.prices()) })
 }
 
 /// Returns the host, or the observation of a call that cannot be made.
@@ -213,7 +257,7 @@ async fn settle<T>(
         Failure::Missing(why) => (why, Some(Stop::Missing)),
         Failure::Unavailable(why) => (why, Some(Stop::Unavailable)),
         Failure::Misunderstood(why) => {
-            let version = version(host, world).await;
+            let version = installed::described(host, world).await;
             (format!("{why} ({name} {version}; this version of ll-loop does not understand it)"), None)
         }
         Failure::Transient(why) => match patience.next_wait() {
@@ -301,62 +345,171 @@ fn until_reset(resets_at: i64, now: i64) -> Duration {
     Duration::from_secs(u64::try_from(resets_at.saturating_sub(now)).unwrap_or_default() + 2)
 }
 
-/// Makes the process of a call.
-fn program(invocation: Invocation, setting: &Setting, world: &World) -> Result<Program, String> {
+/// Makes the process of a call. A file that it reads is gone when what is returned beside it is dropped.
+fn program(
+    mut invocation: Invocation,
+    setting: &Setting,
+    world: &World,
+) -> Result<(Program, Option<NamedTempFile>), String> {
+    let file = match invocation.file.take() {
+        None => None,
+        Some(Attachment { argument, suffix, text }) => {
+            let made = tempfile::Builder::new().prefix("ll-").suffix(suffix).tempfile();
+            let file = made.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+            let file =
+                file.map_err(|error| format!("cannot write a temporary file for the host: {error}"))?;
+            if let Some(place) = invocation.argv.get_mut(argument) {
+                *place = file.path().to_string_lossy().into_owned();
+            }
+            Some(file)
+        }
+    };
     let mut env = world.env_of(setting);
     env.extend(invocation.env);
-    Ok(Program {
-        stdin: invocation.stdin.map(String::into_bytes),
-        ..world.program(invocation.argv, env, setting)?
-    })
+    let program = world.program(invocation.argv, env, setting)?;
+    Ok((Program { stdin: invocation.stdin.map(String::into_bytes), ..program }, file))
+}
+
+/// Reads the lines of a host, and watches how long it is silent.
+struct Ear {
+    listener: Box<dyn Listener>,
+    watch: Watch,
+    out: Assembly,
+    err: Assembly,
+}
+
+impl Ear {
+    fn new(listener: Box<dyn Listener>, patience: Patience) -> Self {
+        let (out, err) = (Assembly::default(), Assembly::default());
+        Self { listener, watch: Watch::new(patience), out, err }
+    }
+
+    /// Takes what was printed, and hands on what people should see of it. Returns until when more has to come.
+    fn hear(&mut self, stream: Stream, bytes: &[u8], say: &mut dyn FnMut(&str)) -> Heard {
+        let Self { listener, watch, out, err } = self;
+        match stream {
+            Stream::Stdout => out.push(bytes, &mut |line| listener.line(line, say)),
+            Stream::Stderr => err.push(bytes, &mut |line| listener.complaint(line)),
+        }
+        match (stream, listener.pulse()) {
+            (Stream::Stdout, pulse) | (Stream::Stderr, pulse @ Pulse::Retrying) => {
+                Heard::Before(watch.heard(pulse))
+            }
+            (Stream::Stderr, Pulse::Calling | Pulse::Thinking | Pulse::Working) => Heard::More,
+        }
+    }
+
+    /// Takes a last line that has no end.
+    fn finish(&mut self, say: &mut dyn FnMut(&str)) {
+        let Self { listener, out, err, .. } = self;
+        out.finish(&mut |line| listener.line(line, say));
+        err.finish(&mut |line| listener.complaint(line));
+    }
+
+    /// Returns the result of a call, or what is known of one that was stopped because it was silent.
+    fn unless_silent<T>(&self, seen: &mut Observation, result: Result<T, Failure>) -> Result<T, Failure> {
+        if seen.stop != Some(Stop::Unavailable) {
+            return result;
+        }
+        seen.stop = None;
+        Err(self.watch.verdict(self.listener.as_ref()))
+    }
+}
+
+/// Keeps apart what a call took and what its conversation took before.
+struct Tally {
+    /// What the host said last that the conversation took.
+    last: Option<Sum>,
+    goes_on: bool,
+    is_kept: bool,
+}
+
+impl Tally {
+    fn new(request: &PromptRequest) -> Self {
+        let session = request.session.as_ref();
+        let goes_on = session.is_some_and(|session| session.id.is_some());
+        Self { last: session.and_then(|session| session.total), goes_on, is_kept: session.is_some() }
+    }
+
+    /// Returns what a call took, and what is to be said about it.
+    fn count(&mut self, said: Usage, counting: Counting) -> (Usage, Option<&'static str>) {
+        let unsure =
+            "what this call took cannot be told from what its conversation took before; all of it counts";
+        match counting {
+            Counting::Call => (said, None),
+            Counting::Unknown => (said, self.goes_on.then_some(unsure)),
+            Counting::Conversation(total) => {
+                let before = self.last.replace(total);
+                match before {
+                    Some(before) => (since(before, said), None),
+                    None => (said, self.goes_on.then_some(unsure)),
+                }
+            }
+        }
+    }
+
+    /// Returns what is to be known when the conversation goes on.
+    fn total(&self) -> Option<Sum> {
+        self.last.filter(|_| self.is_kept)
+    }
+}
+
+/// Returns what a call took of a conversation that took so much before. A count that went down has begun anew.
+fn since(before: Sum, said: Usage) -> Usage {
+    let tokens = |before: u64, now: u64| now.checked_sub(before).unwrap_or(now);
+    let cost_usd = said.cost_usd.map(|now| if now < before.cost_usd { now } else { now - before.cost_usd });
+    Usage {
+        input_tokens: tokens(before.input_tokens, said.input_tokens),
+        output_tokens: tokens(before.output_tokens, said.output_tokens),
+        cost_usd,
+        ..said
+    }
 }
 
 async fn prompted(
     host: &'static dyn Host,
-    prompt: &Prompt<'_>,
+    (prompt, terms): (&Prompt<'_>, &Terms),
     setting: &Setting,
     (budget, spent): (Budget, &Usage),
     world: &mut World,
-) -> CallResult<String> {
-    let program = match program(host.prompt(prompt, &Terms::default()), setting, world) {
+) -> (CallResult<String>, Counting) {
+    let (program, _file) = match program(host.prompt(prompt, terms), setting, world) {
         Ok(program) => program,
-        Err(why) => return not_called(why),
+        Err(why) => return (not_called(why), Counting::Call),
     };
     if let Some(agent) = host.talks() {
         let over = |usage: &Usage| is_over(budget, spent, usage);
         let conversation = agent.prompted(prompt, &directory(&program, world));
         let (seen, mut conversation) =
             Box::pin(acp::talk(conversation, &program, setting, &over, world)).await;
-        return heard(seen, conversation.as_mut(), prompt.answer.is_some());
+        return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
     }
-    let limits = ProcessLimits { end: setting.end, idle: setting.idle };
+    let patience = world.agents.patience;
+    let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
-    let mut listener = host.listen();
-    let mut assembly = Assembly::default();
+    let mut ear = Ear::new(host.listen(terms), patience);
     let (mut spoken, mut complaints) = (Lines::new(), Lines::new());
     let mut output = |stream: Stream, bytes: &[u8]| {
-        match stream {
-            Stream::Stdout => assembly.push(bytes, &mut |line| {
-                listener.line(line, &mut |said| {
-                    spoken.line(said, redactor, &mut |text| show(&sinks, stream, text));
-                });
-            }),
-            Stream::Stderr => complaints.push(bytes, redactor, &mut |text| show(&sinks, stream, text)),
+        if stream == Stream::Stderr {
+            complaints.push(bytes, redactor, &mut |text| show(&sinks, stream, text));
         }
-        match listener.is_done() {
+        let mut said = |said: &str| spoken.line(said, redactor, &mut |text| show(&sinks, stream, text));
+        let until = ear.hear(stream, bytes, &mut said);
+        match ear.listener.is_done() {
             true => Heard::Enough,
-            false if is_over(budget, spent, listener.usage()) => Heard::Stop(Stop::Budget),
-            false => Heard::More,
+            false if is_over(budget, spent, ear.listener.usage()) => Heard::Stop(Stop::Budget),
+            false => until,
         }
     };
     let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
-    assembly.finish(&mut |line| {
-        let mut shown = |text: &str| show(&sinks, Stream::Stdout, text);
-        listener.line(line, &mut |said| spoken.line(said, redactor, &mut shown));
-    });
+    let mut shown = |text: &str| show(&sinks, Stream::Stdout, text);
+    ear.finish(&mut |said| spoken.line(said, redactor, &mut shown));
     spoken.finish(redactor, &mut |text| show(&sinks, Stream::Stdout, text));
     complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
-    heard(seen, listener.as_mut(), prompt.answer.is_some())
+    let counting = ear.listener.counting();
+    let CallResult { mut seen, result, usage } = heard(seen, ear.listener.as_mut(), prompt.answer.is_some());
+    let result = ear.unless_silent(&mut seen, result);
+    (CallResult { seen, result, usage }, counting)
 }
 
 /// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
@@ -378,11 +531,11 @@ fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> Cal
 
 async fn asked(
     host: &'static dyn Host,
-    (question, invocation): (&Question, Invocation),
+    (question, invocation, terms): (&Question, Invocation, &Terms),
     setting: &Setting,
     world: &mut World,
 ) -> CallResult<Value> {
-    let program = match program(invocation, setting, world) {
+    let (program, _file) = match program(invocation, setting, world) {
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
@@ -396,14 +549,17 @@ async fn asked(
         let result = conversation.reply(seen.exit_code);
         return CallResult { seen, result, usage: conversation.usage().clone() };
     }
-    let limits = ProcessLimits { end: setting.end, idle: setting.idle };
+    let patience = world.agents.patience;
+    let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let sinks = RefCell::new(&mut world.sinks);
-    let mut ignored = |_: Stream, _: &[u8]| Heard::More;
-    let seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut ignored)).await;
+    let mut ear = Ear::new(host.listen(terms), patience);
+    let mut output = |stream: Stream, bytes: &[u8]| ear.hear(stream, bytes, &mut |_| {});
+    let mut seen = while_ticking(&sinks, spawn::run(&program, limits, &mut world.cancel, &mut output)).await;
     if seen.failure.is_some() {
         return missing(seen);
     }
     let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
+    let result = ear.unless_silent(&mut seen, result);
     CallResult { seen, result, usage }
 }
 
@@ -429,19 +585,6 @@ fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
     let tokens = before.tokens().saturating_add(now.tokens());
     let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
-}
-
-/// Asks a host for its version.
-async fn version(host: &'static dyn Host, world: &mut World) -> String {
-    let argv = vec![host.name().to_owned(), "--version".to_owned()];
-    let env = world.env.clone().into_iter().collect();
-    let program =
-        Program { argv, env, cwd: world.starts_in.clone(), stdin: None, guard: world.guard.clone() };
-    let limits = ProcessLimits { end: Some((VERSION_TIME, Stop::Timeout)), idle: None };
-    let mut ignored = |_: Stream, _: &[u8]| Heard::More;
-    let seen = spawn::run(&program, limits, &mut world.cancel, &mut ignored).await;
-    let said = crate::base::text::one_line(seen.stdout.as_str(), 60);
-    if seen.succeeded() && !said.is_empty() { said } else { "of unknown version".to_owned() }
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ impl GitCalls {
             stdin,
             guard: Guard::default(),
         };
-        let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None };
+        let limits = ProcessLimits { end: Some((self.left()?, Stop::Timeout)), idle: None, first: None };
         let mut printed = Vec::new();
         let mut keep = |stream: Stream, bytes: &[u8]| {
             if stream == Stream::Stdout && printed.len() <= MOST_OUTPUT {

@@ -110,6 +110,7 @@ fn question(request: &LearningRequest, target: &str, budget: crate::machine::Bud
         answer: None,
         session: None,
         role: None,
+        heeds_project: request.heeds_project,
         setting: request.setting.clone(),
         budget,
     }

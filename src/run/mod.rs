@@ -16,12 +16,14 @@ mod drive;
 mod filtered;
 mod git;
 mod helper;
+mod installed;
 mod kept;
 mod learning;
 mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
 pub mod measure;
+pub mod patience;
 pub mod projection;
 mod query;
 mod recorded;

@@ -31,7 +31,7 @@ pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Querie
         stdin: Some(helper::written(&request.query).into_bytes()),
         guard: world.guard.clone(),
     };
-    let limits = ProcessLimits { end: request.end, idle: None };
+    let limits = ProcessLimits { end: request.end, idle: None, first: None };
     let mut answer = Vec::new();
     let mut keep = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stdout {

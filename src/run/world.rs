@@ -25,6 +25,8 @@ use super::area::Area;
 use super::checkpoint::Checkpoints;
 use super::clock::Clock;
 use super::helper::Helper;
+use super::installed::Installed;
+use super::patience::Patience;
 use super::recording::Recording;
 use super::replay::Left;
 
@@ -112,6 +114,10 @@ pub struct Agents {
     pub first_wait: Duration,
     /// Where answers are kept or come from.
     pub recording: Option<Recording>,
+    /// How long the host may be silent.
+    pub patience: Patience,
+    /// What is known of its program.
+    pub installed: Option<Installed>,
 }
 
 /// Where actions ran before a sub-loop that works elsewhere.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::sum::Sum;
 use crate::base::text::{head, listed};
 use crate::base::time::parse_duration;
+use crate::ci::github::event::WorkflowEvent;
 use crate::definition::load::{Loaded, Located};
 use crate::engine::event::Llm;
 use crate::host::{self, Host};
@@ -14,6 +15,7 @@ use crate::machine::check::fate;
 use crate::machine::{Action, Budget, Machine, OnHandoff, Step};
 use crate::process::spawn;
 use crate::run::Agents;
+use crate::run::patience::Patience;
 use crate::run::recording::{Mode, Recording};
 
 use super::context::Session;
@@ -67,6 +69,7 @@ pub(crate) fn decide(
         if llm == Llm::On && in_ci && !options.uncapped {
             capped(one, machine, &budget)?;
         }
+        sheltered(host, one, session)?;
     }
     if llm == Llm::On && all().any(|one| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step)))
     {
@@ -81,9 +84,29 @@ pub(crate) fn decide(
             preflight(one, one.name != machine.name, session);
         }
     }
-    let first_wait = session.env.get("LL_RETRY_WAIT").and_then(|wait| parse_duration(wait).ok());
-    let agents = Agents { host, first_wait: first_wait.unwrap_or(Duration::from_secs(2)), recording };
+    let first_wait = duration("LL_RETRY_WAIT", session);
+    let agents = Agents {
+        host,
+        first_wait: first_wait.unwrap_or(Duration::from_secs(2)),
+        recording,
+        patience: patience(session),
+        installed: None,
+    };
     Ok(Decided { llm, agents, budget, on_handoff: on_handoff(options, machine, in_ci, session) })
+}
+
+/// Reads a time from the environment.
+fn duration(name: &str, session: &Session<'_>) -> Option<Duration> {
+    session.env.get(name).and_then(|time| parse_duration(time).ok())
+}
+
+/// Returns how long a host may be silent.
+fn patience(session: &Session<'_>) -> Patience {
+    let usual = Patience::default();
+    Patience {
+        unreached: duration("LL_HOST_PATIENCE", session).unwrap_or(usual.unreached),
+        silent: duration("LL_HOST_SILENCE", session).unwrap_or(usual.silent),
+    }
 }
 
 /// Opens the directory that answers are recorded to or replayed from.
@@ -246,6 +269,34 @@ fn limited(host: Option<&'static dyn Host>, machine: &Machine) -> Result<(), Err
             return Err(Error::refused(message).with_hint(help));
         }
     }
+    Ok(())
+}
+
+/// Refuses that a host runs what it finds in the checkout, where strangers can set off the run; says it elsewhere.
+fn sheltered(host: Option<&'static dyn Host>, machine: &Machine, session: &Session<'_>) -> Result<(), Error> {
+    let is_needed = machine.steps().any(|(_, step)| step.can_ask());
+    let Some(host) = host.filter(|_| is_needed) else { return Ok(()) };
+    let (name, of) = (host.name(), &machine.name);
+    let (what, help) = if machine.heeds_project {
+        let what = format!(
+            "`{of}` says `host_settings: project`, so `{name}` may run hooks and servers of the checkout, with its key in \
+             their environment"
+        );
+        (what, "remove `host_settings`, or run the loop on another event")
+    } else if let Some(heeded) = host.heeds() {
+        let what = format!(
+            "`{name}` cannot be told to leave {heeded} of the checkout alone, and may run what stands there"
+        );
+        (what, "choose another host with `--host`, or run the loop on another event")
+    } else {
+        return Ok(());
+    };
+    let event = WorkflowEvent::read(&session.env.lookup());
+    if event.has_texts_of_strangers() {
+        let message = format!("{what}; strangers can set off the event `{}`", event.name);
+        return Err(Error::refused(message).with_hint(help));
+    }
+    session.talk.warning(&what);
     Ok(())
 }
 

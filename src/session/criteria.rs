@@ -113,7 +113,7 @@ fn perform(checks: &[(String, String)], timeout: Duration, session: &Session<'_>
                 stdin: None,
                 guard: Guard::default(),
             };
-            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None };
+            let limits = ProcessLimits { end: Some((timeout, Stop::Timeout)), idle: None, first: None };
             observations.push(spawn::run(&program, limits, &mut cancel, &mut |_, _| Heard::More).await);
             if cancel.signal().is_some() {
                 break;

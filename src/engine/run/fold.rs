@@ -12,7 +12,8 @@ use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::{Machine, OnHandoff, Routes, SignalKind, Step, StepId, Target};
 
 use super::{
-    ContinuationReader, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run, Streak, Visit,
+    ContinuationReader, Conversation, Deciding, Detour, Ending, Evaluation, Pending, Phase, Rounds, Run,
+    Streak, Visit,
 };
 use crate::engine::bounds::{ALL_CAPTURES, ALL_MESSAGES, MOST_MESSAGES, Overflow};
 use crate::engine::event::{
@@ -204,8 +205,9 @@ impl Run {
     /// Keeps what the host calls a conversation. One in which a call failed is not gone on with.
     fn converse(&mut self, seen: &Observation, usage: Option<&Usage>) {
         let Some(name) = self.session.take() else { return };
-        match usage.and_then(|usage| usage.session.clone()).filter(|_| seen.succeeded()) {
-            Some(id) => self.sessions.insert(name, id),
+        let known = usage.and_then(|usage| Some((usage.session.clone()?, usage.session_total)));
+        match known.filter(|_| seen.succeeded()) {
+            Some((id, total)) => self.sessions.insert(name, Conversation { id, total }),
             None => self.sessions.remove(&name),
         };
     }
