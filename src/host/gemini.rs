@@ -350,7 +350,7 @@ mod tests {
         let bad = |lines: &[Value], code, why| assert_failed(&Gemini, lines, code, why);
         let good = || result(&json!({}));
         bad(&[], 0, "without a result (exit 0)");
-        bad(&[piece("half")], 53, "without a result (exit 53)");
+        bad(&[piece("half")], 3, "without a result (exit 3)");
         bad(&[json!("Error: no key")], 1, "Error: no key");
         bad(&[piece("x"), json!("{\"type\": \"resu")], 0, "resu");
         bad(&[json!({"kind": "finished"})], 0, "without a result");

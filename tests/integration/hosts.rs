@@ -319,7 +319,7 @@ fn what_a_host_cannot_be_told_is_said_first() {
 fn many_states_that_ask_for_too_much_share_a_warning() {
     let asks = |count: usize| {
         let state = |index: usize| {
-            let key = if index == 0 { "fallback_model: small, session: x" } else { "session: x" };
+            let key = if index == 0 { "fallback_model: small, agent: x" } else { "agent: x" };
             let next = if index + 1 == count { "done".to_owned() } else { format!("s{}", index + 1) };
             format!("  s{index}: {{action: go, action_type: prompt, {key}, next: {next}}}\n")
         };
@@ -333,14 +333,17 @@ fn many_states_that_ask_for_too_much_share_a_warning() {
         let lines = ran.stderr.lines().filter(|line| line.contains("does not support"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    for cli in &ALL {
+    // The third one takes a second model.
+    for cli in &ALL[..2] {
         let few = warned(cli, 3);
-        assert!(few[0].ends_with(
-            "does not support `session` and `fallback_model`; what `s0` says there has no effect"
-        ));
-        assert!(few.len() == 3 && few[2].contains("support `session`; what `s2` says"), "{few:?}");
+        assert!(
+            few[0].ends_with(
+                "does not support `agent` and `fallback_model`; what `s0` says there has no effect"
+            )
+        );
+        assert!(few.len() == 3 && few[2].contains("support `agent`; what `s2` says"), "{few:?}");
         let many = warned(cli, 4);
-        let expected = "does not support `fallback_model` and `session`; what `s0`, `s1`, `s2` and `s3` say there has no effect";
+        let expected = "does not support `agent` and `fallback_model`; what `s0`, `s1`, `s2` and `s3` say there has no effect";
         assert!(many.len() == 1 && many[0].ends_with(expected), "{many:?}");
     }
 }
@@ -378,6 +381,189 @@ fn an_agent_that_may_do_more_than_the_loop_says_is_not_asked() {
         assert_eq!(calls(&project), 0);
         let _ran = run(&project, &["--no-llm"]).code(1);
     }
+}
+
+/// Hooks and servers of a checkout ran before the first call of the model, with the key in their environment.
+#[test]
+fn settings_of_the_repository_count_where_a_loop_says_so_and_nobody_else_set_it_off() {
+    let text = format!("host_settings: project\n{LOOP}");
+    for cli in ALL {
+        let project = cli.project(&text, &cli.good());
+        let ran = run(&project, &[]).code(0);
+        assert!(ran.stderr.contains("`host_settings: project`"), "{}", ran.all());
+        let argv = project.read("calls/1.argv") + &project.read("calls/1.env");
+        for shelter in
+            ["--safe-mode", "--ignore-user-config", "--allowed-mcp-server-names", "TRUST_WORKSPACE=false"]
+        {
+            assert!(!argv.contains(shelter), "{argv}");
+        }
+        let open = cli.project(&text, &cli.good()).env("GITHUB_EVENT_NAME", "pull_request");
+        let ran = run(&open, &[]).code(2);
+        assert!(ran.stderr.contains("strangers can set off the event `pull_request`"), "{}", ran.all());
+        assert_eq!(calls(&open), 0);
+        let _ran = run(&open, &["--no-llm"]).code(1);
+        let plain = cli.project(LOOP, &cli.good()).env("GITHUB_EVENT_NAME", "pull_request");
+        let ran = run(&plain, &[]).code(0);
+        assert!(!ran.stderr.contains("host_settings"), "{}", ran.all());
+    }
+    let claude =
+        fake_host::project(&["claude"], &LOOP.replace("on_yes: done", "next: done"), &["exit 1".to_owned()]);
+    let _ran = run(&claude, &[]);
+    let argv = claude.read("calls/1.argv");
+    assert!(argv.contains("--setting-sources\nuser\n--strict-mcp-config\n"), "{argv}");
+}
+
+/// A host that answers `--version` in its own way.
+fn of_version(cli: &Cli, said: &str) -> Project {
+    let project = cli.project(LOOP, &cli.good());
+    let host = project.read(&format!("bin/{}", cli.name)).replace("9.9 (fake)", said);
+    project.write(&format!("bin/{}", cli.name), &host);
+    project
+}
+
+#[test]
+fn a_version_that_is_too_old_is_not_asked() {
+    for (cli, old, new) in [
+        (&ALL[0], "codex-cli 0.100.0", "codex-cli 0.200.1"),
+        (&ALL[1], "0.60.9", "1.0.0"),
+        (&ALL[2], "0.15.9", "0.24.4"),
+    ] {
+        let project = of_version(cli, old);
+        let ran = run(&project, &[]).code(69);
+        assert!(ran.stdout.contains("is too old") && ran.stdout.contains("npm install -g"), "{}", ran.all());
+        assert_eq!(calls(&project), 0);
+        for fine in [new, "", "no version at all"] {
+            let _ran = run(&of_version(cli, fine), &[]).code(0);
+        }
+    }
+}
+
+#[test]
+fn a_version_is_asked_for_once_and_outside_of_the_checkout() {
+    let project = ALL[2].project(LOOP, &ALL[2].good());
+    let script = project.read("bin/qwen");
+    let asked = project.at("asked");
+    let note = format!("#!/bin/bash\n[ \"$1\" = --version ] && pwd >> {}\n", asked.display());
+    project.write("bin/qwen", &script.replace("#!/bin/bash\n", &note));
+    let _ran = run(&project, &[]).code(0);
+    let asked = project.read("asked");
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+    assert!(!std::path::Path::new(asked.trim()).starts_with(project.at("")), "{asked}");
+}
+
+#[test]
+fn a_host_that_has_no_account_is_not_asked() {
+    let codex = &ALL[0];
+    let project = codex.project(LOOP, &codex.good());
+    let host = project.read("bin/codex");
+    let denied = host.replace("&& exit 0\nn=", "&& { echo 'Not logged in' >&2; exit 1; }\nn=");
+    assert_ne!(host, denied);
+    project.write("bin/codex", &denied);
+    let ran = run(&project, &[]).code(69);
+    assert!(ran.stdout.contains("`codex login`"), "{}", ran.all());
+    assert_eq!(calls(&project), 0);
+    let _ran = run(&project.env("OPENAI_API_KEY", "a-key"), &[]).code(0);
+}
+
+/// Some hosts try to reach a service for ever. What is silent at work is left alone.
+#[test]
+fn a_service_that_is_not_reached_is_unavailable() {
+    let says = |cli: &Cli, lines: usize| prints(&(cli.says)("x")[..lines]);
+    let hangs = "sleep 60";
+    let retrying = json!({"type": "error", "message": "Reconnecting... waiting for network"});
+    let [codex, gemini, qwen] = &ALL;
+    for (cli, answer, why) in [
+        (codex, hangs.to_owned(), "has not reached its service"),
+        (codex, format!("{}{}{hangs}", says(codex, 2), prints(&[retrying])), "waiting for network"),
+        (
+            gemini,
+            format!("{}echo 'Attempt 1 failed. Retrying' >&2; {hangs}", says(gemini, 2)),
+            "Attempt 1 failed",
+        ),
+        (qwen, format!("{}{hangs}", says(qwen, 1)), "has not reached its service"),
+    ] {
+        let project = cli.project(LOOP, &[answer]).env("LL_HOST_PATIENCE", "300ms");
+        let ran = run(&project, &[]).code(69);
+        assert!(ran.stdout.contains(why) && ran.stdout.contains(cli.name), "{}", ran.all());
+        assert_eq!(calls(&project), 1);
+    }
+    let started = json!({"type": "item.started", "item": {"id": "i", "type": "command_execution"}});
+    let works = format!("{}{}sleep 1; {}", says(codex, 2), prints(&[started]), prints(&(codex.says)("x")));
+    let project = codex.project(LOOP, &[works, codex.good()[1].clone()]);
+    let project = project.env("LL_HOST_PATIENCE", "300ms").env("LL_HOST_SILENCE", "300ms");
+    let _ran = run(&project, &[]).code(0);
+    let silent = format!("{}{hangs}", says(codex, 2));
+    let project = codex.project(LOOP, &[silent]).env("LL_HOST_SILENCE", "300ms");
+    let ran = run(&project, &[]).code(1);
+    assert_eq!(project.end()["final_state"], "oops", "{}", ran.all());
+    assert!(ran.stdout.contains("said nothing for"), "{}", ran.all());
+}
+
+/// What a conversation took before was counted again with each of its calls.
+#[test]
+fn a_call_costs_what_it_adds_to_its_conversation() {
+    let text = "name: main
+description: d
+initial: one
+states:
+  one: {action: first, action_type: prompt, session: s, next: two}
+  two: {action: second, action_type: prompt, session: s, next: three}
+  three: {action: third, action_type: prompt, session: s, next: done}
+  done: {terminal: true}
+";
+    let usage = |input: u64| json!({"input_tokens": input, "output_tokens": input / 10});
+    let codex = |input: u64| {
+        prints(&[
+            json!({"type": "thread.started", "thread_id": "t"}),
+            json!({"type": "item.completed", "item": {"type": "agent_message", "text": "x"}}),
+            json!({"type": "turn.completed", "usage": usage(input)}),
+        ])
+    };
+    let qwen = |input: u64| {
+        prints(&[json!({"type": "result", "session_id": "t", "result": "x", "usage": usage(input)})])
+    };
+    let claude = |input: u64| {
+        let models = json!({"m": {"inputTokens": input, "outputTokens": input / 10}});
+        prints(&[
+            json!({"type": "system", "subtype": "init", "session_id": "t", "claude_code_version": "2.1.300"}),
+            json!({"type": "result", "result": "x", "total_cost_usd": 0.5, "modelUsage": models, "usage": usage(100)}),
+        ])
+    };
+    let hosts: [(&str, &dyn Fn(u64) -> String); 3] =
+        [("codex", &codex), ("qwen", &qwen), ("claude", &claude)];
+    for (host, answer) in hosts {
+        let project = fake_host::project(&[host], text, &[answer(100), answer(200), answer(300)]);
+        let ran = run(&project, &[]).code(0);
+        let events = project.events();
+        let input = |event: &Value| event["usage"]["input_tokens"].as_u64();
+        let counted: Vec<_> =
+            events.iter().filter(|event| event["event"] == "action_complete").filter_map(input).collect();
+        assert_eq!(counted, [100, 100, 100], "{host}: {}", ran.all());
+        let second = project.read("calls/2.argv");
+        assert!(second.contains("resume\nt\n"), "{second}");
+    }
+}
+
+/// An agent that may not spend more than is left, and an answer that was complete when it was spent.
+#[test]
+fn what_is_left_of_the_cap_is_that_of_the_agent() {
+    let text = LOOP.replace("on_yes: done", "next: done");
+    let spent = |last: &[Value]| {
+        let result = json!({
+            "type": "result", "subtype": "error_max_budget_usd", "is_error": true, "total_cost_usd": 0.6,
+            "errors": ["Reached maximum budget"],
+        });
+        format!("{}exit 1", prints(&[last, &[result]].concat()))
+    };
+    let project = fake_host::project(&["claude"], &text, &[spent(&[])]);
+    let ran = run(&project, &["--max-cost", "0.5"]).code(6);
+    assert!(ran.stdout.contains("error_max_budget_usd"), "{}", ran.all());
+    let argv = project.read("calls/1.argv");
+    assert!(argv.contains("--max-budget-usd\n0.5\n"), "{argv}");
+    let said =
+        json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "all is done"}]}});
+    let project = fake_host::project(&["claude"], &text, &[spent(&[said])]);
+    let _ran = run(&project, &["--max-cost", "0.7"]).code(0);
 }
 
 #[test]
