@@ -509,6 +509,10 @@ async fn prompted(
     let counting = ear.listener.counting();
     let CallResult { mut seen, result, usage } = heard(seen, ear.listener.as_mut(), prompt.answer.is_some());
     let result = ear.unless_silent(&mut seen, result);
+    if result.is_ok() && seen.stop.is_none() {
+        // An answer that counts although its host ended badly is a good end.
+        seen.exit_code = 0;
+    }
     (CallResult { seen, result, usage }, counting)
 }
 
