@@ -260,13 +260,21 @@ fn by_models(models: Option<&Value>) -> Option<Sum> {
     }))
 }
 
+/// What is different where another host prints these messages.
+pub(super) struct Manner {
+    /// What an exit code says.
+    pub(super) failure_of: fn(i32) -> Option<fn(String) -> Failure>,
+    /// What a result that says this of itself is, where that is said in a way of its own.
+    pub(super) refusal: fn(&Map<String, Value>, &str) -> Option<Failure>,
+}
+
 /// The messages of a stream. Others print them too.
 #[derive(Default)]
 pub(super) struct Messages {
     /// The version of claude; none for others, and for one that did not say.
     version: Option<Version>,
-    /// Whether they are those of qwen, which counts in another way.
-    is_qwen: bool,
+    /// How another host prints them, which also counts in another way.
+    manner: Option<&'static Manner>,
     class: Option<String>,
     quota: Option<Met>,
     result: Option<Map<String, Value>>,
@@ -367,10 +375,7 @@ impl StreamFormat for Messages {
     }
 
     fn failure_of(&self, exit_code: i32) -> Option<fn(String) -> Failure> {
-        if !self.is_qwen {
-            return None;
-        }
-        super::qwen::failure_of(exit_code)
+        (self.manner?.failure_of)(exit_code)
     }
 
     fn pulse(&self) -> Pulse {
@@ -378,7 +383,7 @@ impl StreamFormat for Messages {
             Pulse::Retrying
         } else if !self.at_work.is_empty() {
             Pulse::Working
-        } else if self.is_qwen && !self.has_answered {
+        } else if self.manner.is_some() && !self.has_answered {
             Pulse::Calling
         } else {
             Pulse::Thinking
@@ -401,15 +406,16 @@ fn denied(result: &Map<String, Value>) -> Option<String> {
 }
 
 impl Messages {
-    /// Makes the reader of the messages of qwen.
-    pub(super) fn of_qwen() -> Self {
-        Self { is_qwen: true, ..Self::default() }
+    /// Makes the reader of the messages of another host.
+    pub(super) fn in_manner(manner: &'static Manner) -> Self {
+        Self { manner: Some(manner), ..Self::default() }
     }
 
     /// Returns why a result is a failure.
     fn refused(&self, result: &Map<String, Value>) -> Result<(), Failure> {
-        if self.is_qwen {
-            return super::qwen::refusal(result, said(result)).unwrap_or_else(|| refusal(result, None, None));
+        let own = self.manner.and_then(|manner| (manner.refusal)(result, &said(result)));
+        if let Some(failure) = own {
+            return Err(failure);
         }
         refusal(result, self.class.as_deref(), self.quota)
     }
@@ -463,7 +469,7 @@ impl Messages {
                 usage.cost_usd = usage.cost_usd.map(|_| since.cost_usd);
                 Counting::Call
             }
-            (None, _) if self.is_qwen => Counting::Conversation(Sum {
+            (None, _) if self.manner.is_some() => Counting::Conversation(Sum {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
                 cost_usd: 0.0,
@@ -481,9 +487,12 @@ impl Messages {
 
     fn tokens(&self, usage: &Value) -> Usage {
         let count = |key| count(Some(usage), key);
-        // What qwen read from a cache is part of its input.
-        let cached: &[&str] =
-            if self.is_qwen { &[] } else { &["cache_read_input_tokens", "cache_creation_input_tokens"] };
+        // What others read from a cache is part of their input.
+        let cached: &[&str] = if self.manner.is_some() {
+            &[]
+        } else {
+            &["cache_read_input_tokens", "cache_creation_input_tokens"]
+        };
         let input_tokens = cached.iter().copied().map(count).fold(count("input_tokens"), u64::saturating_add);
         Usage { input_tokens, output_tokens: count("output_tokens"), ..Usage::default() }
     }

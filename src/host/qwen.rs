@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::evaluate::model::{Question, Usage};
 
 use super::call::{options, words};
-use super::claude::Messages;
+use super::claude::{Manner, Messages};
 use super::interface::{
     Access, Failure, Host, HostSettings, Invocation, Listener, Prompt, Release, Terms, Version,
 };
@@ -28,6 +28,9 @@ pub(super) struct Qwen;
 /// The tools that edit, and those that run something.
 const EDITS: &str = "edit,notebook_edit,write_file";
 const ALL_BUT_READING: &str = "agent,edit,notebook_edit,run_shell_command,skill,write_file";
+
+/// How it prints the messages of Claude Code.
+const MANNER: Manner = Manner { failure_of, refusal };
 
 /// Since when a second model can be named.
 const TAKES_FALLBACK: Version = Version(0, 24, 4);
@@ -103,11 +106,11 @@ fn call(rights: &str, settings: HostSettings, more: &[(&str, Option<&str>)], tex
 }
 
 fn reader() -> StreamReader<Messages> {
-    StreamReader::new(Messages::of_qwen())
+    StreamReader::new(Messages::in_manner(&MANNER))
 }
 
 /// Returns what an exit code says.
-pub(super) fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
+fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
     match exit_code {
         41 | 44 | 52 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
@@ -116,19 +119,15 @@ pub(super) fn failure_of(exit_code: i32) -> Option<fn(String) -> Failure> {
     }
 }
 
-/// Returns why a result is a failure, where qwen has its own way to say it: a call of the service that failed, with the
-/// status, and one that could not begin.
-pub(super) fn refusal(result: &Map<String, Value>, said: String) -> Option<Result<(), Failure>> {
+/// Returns what a result is that says this of itself: a call of the service that failed, with the status, or one that
+/// could not begin.
+fn refusal(result: &Map<String, Value>, said: &str) -> Option<Failure> {
     let is_error = result.get("is_error").and_then(Value::as_bool) == Some(true);
     let status = said.strip_prefix("[API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
     let has_begun = result.get("num_turns").and_then(Value::as_u64) != Some(0);
-    let failure = match status.and_then(status_failure) {
-        _ if !is_error => return None,
-        Some(failure) => failure,
-        None if has_begun => return None,
-        None => Failure::Unavailable,
-    };
-    Some(Err(failure(format!("it failed: {said}"))))
+    let unbegun = || (!has_begun).then_some(Failure::Unavailable as fn(String) -> Failure);
+    let failure = status.and_then(status_failure).or_else(unbegun).filter(|_| is_error)?;
+    Some(failure(format!("it failed: {said}")))
 }
 
 #[cfg(test)]

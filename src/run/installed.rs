@@ -9,25 +9,10 @@ use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::host::{Host, Version};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
-use super::world::World;
+use super::world::{Identity, Installed, World};
 
 /// How long a host may take to answer. One that is written for Node.js takes seconds to start.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
-
-/// Where a program lies, and which one it is.
-type Identity = (PathBuf, u64, u64, i64, i64);
-
-/// What is known of a program.
-#[derive(Clone, Debug)]
-pub struct Installed {
-    /// Another one may take its place while the run goes on.
-    identity: Identity,
-    version: Option<Version>,
-    /// What it said.
-    said: String,
-    /// Whether it was found to have an account, or not to need one.
-    has_account: bool,
-}
 
 /// Returns the version of a host; nothing if it does not say.
 ///

@@ -10,7 +10,7 @@ use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::engine::Start;
 use crate::engine::request::{Setting, SubLoopRequest};
-use crate::host::Host;
+use crate::host::{Host, Version};
 use crate::journal::files::RunFiles;
 use crate::journal::snapshot::Surroundings;
 use crate::journal::writer::Journal;
@@ -25,7 +25,6 @@ use super::area::Area;
 use super::checkpoint::Checkpoints;
 use super::clock::Clock;
 use super::helper::Helper;
-use super::installed::Installed;
 use super::patience::Patience;
 use super::recording::Recording;
 use super::replay::Left;
@@ -118,6 +117,21 @@ pub struct Agents {
     pub patience: Patience,
     /// What is known of its program.
     pub installed: Option<Installed>,
+}
+
+/// Where a program lies, and which one it is.
+pub(super) type Identity = (PathBuf, u64, u64, i64, i64);
+
+/// What is known of the program of a host.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// Another one may take its place while the run goes on.
+    pub(super) identity: Identity,
+    pub(super) version: Option<Version>,
+    /// What it said.
+    pub(super) said: String,
+    /// Whether it was found to have an account, or not to need one.
+    pub(super) has_account: bool,
 }
 
 /// Where actions ran before a sub-loop that works elsewhere.

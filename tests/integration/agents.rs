@@ -57,13 +57,18 @@ fn an_agent_works_and_a_model_judges() {
     let summary = project.read("report/summary.md");
     assert!(summary.contains("2 model calls, 120 tokens, $0.75"), "{summary}");
     assert!(project.read("report/outputs.env").contains("\ncost-usd=0.7500\n"));
-    let argv = "--dangerously-skip-permissions\n--verbose\n--output-format\nstream-json\n-p\n/fix it\n";
-    assert_eq!(project.read("calls/1.argv"), argv);
+    let argv = "-p --output-format stream-json --verbose --setting-sources user --strict-mcp-config \
+                --dangerously-skip-permissions --permission-prompts none ";
+    assert_eq!(project.read("calls/1.argv").replace('\n', " "), argv);
+    assert_eq!(project.read("calls/1.stdin"), "/fix it");
     assert!(project.read("calls/1.env").contains("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1\n"));
-    let question = project.read("calls/2.argv");
-    for part in
-        ["--json-schema", "--no-session-persistence", "<action_output>\nworking on it", "exited with code 0"]
-    {
+    let question = project.read("calls/2.argv") + &project.read("calls/2.stdin");
+    for part in [
+        "--tools\n\n--json-schema",
+        "--no-session-persistence",
+        "<action_output>\nworking on it",
+        "exited with code 0",
+    ] {
         assert!(question.contains(part), "{question}");
     }
     let events = project.events();
@@ -117,8 +122,8 @@ fn an_answer_in_a_form_reaches_the_next_state() {
     assert_eq!((project.read("told").as_str(), calls(&project)), ("a b.rs\n", 1));
     assert_eq!(project.read("calls/1.stdin"), "do it");
     let argv = project.read("calls/1.argv");
-    assert!(argv.contains("stream-json\n-p\n--json-schema\n{\"type\":\"object\","), "{argv}");
-    assert!(argv.ends_with("}\n--model\nlarge\n--fallback-model\nsmall\n"), "{argv}");
+    assert!(argv.contains("\n--json-schema\n{\"type\":\"object\","), "{argv}");
+    assert!(argv.contains("}\n--model\nlarge\n--fallback-model\nsmall\n"), "{argv}");
     let events = project.events();
     let evaluate = events.iter().find(|event| event["event"] == "evaluate").unwrap();
     assert_eq!((&evaluate["type"], &evaluate["details"]["answer"]), (&json!("answer"), &json!("done")));
@@ -154,7 +159,7 @@ fn an_answer_that_is_none_is_asked_for_again_and_of_the_other_model() {
         assert_eq!(waits, [10, 20][..count - 1]);
         if count > 1 {
             let argv = project.read("calls/2.argv");
-            assert!(argv.ends_with("\n--model\nsmall\n"), "{argv}");
+            assert!(argv.contains("\n--model\nsmall\n") && !argv.contains("--fallback-model"), "{argv}");
         }
     }
     let project = project(FORMED, &[done()]);
@@ -278,9 +283,9 @@ fn a_host_that_hangs_runs_into_its_timeout() {
 #[test]
 fn a_judge_that_says_nothing_useful_is_an_error() {
     for (answer, why) in [
-        ("exit 0".to_owned(), "printed nothing"),
-        ("echo nonsense".to_owned(), "not JSON"),
-        ("echo '{}'; exit 7".to_owned(), "exited with 7"),
+        ("exit 0".to_owned(), "without a result (exit 0)"),
+        ("echo nonsense".to_owned(), "not a stream of JSON lines"),
+        ("echo '{}'; exit 7".to_owned(), "no text"),
         (prints(&[result(&json!({"result": "perhaps"}))]), "perhaps"),
         (judged("sideways"), "does not fit"),
     ] {
@@ -413,10 +418,10 @@ fn a_new_session_is_started_once_and_told_how_to_go_on() {
     let text = "name: main\ndescription: d\ninitial: work\non_handoff: spawn\nstates:\n  work: {action: \"echo 'CONTEXT_HANDOFF: item 7'\", next: done}\n  done: {terminal: true}\n";
     let project = project(text, &["exit 0".to_owned()]);
     let _ran = run(&project).code(75);
-    crate::common::wait_for(|| project.exists("calls/1.env"));
-    let argv = project.read("calls/1.argv");
+    crate::common::wait_for(|| project.exists("calls/1.stdin") && !project.read("calls/1.stdin").is_empty());
+    let told = project.read("calls/1.stdin");
     let expected = "Continue loop execution. Run: ll-loop resume main-";
-    assert!(argv.contains(expected) && argv.contains("item 7"), "{argv}");
+    assert!(told.contains(expected) && told.contains("item 7"), "{told}");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(calls(&project), 1);
     let in_ci = self::project(text, &["exit 0".to_owned()]);
@@ -621,11 +626,7 @@ fn a_fresh_session_is_told_what_the_last_one_left_to_say() {
         let _ran = run(&project).code(75);
         let ran = project.run(&["resume", "main", "--no-ci"]).code(0);
         assert!(ran.stderr.contains("item 7"), "{}", ran.all());
-        assert!(
-            project.read("calls/2.argv").contains(&format!("-p\n{prompt}\n")),
-            "{}",
-            project.read("calls/2.argv")
-        );
+        assert_eq!(project.read("calls/2.stdin"), prompt);
     }
 }
 

@@ -272,7 +272,7 @@ max_iterations: 5
     let ran = project.run(&["run", "main", "--no-ci"]).code(0);
     let ran = ran.says("unmet criteria: docs updated").says("Loop completed: completed (2 iterations");
     assert_eq!(fake_host::calls(&project), 4, "{}", ran.all());
-    assert!(project.read("calls/1.argv").contains("the README describes the rules"));
+    assert!(project.read("calls/1.stdin").contains("the README describes the rules"));
     assert_eq!(state(&project)["criteriaStatus"], json!({"made": true, "docs updated": true}));
     // Where no model may be asked, nobody says that it is met.
     let project = fake_host::project(&["claude"], text, &answers);
