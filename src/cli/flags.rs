@@ -186,6 +186,7 @@ pub(super) enum GoOn {
 /// Whether and how models are asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Agents and models")]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct LlmFlags {
     /// Let states ask agents and models. On by default except in CI
     #[arg(long, overrides_with = "no_llm")]
@@ -208,6 +209,9 @@ pub(super) struct LlmFlags {
     /// Make at most so many calls of models, over all resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_llm_calls: Option<u32>,
+    /// Let agents and models be asked in CI although nothing caps what they cost
+    #[arg(long)]
+    pub(super) no_budget: bool,
     /// Record every answer of an agent or model in this directory, with the changes that an agent made
     #[arg(long, value_name = "DIR", conflicts_with_all = ["no_llm", "replay"])]
     pub(super) record: Option<PathBuf>,
@@ -227,7 +231,8 @@ pub(super) fn sha(text: &str) -> Result<String, String> {
         .ok_or_else(|| "write the full name of a commit".to_owned())
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+/// Reads an amount of money.
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.trim_start_matches('$').parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
@@ -311,6 +316,7 @@ fn llm(args: &LlmFlags) -> LlmOptions {
             calls: args.max_llm_calls,
             allows_unpriced: false,
         },
+        uncapped: args.no_budget,
         recording: kept.or(given),
         on_handoff: args.on_handoff.as_deref().and_then(OnHandoff::by_word),
     }

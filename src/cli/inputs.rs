@@ -62,6 +62,20 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     if let Some(llm) = wanted("llm")? {
         (run.llm.llm, run.llm.no_llm) = (llm, !llm);
     }
+    let cost = given(
+        env,
+        "max-cost",
+        |text| flags::positive(text).ok(),
+        "an amount of more than zero, such as `2.50`",
+    )?;
+    let count = |name| {
+        given(env, name, |text| text.parse().ok().filter(|count| *count > 0), "a number of more than zero")
+    };
+    let (tokens, calls) = (count("max-tokens")?, count("max-llm-calls")?);
+    run.llm.max_cost = cost.or(run.llm.max_cost);
+    run.llm.max_tokens = tokens.or(run.llm.max_tokens);
+    run.llm.max_llm_calls =
+        calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)).or(run.llm.max_llm_calls);
     run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
     run.deadline = duration(env, "deadline")?.or(run.deadline);
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);
@@ -75,6 +89,20 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
         }
     }
     Ok(())
+}
+
+/// Reads an input that is an amount.
+fn given<T>(
+    env: &Environment,
+    name: &str,
+    read: impl Fn(&str) -> Option<T>,
+    what: &str,
+) -> Result<Option<T>, Error> {
+    let Some(text) = input(env, name) else { return Ok(None) };
+    let amount = read(text.trim()).ok_or_else(|| {
+        Error::refused(format!("the input `{name}` is `{text}`")).with_hint(format!("write {what}"))
+    });
+    amount.map(Some)
 }
 
 /// Applies the inputs about the artifact. Where the runner gives this step no access to artifacts, a later one uploads.

@@ -225,13 +225,19 @@ pub trait Listener {
 /// A CLI that takes prompts.
 pub trait Host {
     /// Returns its name, which is also that of its program.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Tells whether it says what a call cost.
     fn prices(&self) -> bool;
 
     /// Returns the keys of a loop that have no effect with this host.
     fn ignores(&self) -> &'static [&'static str];
+
+    /// Returns the host as one that is talked to while it works, if it is. The others read what they are to do at once, and
+    /// need no answers.
+    fn talks(&self) -> Option<&dyn Talker> {
+        None
+    }
 
     /// Tells whether it keeps an agent to what it may do to files.
     fn enforces(&self, access: Access) -> bool;
@@ -266,4 +272,37 @@ pub trait Host {
 
     /// Reads the answer to a question from what such a call printed, and what it cost.
     fn answer(&self, stdout: &str, exit_code: i32) -> (Result<Value, Failure>, Usage);
+}
+
+/// A CLI that is talked to.
+pub trait Talker {
+    /// Begins a conversation that hands over a prompt to an agent that works in a directory.
+    fn prompted(&self, prompt: &Prompt<'_>, directory: &str) -> Box<dyn Conversation>;
+
+    /// Begins a conversation that asks a question.
+    fn asked(&self, question: &Question, directory: &str) -> Box<dyn Conversation>;
+}
+
+/// A conversation with a CLI that is talked to: a listener that also answers.
+pub trait Conversation: Listener {
+    /// Takes what the agent is to read next.
+    fn words(&mut self) -> String;
+
+    /// Tells whether the agent can be prompted, or nothing more is awaited from it.
+    fn is_under_way(&self) -> bool;
+
+    /// Tells the agent to end its work; tells whether an answer to that can be expected.
+    fn leave(&mut self) -> bool;
+
+    /// Hands on what is left of the last line, once the agent says nothing more.
+    fn close(&mut self, say: &mut dyn FnMut(&str));
+
+    /// Ends the conversation, because the agent does not do its part.
+    fn give_up(&mut self, failure: Failure);
+
+    /// Returns the object that the last message of the agent is.
+    fn reply(&mut self, exit_code: i32) -> Result<Value, Failure>;
+
+    /// Returns the method of the request that an answer is awaited to.
+    fn awaits(&self) -> &'static str;
 }

@@ -1,5 +1,7 @@
 //! The CLIs of agents: how each is called and how its output is read. One file a host; nothing here starts a process.
 
+mod account;
+mod acp;
 mod call;
 mod claude;
 mod codex;
@@ -9,9 +11,10 @@ mod output;
 mod qwen;
 mod stream;
 
+pub use account::account;
 pub use interface::{
-    Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse, Terms,
-    Version,
+    Access, Attachment, Conversation, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt,
+    Pulse, Terms, Version,
 };
 
 /// Every host, in the order in which they are looked for.
@@ -22,9 +25,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     HOSTS.iter().map(|host| host.name())
 }
 
-/// Finds a host by its name.
+/// Finds a host by its name: one of [`names`], or `acp:` and the command that starts an agent.
 pub fn by_name(name: &str) -> Option<&'static dyn Host> {
-    HOSTS.iter().copied().find(|host| host.name() == name)
+    let agent = || -> Option<&'static dyn Host> {
+        // It is asked for once, and goes on as long as the process, as the others do.
+        Some(Box::leak(Box::new(acp::Acp::of(name)?)))
+    };
+    HOSTS.iter().copied().find(|host| host.name() == name).or_else(agent)
 }
 
 /// Returns the first host whose program is there.

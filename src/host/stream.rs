@@ -290,6 +290,16 @@ impl Transcript {
         self.end_message(say);
     }
 
+    /// Returns everything that was kept.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes everything that was kept.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(self).text
+    }
+
     /// Returns the last message.
     pub(super) fn last(&self) -> &str {
         &self.text[self.last..]

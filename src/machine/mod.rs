@@ -149,6 +149,13 @@ pub struct Budget {
     pub allows_unpriced: bool,
 }
 
+impl Budget {
+    /// Tells whether anything is capped.
+    pub fn is_cap(&self) -> bool {
+        self.cost_usd.is_some() || self.tokens.is_some() || self.calls.is_some()
+    }
+}
+
 /// Starting again after an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Maintain {

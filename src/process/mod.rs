@@ -9,7 +9,6 @@ pub mod init;
 pub mod life;
 pub mod owner;
 pub mod private;
-#[cfg(feature = "mcp")]
 pub mod service;
 pub mod signal;
 pub mod spawn;

@@ -46,9 +46,23 @@ impl Service {
     pub async fn end(mut self, cancel: &mut Cancel) {
         self.stdin = None;
         if timeout(FAREWELL, self.gone(cancel)).await.is_err() {
-            self.signal(Signal::TERM);
-            let _late = timeout(GRACE, self.gone(cancel)).await;
+            self.ask_to_end(cancel).await;
         }
+        self.kill().await;
+    }
+
+    /// Ends it as [`Self::end`] does, without the moment by itself.
+    pub async fn stop(mut self, cancel: &mut Cancel) {
+        self.ask_to_end(cancel).await;
+        self.kill().await;
+    }
+
+    async fn ask_to_end(&mut self, cancel: &mut Cancel) {
+        self.signal(Signal::TERM);
+        let _late = timeout(GRACE, self.gone(cancel)).await;
+    }
+
+    async fn kill(&mut self) {
         self.signal(Signal::KILL);
         let _late = timeout(FAREWELL, self.child.wait()).await;
         self.guard.ended(self.group.map(|group| group.as_raw_nonzero().get().unsigned_abs()));

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::base::sandbox::Sandbox;
 use crate::engine::request::{AskRequest, PromptRequest, Setting};
-use crate::evaluate::model::{ModelAnswer, Sum, Usage};
+use crate::evaluate::model::{ModelAnswer, Question, Sum, Usage};
 use crate::evaluate::observation::{Cause, Observation, Stop, Stream, Text};
 use crate::host::{
     self, Access, Attachment, Counting, Failure, Host, HostSettings, Invocation, Listener, Prompt, Pulse,
@@ -19,6 +19,8 @@ use crate::machine::Budget;
 use crate::process::signal::Request;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
+use super::acp;
+use super::assembly::Assembly;
 use super::clock::Clock;
 use super::installed;
 use super::kept::{Kept, Onlooker};
@@ -33,9 +35,6 @@ const ATTEMPTS: u32 = 4;
 
 /// The longest wait for a quota where no deadline bounds it.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
-
-/// A line longer than this is no event of any host.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// The least cap on the cost of a call: a host refuses none at all.
 const SMALLEST_CAP: f64 = 0.000_1;
@@ -203,7 +202,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         };
         let invocation = host.judge(&request.question, request.max_tokens, &terms);
         let setting = patience.left(&request.setting);
-        let called = asked(host, (invocation, &terms), &setting, world).await;
+        let called = asked(host, (&request.question, invocation, &terms), &setting, world).await;
         usage.add(&called.usage);
         match settle(host, called, &mut patience, world).await {
             Settled::Again => {}
@@ -522,6 +521,13 @@ async fn prompted(
         Ok(program) => program,
         Err(why) => return (not_called(why), Counting::Call),
     };
+    if let Some(agent) = host.talks() {
+        let over = |usage: &Usage| is_over(budget, spent, usage);
+        let conversation = agent.prompted(prompt, &directory(&program, world));
+        let (seen, mut conversation) =
+            Box::pin(acp::talk(conversation, &program, setting, &over, world)).await;
+        return (heard(seen, conversation.as_mut(), prompt.answer.is_some()), Counting::Call);
+    }
     let patience = world.agents.patience;
     let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let (redactor, sinks) = (&world.redactor, RefCell::new(&mut world.sinks));
@@ -545,34 +551,35 @@ async fn prompted(
     spoken.finish(redactor, &mut |text| show(&sinks, Stream::Stdout, text));
     complaints.finish(redactor, &mut |text| show(&sinks, Stream::Stderr, text));
     let counting = ear.listener.counting();
-    (heard(seen, &mut ear, prompt.answer.is_some()), counting)
-}
-
-/// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
-/// answer alone counts.
-fn heard(seen: Observation, ear: &mut Ear, is_answer: bool) -> CallResult<String> {
-    if seen.failure.is_some() {
-        return missing(seen);
-    }
-    let said = Text::whole(ear.listener.said());
-    let mut seen = Observation { stdout: said, ..seen };
-    let code = seen.exit_code;
-    let result = if is_answer { ear.listener.answer(code) } else { ear.listener.end(code) };
-    let usage = ear.listener.usage().clone();
-    if seen.stop == Some(Stop::Budget) {
-        seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
-    }
+    let CallResult { mut seen, result, usage } = heard(seen, ear.listener.as_mut(), prompt.answer.is_some());
     let result = ear.unless_silent(&mut seen, result);
     if result.is_ok() && seen.stop.is_none() {
         // An answer that counts although its host ended badly is a good end.
         seen.exit_code = 0;
+    }
+    (CallResult { seen, result, usage }, counting)
+}
+
+/// Makes of a process and what was heard from it the end of a call. Of one with an answer in a certain form, that
+/// answer alone counts.
+fn heard(seen: Observation, listener: &mut dyn Listener, is_answer: bool) -> CallResult<String> {
+    if seen.failure.is_some() {
+        return missing(seen);
+    }
+    let said = Text::whole(listener.said());
+    let mut seen = Observation { stdout: said, ..seen };
+    let code = seen.exit_code;
+    let result = if is_answer { listener.answer(code) } else { listener.end(code) };
+    let usage = listener.usage().clone();
+    if seen.stop == Some(Stop::Budget) {
+        seen.failure = Some(format!("the budget was met after {} tokens of this call", usage.tokens()));
     }
     CallResult { seen, result, usage }
 }
 
 async fn asked(
     host: &'static dyn Host,
-    (invocation, terms): (Invocation, &Terms),
+    (question, invocation, terms): (&Question, Invocation, &Terms),
     setting: &Setting,
     world: &mut World,
 ) -> CallResult<Value> {
@@ -580,6 +587,16 @@ async fn asked(
         Ok(program) => program,
         Err(why) => return not_called(why),
     };
+    if let Some(agent) = host.talks() {
+        let conversation = agent.asked(question, &directory(&program, world));
+        let (seen, mut conversation) =
+            Box::pin(acp::talk(conversation, &program, setting, &|_| false, world)).await;
+        if seen.failure.is_some() {
+            return missing(seen);
+        }
+        let result = conversation.reply(seen.exit_code);
+        return CallResult { seen, result, usage: conversation.usage().clone() };
+    }
     let patience = world.agents.patience;
     let limits = ProcessLimits { end: setting.end, idle: setting.idle, first: Some(patience.unreached) };
     let sinks = RefCell::new(&mut world.sinks);
@@ -592,6 +609,11 @@ async fn asked(
     let (result, usage) = host.answer(seen.stdout.as_str(), seen.exit_code);
     let result = ear.unless_silent(&mut seen, result);
     CallResult { seen, result, usage }
+}
+
+/// Returns the directory that a program is started in.
+fn directory(program: &Program, world: &World) -> String {
+    program.cwd.as_ref().unwrap_or(&world.root).to_string_lossy().into_owned()
 }
 
 /// The end of a call whose program could not be started.
@@ -611,38 +633,6 @@ fn is_over(left: Budget, before: &Usage, now: &Usage) -> bool {
     let tokens = before.tokens().saturating_add(now.tokens());
     let cost = before.cost_usd.unwrap_or_default() + now.cost_usd.unwrap_or_default();
     left.tokens.is_some_and(|left| tokens > left) || left.cost_usd.is_some_and(|left| cost > left)
-}
-
-/// Puts lines together from chunks, without a bound on what is printed and with one on what is kept.
-#[derive(Default)]
-struct Assembly {
-    line: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Assembly {
-    fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&str)) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > LONGEST_LINE {
-                self.is_too_long = true;
-                self.line.clear();
-            }
-            if !self.is_too_long {
-                self.line.extend_from_slice(part);
-            }
-            if part.ends_with(b"\n") {
-                self.finish(take);
-            }
-        }
-    }
-
-    fn finish(&mut self, take: &mut dyn FnMut(&str)) {
-        if !std::mem::take(&mut self.is_too_long) && !self.line.is_empty() {
-            let line = String::from_utf8_lossy(&self.line);
-            take(line.trim_end_matches(['\n', '\r']));
-        }
-        self.line.clear();
-    }
 }
 
 #[cfg(test)]
@@ -665,21 +655,5 @@ mod tests {
             assert_eq!(until_reset(now + 5, now), Duration::from_secs(7));
             assert!(until_reset(i64::MAX, now) > LONGEST_WAIT);
         }
-    }
-
-    #[test]
-    fn lines_are_put_together_and_the_longest_are_left_out() {
-        let mut assembly = Assembly::default();
-        let mut lines = Vec::new();
-        let mut take = |line: &str| lines.push(line.to_owned());
-        assembly.push(b"one\r\ntw", &mut take);
-        assembly.push(b"o\n", &mut take);
-        for _ in 0..5 {
-            assembly.push(&vec![b'x'; LONGEST_LINE / 4], &mut take);
-        }
-        assembly.push(b"x\nthree", &mut take);
-        assembly.finish(&mut take);
-        assert_eq!(lines, ["one", "two", "three"]);
-        assert!(assembly.line.capacity() <= 2 * LONGEST_LINE);
     }
 }

@@ -8,29 +8,24 @@ use rmcp::model::{CallToolRequestParams, ErrorCode, Implementation};
 use rmcp::service::ServiceError;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, BufReader};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
-use crate::base::redact::Redactor;
-use crate::base::text::{one_line, tail};
+use crate::base::text::one_line;
 use crate::engine::request::ToolRequest;
-use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, Stream, TIMEOUT_CODE, Text};
+use crate::evaluate::observation::{NOT_FOUND_CODE, Observation, Stop, TIMEOUT_CODE, Text};
 use crate::process::service::Service;
 use crate::process::signal::Request;
 use crate::process::spawn::Program;
-use crate::report::Sinks;
 
 use super::clock::Clock;
-use super::lines::Lines;
+use super::complaints::Complaints;
 use super::servers::{self, Unknown};
-use super::ticking::{show, tick};
+use super::ticking::tick;
 use super::world::World;
 
 /// A server that prints more than this in one call is broken.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
-
-/// How much of what a server complains about is kept.
-const COMPLAINTS: usize = 64 * 1024;
 
 /// What a call came to.
 enum ToolEnd {
@@ -181,41 +176,5 @@ async fn talk(request: &ToolRequest, stdin: ChildStdin, stdout: ChildStdout) -> 
             ToolEnd::NoTool(error.message.into_owned())
         }
         Err(error) => ToolEnd::Broken(one_line(&error.to_string(), 1000)),
-    }
-}
-
-/// What a server complains about, shown as it comes.
-struct Complaints {
-    lines: Lines,
-    kept: String,
-    last: Instant,
-}
-
-impl Complaints {
-    fn new() -> Self {
-        Self { lines: Lines::new(), kept: String::new(), last: Instant::now() }
-    }
-
-    /// Reads what there is; tells whether there can be more.
-    async fn read(
-        &mut self,
-        stderr: &mut ChildStderr,
-        redactor: &Redactor,
-        sinks: &RefCell<&mut Sinks>,
-    ) -> bool {
-        let mut buffer = [0; 4096];
-        let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
-        self.last = Instant::now();
-        self.kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        if self.kept.len() > 2 * COMPLAINTS {
-            let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
-            self.kept.drain(..cut);
-        }
-        self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
-        true
-    }
-
-    fn finish(&mut self, redactor: &Redactor, sinks: &RefCell<&mut Sinks>) {
-        self.lines.finish(redactor, &mut |text| show(sinks, Stream::Stderr, text));
     }
 }

@@ -1,12 +1,15 @@
 //! The driver: performs what the engine asks for, and makes every event durable before anybody sees it.
 
+mod acp;
 mod action;
 mod agent;
 mod approval;
 pub mod area;
 mod artifact;
+mod assembly;
 pub mod checkpoint;
 pub mod clock;
+mod complaints;
 mod continuation;
 mod diff;
 mod drive;

@@ -67,7 +67,14 @@ pub(crate) fn decide(
     for one in all() {
         priced(host, one, machine, &budget)?;
         limited(host, one)?;
+        if llm == Llm::On && in_ci && !options.uncapped {
+            capped(one, machine, &budget)?;
+        }
         sheltered(host, one, session)?;
+    }
+    if llm == Llm::On && all().any(|one| !one.llm.is_forbidden && one.steps().any(|(_, step)| may_ask(step)))
+    {
+        name_account(host, in_ci, session);
     }
     let subject = Consent { repository: whereabouts::repository(&located.root, None), loaded, library };
     for one in all() {
@@ -120,8 +127,10 @@ fn chosen(name: Option<&str>, session: &Session<'_>) -> Result<Option<&'static d
     match name.or_else(|| session.env.get("LL_HOST_CLI")) {
         Some(name) => host::by_name(name).map(Some).ok_or_else(|| {
             let names: Vec<_> = host::names().collect();
-            Error::refused(format!("unknown host `{name}`"))
-                .with_hint(format!("write one of {}", names.join(", ")))
+            Error::refused(format!("unknown host `{name}`")).with_hint(format!(
+                "write one of {}, or `acp:` and the command of an agent",
+                names.join(", ")
+            ))
         }),
         None => Ok(host::first(|name| spawn::find(name, session.env.get("PATH")).is_some())),
     }
@@ -147,6 +156,38 @@ fn priced(
         }
         None => Ok(()),
     }
+}
+
+/// Says which account pays: in CI always, where nobody is logged in, and elsewhere where there are several.
+fn name_account(host: Option<&'static dyn Host>, in_ci: bool, session: &Session<'_>) {
+    let Some(host) = host else { return };
+    let account = host::account(host.name(), &|name| session.env.is_on(name));
+    if in_ci || account.is_ambiguous {
+        session.talk.note(&account.sentence);
+    }
+}
+
+/// Refuses a loop in CI that may ask agents as often as it likes: nobody looks on there.
+fn capped(machine: &Machine, around: &Machine, budget: &Budget) -> Result<(), Error> {
+    if machine.llm.is_forbidden || [budget, &around.budget, &machine.budget].into_iter().any(Budget::is_cap) {
+        return Ok(());
+    }
+    let Some((_, step)) = machine.steps().find(|(_, step)| may_ask(step)) else { return Ok(()) };
+    let place =
+        if machine.name == around.name { String::new() } else { format!(" of the loop `{}`", machine.name) };
+    let message =
+        format!("`{}`{place} may ask an agent or a model, and nothing caps what that costs", step.name);
+    let help = "give `--max-cost USD`, `--max-tokens N` or `--max-llm-calls N` (inputs of the action have the same names), \
+                or write one of `cost_usd`, `tokens` and `llm_calls` under `budget:` in the loop; `--no-budget` goes \
+                without a cap";
+    Err(Error::refused(message).with_hint(help))
+}
+
+/// Tells whether an agent or a model may be asked in a state, also by a loop whose name only the run knows.
+fn may_ask(step: &Step) -> bool {
+    let is_unknown =
+        |action: &Action| matches!(action, Action::SubLoop(sub) if sub.name.as_literal().is_none());
+    step.can_ask() || step.action.as_ref().is_some_and(is_unknown)
 }
 
 /// Warns of keys of the loop that the host does not support.
@@ -178,6 +219,22 @@ fn unheeded(host: Option<&'static dyn Host>, machine: &Machine, session: &Sessio
             say(&[name], &keys);
         }
     }
+    if host.talks().is_some() {
+        let narrowed =
+            |step: &&Step| matches!(&step.action, Some(Action::Prompt(prompt)) if !prompt.tools.is_empty());
+        let names: Vec<_> = machine
+            .steps()
+            .map(|(_, step)| step)
+            .filter(narrowed)
+            .map(|step| step.name.to_string())
+            .collect();
+        if !names.is_empty() {
+            session.talk.warning(&format!(
+                "`tools` of {} decides what the agent is allowed where it asks; what it does without asking is not confined",
+                listed(&names, "and"),
+            ));
+        }
+    }
     let is_limited = machine.llm.max_tokens.is_some() && host.ignores().contains(&"max_tokens");
     if is_limited && machine.steps().any(|(_, step)| step.needs_model()) {
         say(&["llm".to_owned()], &["max_tokens"]);
@@ -189,6 +246,7 @@ fn asked_for(step: &Step) -> Vec<&'static str> {
     let Some(Action::Prompt(prompt)) = &step.action else { return Vec::new() };
     let keys = [
         ("agent", prompt.agent.is_some()),
+        ("model", prompt.model.is_some()),
         ("session", prompt.session.is_some()),
         ("fallback_model", prompt.fallback_model.is_some()),
     ];

@@ -91,6 +91,8 @@ pub struct LlmOptions {
     pub agreed: bool,
     /// What they may cost, over all resumes.
     pub budget: Budget,
+    /// Whether they may be asked in CI although nothing caps what they cost.
+    pub uncapped: bool,
     /// The directory that answers are recorded to or replayed from.
     pub recording: Option<(PathBuf, Mode)>,
     /// How the run continues after a hand-off; overrides the file.

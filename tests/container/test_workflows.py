@@ -389,6 +389,7 @@ jobs:
       loop: tidy
       params: leg=${{ matrix.leg }}
       key: ${{ toJSON(matrix) }}
+      max-cost: "2"
     secrets:
       ANTHROPIC_API_KEY: ${{ secrets.ANTHROPIC_API_KEY }}
 """

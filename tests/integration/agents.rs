@@ -350,7 +350,7 @@ fn no_agent_is_asked_in_ci_and_the_run_says_so_first() {
     assert_eq!((&handoff["reason"], &handoff["state"]), (&json!("llm_disabled"), &json!("fix")));
     assert_eq!(project.state()["status"], "awaiting_continuation");
     let allowed = self::project(&text, &[done(), judged("yes")]);
-    let _ran = allowed.run(&["run", "main", "--ci=plain", "--llm"]).code(0);
+    let _ran = allowed.run(&["run", "main", "--ci=plain", "--llm", "--max-llm-calls", "9"]).code(0);
     assert_eq!(calls(&allowed), 2);
 }
 
@@ -608,7 +608,7 @@ fn a_trusted_job_goes_on_where_no_agent_could_be_asked() {
     let _ran = project.run(&["run", "main", "--ci=plain"]).code(75);
     let again = project.run(&["resume", "main", "--ci=plain"]).code(75);
     assert_eq!(calls(&project), 0, "{}", again.all());
-    let ran = project.run(&["resume", "main", "--ci=plain", "--llm"]).code(0);
+    let ran = project.run(&["resume", "main", "--ci=plain", "--llm", "--max-llm-calls", "9"]).code(0);
     assert_eq!((calls(&project), &project.end()["steps"]), (2, &json!(1)), "{}", ran.all());
 }
 
@@ -650,6 +650,6 @@ fn agents_of_inner_loops_are_known_before_the_run() {
     let project = project(outer, &[done(), judged("yes")]).file(".loops/kid.yaml", &kid);
     let ran = project.run(&["run", "main", "--ci=plain"]).code(75);
     assert!(ran.stderr.contains("`fix` of the loop `kid` needs an agent"), "{}", ran.all());
-    let ran = project.run(&["resume", "main", "--ci=plain", "--llm"]).code(0);
+    let ran = project.run(&["resume", "main", "--ci=plain", "--llm", "--max-llm-calls", "9"]).code(0);
     assert_eq!(calls(&project), 2, "{}", ran.all());
 }

@@ -11,6 +11,8 @@ mod fake_host;
 #[path = "../support/leaks.rs"]
 mod leaks;
 
+mod accounts;
+mod acp;
 mod action_inputs;
 mod advice;
 mod agents;
@@ -24,6 +26,7 @@ mod board;
 mod bounds;
 mod bundle;
 #[cfg(feature = "github")]
+mod caps;
 mod catalogue_shapes;
 mod chain;
 mod changes;

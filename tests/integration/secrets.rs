@@ -423,8 +423,18 @@ fn a_secret_in_an_answer_is_nowhere() {
     project.write("said/4", TOKEN);
     std::process::Command::new("git").args(["init", "-q"]).current_dir(project.path()).status().unwrap();
     let given = format!("given={TOKEN}");
-    let arguments =
-        ["run", "main", "--llm", "--record", "recorded", "--report-dir", "reports", "--context", &given];
+    let arguments = [
+        "run",
+        "main",
+        "--llm",
+        "--no-budget",
+        "--record",
+        "recorded",
+        "--report-dir",
+        "reports",
+        "--context",
+        &given,
+    ];
     // What the agent is told stands in a file of the working tree, and no recording may hold that.
     let ran = project.run(&arguments).code(4).says("what the agent changed holds a secret");
     assert!(no_leaks(&project, &[&ran]) > 10);

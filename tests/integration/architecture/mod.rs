@@ -55,7 +55,7 @@ const LAYERS: &[Layer] = &[
     ),
     pure("machine", &["base", "board", "evaluate", "definition"], &[]),
     pure("engine", &["base", "board", "evaluate", "definition", "machine"], &["sha2"]),
-    pure("host", &["base", "evaluate"], &[]),
+    pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure(
         "report",
         &["base", "board", "evaluate", "engine"],

@@ -1,0 +1,58 @@
+//! What a program that is talked to prints on its standard error: shown as it comes, and its end kept.
+
+use std::cell::RefCell;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::ChildStderr;
+use tokio::time::Instant;
+
+use crate::base::redact::Redactor;
+use crate::base::text::tail;
+use crate::evaluate::observation::Stream;
+use crate::report::Sinks;
+
+use super::lines::Lines;
+use super::ticking::show;
+
+/// How much of it is kept.
+const COMPLAINTS: usize = 64 * 1024;
+
+/// What a program complains about.
+pub(super) struct Complaints {
+    lines: Lines,
+    /// The end of it.
+    pub(super) kept: String,
+    /// When there was something the last time.
+    pub(super) last: Instant,
+}
+
+impl Complaints {
+    /// Begins without any.
+    pub(super) fn new() -> Self {
+        Self { lines: Lines::new(), kept: String::new(), last: Instant::now() }
+    }
+
+    /// Reads what there is; tells whether there can be more.
+    pub(super) async fn read(
+        &mut self,
+        stderr: &mut ChildStderr,
+        redactor: &Redactor,
+        sinks: &RefCell<&mut Sinks>,
+    ) -> bool {
+        let mut buffer = [0; 4096];
+        let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
+        self.last = Instant::now();
+        self.kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if self.kept.len() > 2 * COMPLAINTS {
+            let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
+            self.kept.drain(..cut);
+        }
+        self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
+        true
+    }
+
+    /// Shows what is left of the last line.
+    pub(super) fn finish(&mut self, redactor: &Redactor, sinks: &RefCell<&mut Sinks>) {
+        self.lines.finish(redactor, &mut |text| show(sinks, Stream::Stderr, text));
+    }
+}
