@@ -137,7 +137,12 @@ impl Console {
                 let closing = self.levels.digest.unfinished().is_some_and(|step| step.closing);
                 if closing { self.verdict() } else { Ok(()) }
             }
-            Event::Route { reason: RouteReason::Maintain, .. } => self.note(event),
+            Event::Route { reason: RouteReason::Maintain, .. }
+            | Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::CallFailed(_)
+            | Event::Stall { .. } => self.note(event),
             Event::Evaluate { .. } | Event::Route { .. } if by_task => self.stage(),
             Event::Evaluate { .. } => {
                 self.levels.verdict_due = false;
@@ -149,11 +154,6 @@ impl Console {
                 }
                 self.note(event)
             }
-            Event::Retry { .. }
-            | Event::Backoff { .. }
-            | Event::Warning { .. }
-            | Event::CallFailed(_)
-            | Event::Stall { .. } => self.note(event),
             Event::ActionError { .. } | Event::LoopError { .. } if by_task => {
                 self.stop_spinner();
                 if self.levels.digest.unfinished().is_some_and(|step| step.result.is_some()) {

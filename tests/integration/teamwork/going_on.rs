@@ -212,8 +212,8 @@ fn a_failed_run_goes_on_from_its_bundle() {
         repository(one("limits: {retry_base_delay: 0, attempts_before_replan: 1, max_replan_depth: 0}"))
             .says("verify_step.1", scored(10));
     project.run(&["run", "main", "--no-ci", "--yes", "--report-dir", "report"]).code(1);
-    let bundle = fs::read_dir(project.at("report")).unwrap().map(|entry| entry.unwrap().path());
-    let bundle = bundle.filter(|path| path.extension().is_some_and(|end| end == "llz")).next().unwrap();
+    let mut bundle = fs::read_dir(project.at("report")).unwrap().map(|entry| entry.unwrap().path());
+    let bundle = bundle.find(|path| path.extension().is_some_and(|end| end == "llz")).unwrap();
     fs::remove_dir_all(project.at(".loops/.history")).unwrap();
     fs::remove_dir_all(project.at(".loops/.running")).unwrap();
     let from = bundle.display().to_string();
