@@ -31,6 +31,7 @@ use super::error::Error;
 use super::error::Kind;
 use super::fold::fold;
 use super::job_record::{JobRecord, MadeUp};
+use super::left_behind;
 use super::options::RunOptions;
 use super::prepared::{Prepared, refused};
 use super::publish::{Publication, Stage, publisher};
@@ -158,7 +159,10 @@ pub(super) fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) 
     let failed = |error: io::Error| Error::failed("cannot finish the run", &error);
     fs_err::create_dir_all(&running).map_err(failed)?;
     match claim::take(&running, wanted).map_err(failed)? {
-        Taken::Held(claim) => Ok(claim),
+        Taken::Held(claim) => {
+            left_behind::end(&running, run.files.instance(), session);
+            Ok(claim)
+        }
         Taken::Queued(_) | Taken::Refused(_) | Taken::Circle(_) | Taken::Runs(_) => {
             let message = format!("another process finishes the run {}", run.files.instance());
             Err(Error::refused(message).of_kind(Kind::Taken).with_hint("try again when it is done"))

@@ -273,13 +273,25 @@ impl Victim<'_> {
         let reports = ["--report-dir", "reports"];
         let resume: Vec<&str> = ["resume", "main", "-q"].iter().chain(&reports).copied().collect();
         for point in points {
+            if self.failed_for_good() {
+                return;
+            }
             let (killed, ran) = self.dies_at(&resume, *point);
             if !killed {
                 return self.is_over(&ran);
             }
         }
-        let ran = self.project.run(&resume);
-        self.is_over(&ran);
+        if !self.failed_for_good() {
+            let ran = self.project.run(&resume);
+            self.is_over(&ran);
+        }
+    }
+
+    /// Tells whether the run was killed when everything was done. One that did not succeed would be taken up again.
+    fn failed_for_good(&self) -> bool {
+        let journals = self.project.run_files(".events.jsonl");
+        let is_archived = journals.iter().any(|journal| journal.to_string_lossy().contains(".history"));
+        self.kind.code != 0 && is_archived && self.project.run_files(".unreported").is_empty()
     }
 
     fn is_over(&mut self, ran: &Ran) {
