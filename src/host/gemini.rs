@@ -58,6 +58,11 @@ impl Host for Gemini {
         true
     }
 
+    /// It reads `.env` of any directory, trusted or not, and the address of its service with it.
+    fn heeds(&self) -> Option<&'static str> {
+        Some("the `.env` files")
+    }
+
     fn release(&self) -> Release {
         Release {
             around: ("", ""),

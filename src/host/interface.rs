@@ -247,8 +247,8 @@ pub trait Host {
         false
     }
 
-    /// Returns what of the checkout the host heeds although it was told not to, and that can run code; none where it can
-    /// be told.
+    /// Returns what of the checkout the host heeds although it was told not to, and that can run code or send its key
+    /// elsewhere; none where it can be told.
     fn heeds(&self) -> Option<&'static str> {
         None
     }

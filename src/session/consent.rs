@@ -294,7 +294,7 @@ fn sheltered(host: Option<&'static dyn Host>, machine: &Machine, session: &Sessi
         (what, "remove `host_settings`, or run the loop on another event")
     } else if let Some(heeded) = host.heeds() {
         let what = format!(
-            "`{name}` cannot be told to leave {heeded} of the checkout alone, and may run what stands there"
+            "`{name}` cannot be told to leave {heeded} of the checkout alone: what stands there can run code, or send its key elsewhere"
         );
         (what, "choose another host with `--host`, or run the loop on another event")
     } else {

@@ -403,6 +403,13 @@ fn settings_of_the_repository_count_where_a_loop_says_so_and_nobody_else_set_it_
         assert_eq!(calls(&open), 0);
         let _ran = run(&open, &["--no-llm"]).code(1);
         let plain = cli.project(LOOP, &cli.good()).env("GITHUB_EVENT_NAME", "pull_request");
+        if cli.name == "gemini" {
+            let _ran = run(&plain, &[])
+                .code(2)
+                .says("cannot be told to leave the `.env` files of the checkout alone");
+            assert_eq!(calls(&plain), 0);
+            continue;
+        }
         let ran = run(&plain, &[]).code(0);
         assert!(!ran.stderr.contains("host_settings"), "{}", ran.all());
     }
