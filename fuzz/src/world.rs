@@ -31,6 +31,7 @@ pub fn machine(text: &str) -> Option<(LoopName, Machine)> {
 /// Returns how a run of this loop begins.
 pub fn start(name: &LoopName) -> LoopStart {
     LoopStart {
+        place: None,
         r#loop: name.clone(),
         run_id: format!("{name}-1"),
         definition_sha256: "0".repeat(64),
