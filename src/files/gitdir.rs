@@ -68,5 +68,9 @@ mod tests {
         assert_eq!(of_other.root, other);
         assert!(of_other.own.ends_with("main/.git/worktrees/other"), "{of_other:?}");
         assert_eq!(of_other.shared.canonicalize().unwrap(), main.join(".git").canonicalize().unwrap());
+        for pointer in ["", "gitdir: nowhere", "other", "gitdir:"] {
+            fs_err::write(other.join(".git"), pointer).unwrap();
+            assert_eq!(around(&other), None, "{pointer}");
+        }
     }
 }

@@ -3,11 +3,6 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::read;
-
-/// The largest file in the place of a directory of git that is read, in bytes.
-const MAX_POINTER: u64 = 64 * 1024;
-
 /// Returns a path with all links followed; of a missing file, follows the links of the part that exists.
 pub fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -33,19 +28,6 @@ pub fn home(file: &Path, marker: &str) -> PathBuf {
 /// Returns the root of the repository around a directory.
 pub fn repository(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|above| above.join(".git").exists())
-}
-
-/// Returns git's own directory of the repository around a directory, without asking git.
-pub fn git_directory(directory: &Path) -> Option<PathBuf> {
-    let root = repository(directory)?;
-    let dot_git = root.join(".git");
-    if dot_git.is_dir() {
-        return Some(dot_git);
-    }
-    // Of a linked working tree, or of a submodule: a file that says where it is.
-    let said = read::text(&dot_git, MAX_POINTER).ok()?;
-    let directory = root.join(said.strip_prefix("gitdir:")?.trim());
-    directory.is_dir().then_some(directory)
 }
 
 /// Refuses a file that belongs to a directory by its name, and lies elsewhere.
@@ -103,21 +85,5 @@ mod tests {
         check("work/below/../../outside/file", "outside", true);
         check("plain/.loops/a", "plain", true);
         check("plain/below/a", "plain/below", true);
-    }
-
-    #[test]
-    fn the_directory_of_git_is_found_without_git() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        fs_err::create_dir_all(at("work/.git/worktrees/other")).unwrap();
-        fs_err::create_dir_all(at("work/sub")).unwrap();
-        fs_err::create_dir_all(at("other/sub")).unwrap();
-        fs_err::write(at("other/.git"), "gitdir: ../work/.git/worktrees/other\n").unwrap();
-        assert_eq!(git_directory(&at("work/sub")), Some(at("work/.git")));
-        assert_eq!(git_directory(&at("other/sub")), Some(at("other/../work/.git/worktrees/other")));
-        for pointer in ["", "gitdir: nowhere", "other", "gitdir:"] {
-            fs_err::write(at("other/.git"), pointer).unwrap();
-            assert_ne!(git_directory(&at("other")), Some(at("work/.git")), "{pointer}");
-        }
     }
 }

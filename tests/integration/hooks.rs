@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::common::{Project, Ran};
+use crate::common::{Project, Ran, git};
 
 const STATE: &str = ".loop/state.json";
 
@@ -195,7 +195,8 @@ fn counts(directory: &std::path::Path) -> usize {
 
 #[test]
 fn the_sixth_stop_at_the_same_criterion_goes_through() {
-    let project = Project::new().file(STATE, OPEN).file(".git/HEAD", "");
+    let project = Project::new().file(STATE, OPEN);
+    git(&project, &["init", "-q"]);
     assert_eq!(blocks(&project, "one"), 5);
     assert_eq!(blocks(&project, "two /../\n"), 5);
     assert_eq!(counts(&project.at(".git/ll-loop/stops")), 2);

@@ -19,7 +19,7 @@ use crate::cli::output::Output;
 use crate::criteria::hook::HookDialect;
 use crate::criteria::state::Invalid;
 use crate::criteria::{Decision, State, resume_message};
-use crate::files::place;
+use crate::files::gitdir;
 use crate::files::read::MIB;
 use crate::run::shared_file;
 use crate::run::stops;
@@ -147,7 +147,7 @@ impl Work<'_> {
 
     /// Returns where blocks are counted: in git's directory, or else in the user's.
     fn side_directories(&self, env: &Environment) -> Vec<PathBuf> {
-        let git = self.path.parent().and_then(place::git_directory);
+        let git = self.path.parent().and_then(gitdir::around).map(|git| git.own);
         git.into_iter().chain(env.state_home()).map(|directory| directory.join("ll-loop/stops")).collect()
     }
 
