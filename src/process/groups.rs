@@ -49,7 +49,7 @@ impl Groups {
     /// The file cannot be written, or the system does not tell about its processes.
     pub fn record(path: &Path) -> io::Result<Self> {
         let here = Here::now()?;
-        let session = rustix::process::getsid(None)?.as_raw_nonzero().get();
+        let session = Process::current().ok_or(io::ErrorKind::Unsupported)?.session;
         let file = File::create(path)?;
         let groups = Self { file, here, session, alive: Mutex::default() };
         groups.write(&BTreeMap::new())?;
@@ -118,8 +118,9 @@ fn left(record: &Record, run: &str) -> Option<BTreeSet<i32>> {
             .get(&group)
             .is_some_and(|start| leader(group).is_some_and(|leader| leader.start == *start))
     };
-    let ours = rustix::process::getpgrp().as_raw_nonzero().get();
-    let others = processes.iter().filter(|process| process.group != ours);
+    let ours = Process::current()?.group;
+    // No run has made the group zero, whose leader is outside of this namespace.
+    let others = processes.iter().filter(|process| process.group != ours && process.group != 0);
     let left = others.filter(|process| {
         is_recorded(process.group)
             || (process.session == record.session && process.has_in_its_environment(MARK, run))

@@ -13,7 +13,14 @@ pub(super) struct Here {
 }
 
 impl Here {
+    /// Tells where this process is.
+    ///
+    /// # Errors
+    /// There is no `/proc`, or it is that of another namespace, where the same numbers mean other processes.
     pub(super) fn now() -> io::Result<Self> {
+        if fs_err::read_link("/proc/self")?.to_str() != Some(&std::process::id().to_string()) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "/proc is that of another namespace"));
+        }
         let namespace = fs_err::read_link("/proc/self/ns/pid")?;
         Ok(Self {
             boot: fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
@@ -25,13 +32,21 @@ impl Here {
 /// A process that lives.
 pub(super) struct Process {
     pub(super) id: i32,
+    /// Zero if its leader is outside of this namespace, as for what `docker exec` starts in a container.
     pub(super) group: i32,
+    /// Zero if its leader is outside of this namespace.
     pub(super) session: i32,
     /// When it began, in clock ticks since the system came up.
     pub(super) start: u64,
 }
 
 impl Process {
+    /// Looks this process up. The calls for its group and session are not used: in `rustix` they panic, or worse, where
+    /// the leader is outside of this namespace.
+    pub(super) fn current() -> Option<Self> {
+        Self::of(i32::try_from(std::process::id()).ok()?)
+    }
+
     /// Looks a process up. One that has ended and was not waited for is none.
     pub(super) fn of(id: i32) -> Option<Self> {
         Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
@@ -72,6 +87,8 @@ mod tests {
         let stat = "7 (a) Z 1 (b) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
         let process = Process::parse(7, stat).unwrap();
         assert_eq!((process.group, process.session, process.start), (70, 71, 12345));
+        let attached = Process::parse(7, &stat.replace("70 71", "0 0")).unwrap();
+        assert_eq!((attached.group, attached.session), (0, 0));
         assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());
     }
 }

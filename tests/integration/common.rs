@@ -88,9 +88,14 @@ impl Project {
         self.at(path).exists()
     }
 
-    /// Makes the program, ready to run in the project.
+    /// Makes our program, ready to run in the project.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ll-loop"));
+        self.program(env!("CARGO_BIN_EXE_ll-loop"), arguments)
+    }
+
+    /// Makes any program, ready to run in the project.
+    pub(crate) fn program(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(name);
         command.args(arguments).current_dir(self.path()).env_clear().envs(&self.env).stdin(Stdio::null());
         command
     }

@@ -5,7 +5,7 @@ use std::process::Child;
 
 use rustix::process::{Pid, Signal};
 
-use crate::common::{Project, git, signal};
+use crate::common::{Project, Ran, git, signal};
 
 fn is_alive(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
@@ -61,4 +61,26 @@ fn a_server_that_left_the_session_of_the_run_stays() {
     assert!(is_alive(&server));
     let server = Pid::from_raw(server.trim().parse().unwrap()).unwrap();
     rustix::process::kill_process(server, Signal::KILL).unwrap();
+}
+
+/// What `docker exec` starts has the leaders of its group and session outside of its namespace, and their numbers are
+/// zero inside.
+#[test]
+fn what_is_left_is_ended_where_the_leader_of_the_session_is_elsewhere() {
+    let inside = |project: &Project, script: &str| {
+        let own = ["--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", script];
+        Ran::of(&project.program("unshare", &own).output().unwrap())
+    };
+    let work = "echo $$ > new; mv new pid; exec sleep 600";
+    let project = Project::with_loop(&TWO.replace("WORK", work));
+    if inside(&project, "true").code != Some(0) {
+        // Only a system that lets its users make namespaces can show it.
+        return;
+    }
+    let script = "LL run main & RUN=$!; until test -e pid; do sleep 0.05; done; kill -9 $RUN; wait $RUN
+        LL resume main; code=$?; test -e /proc/$(cat pid) && touch alive; exit $code";
+    let _ran = inside(&project, &script.replace("LL", env!("CARGO_BIN_EXE_ll-loop")))
+        .code(0)
+        .says("was killed, and an action was still at work: ended");
+    assert!(!project.exists("alive") && !project.exists("two"));
 }
