@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 19] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
@@ -37,7 +37,13 @@ const SETTINGS: [&str; 18] = [
     "protocol.allow=never",
     "submodule.recurse=false",
     "gc.auto=0",
+    // What it says about `GIT_GRAFT_FILE` would stand before every reason.
+    "advice.graftFileDeprecated=false",
 ];
+
+/// Options of calls that reach a server as the user does: their hooks have nothing to do with a scratch repository, and
+/// nobody answers a question.
+const OWN_SETTINGS: [&str; 2] = ["core.hooksPath=/dev/null", "push.gpgSign=false"];
 
 /// Variables that would start a program, hide what is there, or change how words are read.
 const UNSET: [&str; 22] = [
@@ -192,6 +198,11 @@ impl Call {
 
     /// Returns the whole command line, for a repository with these filters.
     pub fn words(&self, directory: Option<&str>, filters: &Filters) -> Vec<String> {
+        let settings = SETTINGS.iter().map(|setting| (*setting).to_owned());
+        self.words_with(directory, settings.chain(filters.settings()))
+    }
+
+    fn words_with(&self, directory: Option<&str>, settings: impl Iterator<Item = String>) -> Vec<String> {
         let mut words = vec!["git".to_owned()];
         let mut add = |some: &[&str]| words.extend(some.iter().map(|word| (*word).to_owned()));
         if let Some(directory) = directory {
@@ -201,10 +212,7 @@ impl Call {
         if self.is_literal {
             add(&["--literal-pathspecs"]);
         }
-        for setting in SETTINGS {
-            add(&["-c", setting]);
-        }
-        for setting in filters.settings() {
+        for setting in settings {
             add(&["-c", &setting]);
         }
         add(&[self.command]);
@@ -346,13 +354,29 @@ pub struct Git {
     directory: PathBuf,
     env: BTreeMap<String, String>,
     filters: Arc<OnceLock<Result<Filters, String>>>,
+    /// Whether the user's own configuration counts.
+    is_own: bool,
 }
 
 impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let env = environment(without_repository(env));
-        Self { directory: directory.to_owned(), env, filters: Arc::default() }
+        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: false }
+    }
+
+    /// Calls git in a directory as a user at a terminal does: with their configuration, credentials and ssh. Only for a
+    /// repository of our own, whose configuration nobody else has written.
+    pub fn own(directory: &Path, env: BTreeMap<String, String>) -> Self {
+        let mut env = without_repository(env);
+        env.retain(|name, _| !name.starts_with("GIT_TRACE") && name != "GIT_CURL_VERBOSE");
+        let fixed = [
+            ("LC_ALL", "C"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
+        ];
+        env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: true }
     }
 
     /// Returns the same with one more variable.
@@ -372,7 +396,7 @@ impl Git {
     /// Returns the same for another working tree, whose configuration may be another one.
     #[must_use]
     pub fn of(&self, directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), env: self.env.clone(), filters: Arc::default() }
+        Self { directory: directory.to_owned(), filters: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same that may reach a server over HTTP, with this header. The header is a secret: git gets it through
@@ -417,6 +441,19 @@ impl Git {
         ObjectId::parse(&self.line(call)?).map_err(|error| error.to_string())
     }
 
+    /// Asks git something to which it says yes, or, by its exit code 1, no.
+    pub fn judged(&self, call: &Call) -> Result<Judged, String> {
+        let ended = self.ended(call, Input::Nothing, Stdio::piped())?;
+        match ended.status.code() {
+            Some(0 | 1) => Ok(Judged {
+                is_yes: ended.status.success(),
+                said: one_line(&String::from_utf8_lossy(&ended.stderr).replace('\n', " "), 500),
+                printed: ended.stdout,
+            }),
+            _ => Err(said(&ended)),
+        }
+    }
+
     /// Gives git something to read, and returns everything it prints.
     pub fn bytes(&self, call: &Call, input: &[u8]) -> Result<Vec<u8>, String> {
         let input = if input.is_empty() { Input::Nothing } else { Input::Bytes(input) };
@@ -455,8 +492,17 @@ impl Git {
     }
 
     fn call(&self, call: &Call, input: Input<'_>, output: Stdio) -> Result<Vec<u8>, String> {
-        let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
-        perform(&call.words(None, filters), &self.directory, &self.env, input, output)
+        succeeded(self.ended(call, input, output)?)
+    }
+
+    fn ended(&self, call: &Call, input: Input<'_>, output: Stdio) -> Result<Output, String> {
+        let words = if self.is_own {
+            call.words_with(None, OWN_SETTINGS.iter().map(|setting| (*setting).to_owned()))
+        } else {
+            let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
+            call.words(None, filters)
+        };
+        perform(&words, &self.directory, &self.env, input, output)
     }
 
     fn look(&self) -> Result<Filters, String> {
@@ -466,7 +512,8 @@ impl Git {
         let mut walk = Walk::new(&self.directory);
         while let Some(directory) = walk.step()? {
             let ask = |call: &Call, env: &BTreeMap<String, String>, filters: &Filters| {
-                perform(&call.words(None, filters), &directory, env, Input::Nothing, Stdio::piped())
+                let words = call.words(None, filters);
+                perform(&words, &directory, env, Input::Nothing, Stdio::piped()).and_then(succeeded)
             };
             walk.configured(&ask(&Walk::configuration(), &outside, &Filters::default())?)?;
             // Where there is no repository, there is none inside.
@@ -475,6 +522,17 @@ impl Git {
         }
         Ok(walk.filters())
     }
+}
+
+/// What git answers to a question.
+#[derive(Debug)]
+pub struct Judged {
+    /// Whether it says yes.
+    pub is_yes: bool,
+    /// Everything that it prints.
+    pub printed: Vec<u8>,
+    /// What it says besides, in one line.
+    pub said: String,
 }
 
 /// What git reads.
@@ -490,7 +548,7 @@ fn perform(
     env: &BTreeMap<String, String>,
     input: Input<'_>,
     output: Stdio,
-) -> Result<Vec<u8>, String> {
+) -> Result<Output, String> {
     let not_started = |error| format!("git cannot be started: {error}");
     let (stdin, bytes) = match input {
         Input::Nothing => (Stdio::null(), &[][..]),
@@ -509,19 +567,24 @@ fn perform(
         .spawn()
         .map_err(not_started)?;
     let stdin = child.stdin.take();
-    let ended = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         // Both ends at once: git may print before it has read everything. What it does not want to read is its
         // own matter, its exit code tells.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(bytes)));
         child.wait_with_output()
-    });
-    let ended = ended.map_err(not_started)?;
-    if ended.status.success() {
-        Ok(ended.stdout)
-    } else {
-        let said = one_line(&String::from_utf8_lossy(&ended.stderr), 300);
-        Err(if said.is_empty() { format!("it ended with {}", ended.status) } else { said })
-    }
+    })
+    .map_err(not_started)
+}
+
+/// Returns what git printed, if it succeeded.
+fn succeeded(ended: Output) -> Result<Vec<u8>, String> {
+    if ended.status.success() { Ok(ended.stdout) } else { Err(said(&ended)) }
+}
+
+/// Returns in one line why git failed.
+fn said(ended: &Output) -> String {
+    let said = one_line(&String::from_utf8_lossy(&ended.stderr), 300);
+    if said.is_empty() { format!("it ended with {}", ended.status) } else { said }
 }
 
 /// Copies an index together with its time. By that time git knows which files it may take for unchanged: a file that

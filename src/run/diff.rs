@@ -8,21 +8,21 @@ use crate::engine::changes::{FileMode, LineCount};
 
 /// A difference between two trees at one path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// The path.
-    pub(super) path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
     /// The path that the file had, where it has another one now.
-    pub(super) from: Option<Vec<u8>>,
+    pub(crate) from: Option<Vec<u8>>,
     /// What stood there.
-    pub(super) old: Option<(FileMode, ObjectId)>,
+    pub(crate) old: Option<(FileMode, ObjectId)>,
     /// What stands there.
-    pub(super) new: Option<(FileMode, ObjectId)>,
+    pub(crate) new: Option<(FileMode, ObjectId)>,
     /// Lines that came and went, where content has lines.
-    pub(super) lines: Option<LineCount>,
+    pub(crate) lines: Option<LineCount>,
 }
 
 /// Reads what `git diff-tree -r -z --raw --no-abbrev` or `git diff-index` prints, with `--numstat` or without.
-pub(super) fn read(printed: &[u8]) -> Result<Vec<Difference>, String> {
+pub(crate) fn read(printed: &[u8]) -> Result<Vec<Difference>, String> {
     let mut fields = printed.split(|byte| *byte == 0);
     let mut found = Vec::new();
     let mut counts = HashMap::new();

@@ -11,7 +11,7 @@ pub mod checkpoint;
 pub mod clock;
 mod complaints;
 mod continuation;
-mod diff;
+pub(crate) mod diff;
 mod drive;
 mod filtered;
 mod git;
