@@ -8,6 +8,7 @@
 //!    └── session   a run from the name of its loop to its reports
 //!         ├── bundle    a run in one file
 //!         ├── ci        providers
+//!         ├── delivery  what is brought to people of a run, and whether
 //!         └── run       the driver: performs what the engine asks
 //!              ├── host      the CLIs of agents
 //!              ├── process   children and signals
@@ -92,6 +93,7 @@ mod ci;
 mod cli;
 mod criteria;
 mod definition;
+mod delivery;
 mod engine;
 mod evaluate;
 mod files;
@@ -157,6 +159,9 @@ pub mod internals {
     }
     pub mod definition {
         pub use crate::definition::*;
+    }
+    pub mod delivery {
+        pub use crate::delivery::*;
     }
     pub mod engine {
         pub use crate::engine::*;

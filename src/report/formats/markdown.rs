@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::base::text::{is_direction, is_line_end, one_line, plain};
 
 /// Returns one line of text as inline code, safe in paragraphs, lists and tables.
-pub(super) fn code(text: &str, limit: usize) -> String {
+pub fn code(text: &str, limit: usize) -> String {
     let line = one_line(text, limit);
     if line.is_empty() {
         return String::new();
@@ -28,7 +28,7 @@ pub(super) fn code(text: &str, limit: usize) -> String {
 
 /// Returns one line of words that may hold something from outside: nothing in it is Markdown, HTML, a mention or the
 /// number of an issue. The empty comment parts what GitHub would look for in the rendered text.
-pub(super) fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     const PART: &str = "<!-- -->";
     let line: String =
         text.chars().filter(|c| !is_direction(*c)).map(|c| if is_line_end(c) { ' ' } else { c }).collect();
@@ -50,14 +50,15 @@ pub(super) fn words(text: &str) -> String {
 }
 
 /// Returns text as a block of code behind a fence that it cannot close.
-pub(super) fn fenced(text: &str) -> String {
+pub fn fenced(text: &str) -> String {
     let clean = plain(text).replace("\r\n", "\n").replace('\r', "\n");
     let clean: String = clean.chars().filter(|c| !is_direction(*c)).collect();
     let fence = "`".repeat(longest_run(&clean).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", clean.trim_end())
 }
 
-fn longest_run(text: &str) -> usize {
+/// Returns how many backticks stand in a row at most.
+pub fn longest_run(text: &str) -> usize {
     let mut longest = 0;
     let mut run = 0;
     for c in text.chars() {

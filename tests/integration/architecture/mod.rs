@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
         &["base", "board", "evaluate", "engine"],
         &["chrono", "console", "indicatif", "quick_junit", "regex", "shlex"],
     ),
+    pure("delivery", &["base", "engine", "report"], &[]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
@@ -74,7 +75,7 @@ const LAYERS: &[Layer] = &[
     ),
     impure(
         "ci",
-        &["base", "engine", "files", "report"],
+        &["base", "engine", "files", "report", "delivery"],
         &["base64", "chrono", "console", "fs_err", "http", "sha2", "tempfile", "ureq", "uuid", "zip"],
     ),
     impure(
@@ -97,6 +98,7 @@ const LAYERS: &[Layer] = &[
             "engine",
             "host",
             "report",
+            "delivery",
             "process",
             "journal",
             "bundle",
@@ -117,6 +119,7 @@ const LAYERS: &[Layer] = &[
             "machine",
             "engine",
             "report",
+            "delivery",
             "process",
             "journal",
             "bundle",
