@@ -123,6 +123,13 @@ pub(super) fn only<'a>(names: impl Iterator<Item = &'a String>) -> Result<Option
     }
 }
 
+/// Returns the digest of a bundle as a whole, by which others vouch for it.
+pub fn digest(path: &Path) -> io::Result<Sum> {
+    let mut digest = Sha256::new();
+    io::copy(&mut fs::File::open(path)?, &mut Hashing(&mut digest))?;
+    Ok(Sum::end(digest))
+}
+
 fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

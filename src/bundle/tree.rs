@@ -302,15 +302,36 @@ pub fn check(
     match objects {
         Some(path) if saved.changed => {
             let protected = Protected::new(&top, definition);
-            objects::check((&git, &top), saved, path, &protected).map_err(|refused| match refused {
-                objects::ObjectsError::Damaged(why) => RestoreError::Damaged(why),
-                objects::ObjectsError::Unfit(why) => RestoreError::Unfit(why),
-            })
+            objects::check((&git, &top), saved, path, &protected).map_err(refused)
         }
         None if !saved.changed => Ok(()),
         Some(_) | None => {
             Err(RestoreError::Damaged("its objects are not the ones that its manifest names".to_owned()))
         }
+    }
+}
+
+/// Takes the objects of a tree into a bare repository that has its base, once they were looked at. `repository` is its
+/// directory.
+pub fn take(
+    git: &Git,
+    repository: &Path,
+    saved: &SavedTree,
+    objects: Option<&Path>,
+) -> Result<(), RestoreError> {
+    let Some(path) = objects.filter(|_| saved.changed) else {
+        let is_base = !saved.changed && objects.is_none();
+        let odd = || RestoreError::Damaged("its objects are not the ones that its manifest names".to_owned());
+        return is_base.then_some(()).ok_or_else(odd);
+    };
+    objects::check((git, repository), saved, path, &Protected::default()).map_err(refused)?;
+    objects::unpack(git, saved, path, true).map_err(RestoreError::Damaged)
+}
+
+fn refused(refused: objects::ObjectsError) -> RestoreError {
+    match refused {
+        objects::ObjectsError::Damaged(why) => RestoreError::Damaged(why),
+        objects::ObjectsError::Unfit(why) => RestoreError::Unfit(why),
     }
 }
 

@@ -3,10 +3,11 @@
 
 pub mod archive;
 mod azure;
+pub mod base_branch;
 mod buildkite;
 mod circleci;
 pub mod github;
-mod gitlab;
+pub mod gitlab;
 mod jenkins;
 pub mod job;
 pub mod key;

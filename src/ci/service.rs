@@ -59,6 +59,11 @@ pub trait Service: Debug {
         Ok(())
     }
 
+    /// Adds Markdown to what the CI system shows of the job, where it shows any.
+    fn summarize(&self, _markdown: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Tells whether ll-loop itself can store the files of a run here. Elsewhere the configuration of the job does that.
     fn stores_artifacts(&self) -> bool {
         false

@@ -7,6 +7,7 @@ use super::commands::artifact::ArtifactArgs;
 use super::commands::bundle::BundleArgs;
 use super::commands::compile::CompileArgs;
 use super::commands::criteria::CriteriaArgs;
+use super::commands::deliver::DeliverArgs;
 use super::commands::explain::ExplainArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
@@ -85,6 +86,8 @@ pub(super) enum Command {
     Artifact(ArtifactArgs),
     /// Set the status of a pull request whose own job may not, from what its run left
     Publish(PublishArgs),
+    /// Bring what a run has fixed to people: as a pull request, a commit, suggestions or a patch
+    Deliver(DeliverArgs),
     /// Keep the criteria of a piece of work in `.loop/state.json`
     Criteria(CriteriaArgs),
     /// Answer the hooks of an agent's session, and set them up

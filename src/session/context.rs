@@ -75,6 +75,15 @@ impl<'a> Session<'a> {
         Session { talk, ..self }
     }
 
+    /// Reads another environment. What is secret in the first one stays hidden.
+    #[must_use]
+    pub(crate) fn within<'e>(&self, env: &'e Environment) -> Session<'e>
+    where
+        'a: 'e,
+    {
+        Session { env, ..self.clone() }
+    }
+
     /// Works from another directory, which has to be absolute.
     #[must_use]
     pub(crate) fn at(&self, cwd: &Path) -> Self {

@@ -49,10 +49,22 @@ impl Environment {
         self.token.as_deref().or_else(|| self.get("GITHUB_TOKEN")).or_else(|| self.get("GH_TOKEN"))
     }
 
+    /// Returns ll-loop's own token: on servers other than GitHub, the job's has another name.
+    pub(crate) fn own_token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// Returns the directory in which programs keep for this user what is neither settings nor data.
     pub(crate) fn state_home(&self) -> Option<PathBuf> {
         let home = || Some(Path::new(self.get("HOME")?).join(".local/state"));
         self.get("XDG_STATE_HOME").map(PathBuf::from).or_else(home)
+    }
+
+    /// Returns this environment as it is without ll-loop's own token, where the job has one: what somebody gave for
+    /// writing need not be allowed to read artifacts, or to set statuses.
+    pub(crate) fn with_token_of_job(&self) -> Self {
+        let token = self.token.clone().filter(|_| self.get("GITHUB_TOKEN").is_none());
+        Self { token, ..self.clone() }
     }
 
     /// Sets the point at which a test makes this process die.
@@ -148,6 +160,14 @@ mod tests {
         assert_eq!(env(&[("INPUT_TOKEN", "other")]).token(), Some("other"));
         assert_eq!(env(&[("LL_TOKEN", " "), ("GITHUB_TOKEN", "job's")]).token(), Some("job's"));
         assert_eq!(env(&[]).token(), None);
+    }
+
+    #[test]
+    fn the_token_of_the_job_takes_the_place_of_ours_where_there_is_one() {
+        let both = env(&[("LL_TOKEN", "ours"), ("GITHUB_TOKEN", "the job's")]).with_token_of_job();
+        assert_eq!((both.token(), both.own_token()), (Some("the job's"), None));
+        let ours = env(&[("LL_TOKEN", "ours"), ("GITHUB_TOKEN", "")]).with_token_of_job();
+        assert_eq!(ours.token(), Some("ours"));
     }
 
     #[test]

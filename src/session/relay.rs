@@ -10,7 +10,7 @@ use crate::base::name::LoopName;
 use crate::base::text::one_line;
 use crate::bundle::manifest::{self, Manifest};
 use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, LIMITS};
+use crate::bundle::open::{Bundle, LIMITS, OpenError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
     self, FoundArtifact, PREFIX, RunsMeant, attempt, is_checkpoint, of_run, without_job,
@@ -18,12 +18,12 @@ use crate::ci::github::artifacts::{
 use crate::ci::github::relay::{Claim, OtherRun};
 use crate::ci::github::repository::Repository;
 use crate::ci::reported::ReportedRun;
-use crate::journal::reader;
 use crate::report::digest::Digest;
 
 use super::context::Session;
 use super::error::{Error, Kind};
 use super::fetch::{fault, mask};
+use super::opened::OpenedBundle;
 
 /// The most bytes of an artifact that is fetched.
 const MAX_ZIP: u64 = 1 << 30;
@@ -189,22 +189,10 @@ impl Relay<'_> {
         if !key.iter().all(is_stored) {
             return Err("it names a key under which nothing is stored".to_owned());
         }
-        let server = self.run.html_url.split("/actions/").next().unwrap_or_default();
-        let host = server.strip_suffix(&self.here.to_string()).unwrap_or_default();
-        let head = self.run.head_repository().map(|head| format!("{host}{head}"));
-        let known = [Some(server.to_owned()), head];
-        let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
-        let of = manifest.repository.as_ref().map(ToString::to_string);
-        if of.as_ref().is_some_and(|of| known.all(|known| known != *of)) {
-            return Err(format!("it is of the repository {}", one_line(&of.unwrap_or_default(), 100)));
+        match contradiction(manifest, &self.run, &self.here) {
+            Some(why) => Err(why),
+            None => Ok(opened),
         }
-        let job = manifest.job.as_ref().map(ToString::to_string).unwrap_or_default();
-        let is_of_run =
-            job.strip_prefix(&self.run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        if !is_of_run {
-            return Err("it is of another run of a workflow".to_owned());
-        }
-        Ok(opened)
     }
 
     /// Refuses a run of another commit than that of the pull request.
@@ -240,17 +228,29 @@ impl Relay<'_> {
 
 /// Opens what was fetched, or says why it is refused.
 fn opened(path: &Path) -> Result<Opened, String> {
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let unpacked = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let path = open::locate(path, scratch.path(), LIMITS).map_err(|error| error.to_string())?;
-    let bundle = |path: &Path| Bundle::open(path, LIMITS).map_err(|error| error.to_string());
-    let result = bundle(&path)?.read(&format!("{}result.json", names::REPORTS), MAX_RESULT);
-    let key = result.map_err(|error| error.to_string())?.and_then(|result| key(&result));
-    let manifest = bundle(&path)?.extract(unpacked.path()).map_err(|error| error.to_string())?;
-    let mut digest = Digest::default();
-    let read = reader::read(&unpacked.path().join(names::JOURNAL), |event| digest.event(&event));
-    read.map_err(|error| error.to_string())?;
-    Ok(Opened { manifest, digest, key })
+    let said = |error: OpenError| error.to_string();
+    let OpenedBundle { manifest, digest, file, .. } = &OpenedBundle::open(path).map_err(said)?;
+    let result = Bundle::open(file, LIMITS)
+        .and_then(|bundle| bundle.read(&format!("{}result.json", names::REPORTS), MAX_RESULT));
+    let key = result.map_err(said)?.and_then(|result| key(&result));
+    Ok(Opened { manifest: manifest.clone(), digest: digest.clone(), key })
+}
+
+/// Says how a bundle contradicts the server about the run of a workflow that it is of, if it does.
+pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Repository) -> Option<String> {
+    let server = run.html_url.split("/actions/").next().unwrap_or_default();
+    let host = server.strip_suffix(&here.to_string()).unwrap_or_default();
+    let head = run.head_repository().map(|head| format!("{host}{head}"));
+    let known = [Some(server.to_owned()), head];
+    let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
+    let of = manifest.repository.as_ref().map(ToString::to_string);
+    if of.as_ref().is_some_and(|of| known.all(|known| known != *of)) {
+        return Some(format!("it is of the repository {}", one_line(&of.unwrap_or_default(), 100)));
+    }
+    let job = manifest.job.as_ref().map(ToString::to_string).unwrap_or_default();
+    let is_of_run =
+        job.strip_prefix(&run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    (!is_of_run).then(|| "it is of another run of a workflow".to_owned())
 }
 
 /// Reads the key that a report names, if it could be one.

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use crate::bundle::names;
-use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::journal::reader;
 use crate::report::digest::Digest;
 use crate::report::reader::Remote;
@@ -13,6 +11,7 @@ use super::error::Error;
 use super::finish;
 use super::incoming::unusable;
 use super::killed::{self, Telling};
+use super::opened::OpenedBundle;
 use super::options::RunOptions;
 use super::runs::Places;
 use super::whereabouts::reader;
@@ -25,7 +24,8 @@ impl Session<'_> {
     pub fn digest(&self, name: &str) -> Result<Digest, Error> {
         match self.path(Path::new(name)) {
             path if path.is_file() || path.is_dir() => {
-                let mut digest = of_bundle(&path).map_err(|error| unusable(name, &error))?;
+                let opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
+                let mut digest = opened.digest;
                 digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
                 Ok(digest)
             }
@@ -60,13 +60,6 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
         digest.was_killed();
     }
     Ok(digest)
-}
-
-fn of_bundle(path: &Path) -> Result<Digest, OpenError> {
-    let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let path = open::locate(path, found.path(), LIMITS)?;
-    Bundle::open(&path, LIMITS)?.extract(unpacked.path())?;
-    read(&unpacked.path().join(names::JOURNAL)).map_err(|error| OpenError::Damaged(error.to_string()))
 }
 
 fn read(journal: &Path) -> Result<Digest, reader::ReadError> {

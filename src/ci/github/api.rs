@@ -11,6 +11,7 @@ use chrono::DateTime;
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::client::{Client, Lost};
 use super::http::{Again, Failed, Patience, Token, Transport, is_trouble, read, send, tries};
@@ -40,11 +41,18 @@ const MAX_PAGES: u32 = 100;
 pub(super) const UNAVAILABLE: &str =
     "try again later; for github.com, https://www.githubstatus.com tells whether it has trouble";
 
+/// Headers of every request.
+type Headers = &'static [(&'static str, &'static str)];
+
+/// What GitHub wants to be asked, and what servers that imitate it do not mind.
+const HEADERS: Headers = &[("Accept", "application/vnd.github+json"), ("X-GitHub-Api-Version", VERSION)];
+
 /// A client of the API.
 #[derive(Clone, Debug)]
 pub struct Api {
     base: String,
     server: Server,
+    headers: Headers,
     token: Option<Token>,
     client: Client,
     transport: Transport,
@@ -113,6 +121,18 @@ pub enum ApiError {
         /// What it says.
         message: String,
     },
+    /// GraphQL refuses what it was asked, with the status of a success.
+    #[error("{server} refuses {request}: {message}")]
+    Rejected {
+        /// Who refuses.
+        server: Server,
+        /// The query or the mutation.
+        request: String,
+        /// Its word for the reason, where it has one: `STALE_DATA`.
+        kind: Option<Box<str>>,
+        /// What it says.
+        message: String,
+    },
     /// The service has trouble, or cannot be reached, also after several tries.
     #[error("there is no answer to {request}: {reason}")]
     Unavailable {
@@ -162,9 +182,11 @@ impl ApiError {
                 "use the new name of the repository; redirects are not followed"
             }
             Self::Unavailable { .. } => UNAVAILABLE,
-            Self::Gone { .. } | Self::Refused { .. } | Self::Unreadable { .. } | Self::Setup(_) => {
-                return None;
-            }
+            Self::Gone { .. }
+            | Self::Refused { .. }
+            | Self::Rejected { .. }
+            | Self::Unreadable { .. }
+            | Self::Setup(_) => return None,
         };
         Some(help.to_owned())
     }
@@ -239,7 +261,7 @@ impl Api {
     pub fn new(base: &str, token: Option<String>, transport: Transport) -> Self {
         let client = transport.client(Some(WHOLE));
         let (base, token) = (base.trim_end_matches('/').to_owned(), token.map(Token::new));
-        Self { base, server: Server::default(), token, client, transport }
+        Self { base, server: Server::default(), headers: HEADERS, token, client, transport }
     }
 
     /// Makes a client of the API that the environment names, GitHub's own by default.
@@ -255,6 +277,12 @@ impl Api {
         Self { server, ..self }
     }
 
+    /// Returns the same with other headers than those that GitHub wants.
+    #[must_use]
+    pub fn with_headers(self, headers: Headers) -> Self {
+        Self { headers, ..self }
+    }
+
     /// Returns the server that answers.
     pub fn server(&self) -> &Server {
         &self.server
@@ -267,7 +295,7 @@ impl Api {
 
     /// Returns the header by which git gets in with the token.
     pub(super) fn basic(&self) -> Option<String> {
-        self.token.as_ref().map(|token| format!("Authorization: {}", token.basic()))
+        self.token.as_ref().map(|token| format!("Authorization: {}", token.basic("x-access-token")))
     }
 
     /// Returns how the server is reached: a client without the token reaches others in the same way.
@@ -309,6 +337,15 @@ impl Api {
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ApiError> {
         self.change("PATCH", path, body, Repeat::Harmless)
+    }
+
+    /// Changes a value, on servers that want `PUT` for it. An empty answer is read as `null`.
+    pub fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + ?Sized),
+    ) -> Result<T, ApiError> {
+        self.change("PUT", path, body, Repeat::Harmless)
     }
 
     /// Deletes something. What is gone already is deleted.
@@ -375,7 +412,7 @@ impl Api {
         let mark = if pairs.is_empty() { "" } else { "?" };
         let address = format!("{base}{}{mark}{}", call.path, pairs.join("&"));
         let authorization = self.token.as_ref().map(Token::bearer);
-        let mut headers = vec![("Accept", "application/vnd.github+json"), ("X-GitHub-Api-Version", VERSION)];
+        let mut headers = self.headers.to_vec();
         headers.extend(call.body.map(|_| ("Content-Type", "application/json")));
         headers.extend(authorization.as_deref().map(|value| ("Authorization", value)));
         tries(PATIENCE, &self.transport, |_| {
@@ -429,19 +466,44 @@ fn refused(server: &Server, status: u16, answer: &Answer, call: Call<'_>) -> Fai
 }
 
 /// Judges an answer that is about a limit.
-fn limited(server: Server, wait: Duration) -> Failed<ApiError> {
+pub(super) fn limited(server: Server, wait: Duration) -> Failed<ApiError> {
     let again = if wait <= LONGEST_WAIT { Again::After(wait) } else { Again::Never };
     Failed { error: ApiError::Limited { server, wait }, again }
 }
 
-/// Returns what GitHub says in an unsuccessful answer.
+/// Returns what the server says in an unsuccessful answer: a text, or a list of them, or an error of OAuth. Of a refused
+/// value GitHub's message is only a title, and what is wrong with it stands beside that.
 fn message(body: &[u8]) -> String {
-    let text = serde_json::from_slice::<serde_json::Value>(body)
-        .ok()
-        .and_then(|value| value.get("message")?.as_str().map(str::to_owned))
-        .filter(|message| !message.trim().is_empty());
-    one_line(&text.unwrap_or_else(|| "it says nothing more".to_owned()), 300)
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return NO_WORDS.to_owned() };
+    let said = ["message", "error_description", "error"].iter().find_map(|name| answer.get(name));
+    let details = answer.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let parts = said.into_iter().flat_map(texts).chain(details.filter_map(detail));
+    let parts: Vec<String> = parts.map(|part| one_line(&part, 300)).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { NO_WORDS.to_owned() } else { one_line(&parts.join(": "), 300) }
 }
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(texts) => vec![texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+/// Says what is wrong with one value.
+fn detail(error: &Value) -> Option<String> {
+    match error {
+        Value::String(message) => Some(message.clone()),
+        Value::Object(error) => match error.get("message") {
+            Some(message) => message.as_str().map(str::to_owned),
+            None => Some(format!("`{}` is {}", error.get("field")?.as_str()?, error.get("code")?.as_str()?)),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+/// What a server says that says nothing.
+const NO_WORDS: &str = "it says nothing more";
 
 /// Returns how long a limit lasts, where this answer is about one.
 pub(super) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<Duration> {
@@ -455,9 +517,8 @@ pub(super) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<D
     }
     if number("x-ratelimit-remaining") == Some(0) {
         // The server's own clock, since that of the machine may be another.
-        let now = text("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
-        let now = now.and_then(|date| u64::try_from(date.timestamp()).ok());
-        let wait = number("x-ratelimit-reset").zip(now).map(|(reset, now)| reset.saturating_sub(now) + 1);
+        let wait =
+            number("x-ratelimit-reset").zip(date(headers)).map(|(reset, now)| reset.saturating_sub(now) + 1);
         return Some(wait.map_or(LONGEST_WAIT, Duration::from_secs));
     }
     // Without these headers, the documentation asks for at least a minute ("Rate limits for the REST API").
@@ -465,11 +526,17 @@ pub(super) fn limit(status: u16, headers: &HeaderMap, message: &str) -> Option<D
     (status == 429 || secondary).then_some(LONGEST_WAIT)
 }
 
-/// Returns the permission that GitHub names: `actions=read` in the header, `actions: read` in a workflow.
+/// Returns when the server answered, in seconds since 1970.
+fn date(headers: &HeaderMap) -> Option<u64> {
+    let date = DateTime::parse_from_rfc2822(headers.get("date")?.to_str().ok()?.trim()).ok()?;
+    u64::try_from(date.timestamp()).ok()
+}
+
+/// Returns the permission that GitHub names: `pull_requests=read` in the header, `pull-requests: read` in a workflow.
 fn needs(headers: &HeaderMap) -> Option<String> {
     let permission = headers.get("x-accepted-github-permissions")?.to_str().ok()?;
     let first = permission.split(';').next()?.trim();
-    (!first.is_empty()).then(|| one_line(&first.replace('=', ": ").replace(',', ", "), 100))
+    (!first.is_empty()).then(|| one_line(&first.replace('_', "-").replace('=', ": ").replace(',', ", "), 100))
 }
 
 struct Pages<'a, P: Page> {
@@ -533,7 +600,7 @@ impl<P: Page> Iterator for Pages<'_, P> {
 #[cfg(test)]
 #[cfg(feature = "github")]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
     use wiremock::matchers::{body_json, header, header_exists, method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
@@ -741,6 +808,34 @@ mod tests {
             said(422, "Validation\nFailed \u{1b}[31m::error::"),
             "GitHub answers GET /repos/o/r with 422: Validation…",
             None,
+            1,
+        );
+        let already =
+            json!([{"resource": "PullRequest", "code": "custom", "message": "A pull request exists."}]);
+        check(
+            json(422, &json!({"message": "Validation Failed", "errors": already})),
+            "GitHub answers GET /repos/o/r with 422: Validation Failed: A pull request exists.",
+            None,
+            1,
+        );
+        let unfit =
+            json!([{"resource": "PullRequest", "field": "head", "code": "invalid"}, "b\u{1b}[31m", 7, {}]);
+        check(
+            json(422, &json!({"message": "Validation Failed", "errors": unfit})),
+            "GitHub answers GET /repos/o/r with 422: Validation Failed: `head` is invalid: b",
+            None,
+            1,
+        );
+        check(
+            json(422, &json!({"message": "no", "errors": "nothing"})),
+            "GitHub answers GET /repos/o/r with 422: no",
+            None,
+            1,
+        );
+        check(
+            said(403, "no").insert_header("x-accepted-github-permissions", "pull_requests=write"),
+            "the token may not do GET /repos/o/r: no",
+            Some("give the job `permissions: { pull-requests: write }`, or use another token"),
             1,
         );
         check(

@@ -38,6 +38,8 @@ pub struct WorkflowEvent {
     pub sha: Option<String>,
     /// The commit before the change, where the event is about a change.
     pub base: Option<String>,
+    /// The branch that the change is for, where the event is about one.
+    pub base_branch: Option<String>,
     /// The pull request.
     pub pull_request: Option<u64>,
     /// The branch or tag on which a workflow can be dispatched that goes on with the work of this job.
@@ -88,6 +90,7 @@ impl WorkflowEvent {
                 Self {
                     sha: head.as_ref().map(|head| head.sha.clone()),
                     base: seen.sha("/pull_request/base/sha"),
+                    base_branch: seen.text("/pull_request/base/ref"),
                     pull_request: seen.number("/pull_request/number"),
                     // `refs/pull/N/merge` cannot be dispatched on, the branch can. With `pull_request_target`, the
                     // workflow of the base branch runs, and continues there.
@@ -118,7 +121,15 @@ impl WorkflowEvent {
             }
             "push" => Self { sha: chosen, base: seen.sha("/before"), dispatch_ref: known, ..event },
             "merge_group" => {
-                Self { sha: chosen, base: seen.sha("/merge_group/base_sha"), dispatch_ref: known, ..event }
+                let branch = seen.text("/merge_group/base_ref");
+                let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+                Self {
+                    sha: chosen,
+                    base: seen.sha("/merge_group/base_sha"),
+                    base_branch: branch,
+                    dispatch_ref: known,
+                    ..event
+                }
             }
             _ => Self { sha: chosen, dispatch_ref: known, ..event },
         }

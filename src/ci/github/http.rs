@@ -109,10 +109,10 @@ impl fmt::Debug for Pause {
 
 /// A credential, which no message shows.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Token(String);
+pub(in crate::ci) struct Token(String);
 
 impl Token {
-    pub(super) fn new(token: String) -> Self {
+    pub(in crate::ci) fn new(token: String) -> Self {
         Self(token)
     }
 
@@ -122,8 +122,8 @@ impl Token {
     }
 
     /// Returns the same for a server that asks for a name and a password, as those of git do.
-    pub(super) fn basic(&self) -> String {
-        format!("Basic {}", STANDARD.encode(format!("x-access-token:{}", self.0)))
+    pub(in crate::ci) fn basic(&self, name: &str) -> String {
+        format!("Basic {}", STANDARD.encode(format!("{name}:{}", self.0)))
     }
 }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::api::{Api, ApiError};
 use super::repository::Repository;
 use super::run;
-use super::server::Flavour;
+use super::server::{Flavour, is_of_github};
 use crate::ci::job::Lookup;
 
 /// More jobs than this have not died one after the other: somebody is playing.
@@ -234,19 +234,39 @@ impl GitRemote {
     /// Returns how `git push` makes the refs of a repository; nothing where the API does.
     pub fn of(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
         match api.server().flavour() {
-            Flavour::Github => return None,
-            Flavour::Gitea | Flavour::Forgejo => {}
+            Flavour::Github => None,
+            Flavour::Gitea | Flavour::Forgejo => Self::with_token(api, repository, env),
         }
-        let site =
-            env("GITHUB_SERVER_URL").or_else(|| Some(api.base().strip_suffix("/api/v1")?.to_owned()))?;
+    }
+
+    /// Returns how git reaches a repository with the token of the API; nothing where there is no token, or the address
+    /// cannot be told.
+    pub fn with_token(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
+        let site = env("GITHUB_SERVER_URL").or_else(|| site(api))?;
+        Self::at(&site, &repository.to_string(), api.basic()?)
+    }
+
+    /// Returns how git reaches a repository of a site; nothing where the site's address holds a credential, or is none.
+    pub fn at(site: &str, repository: &str, header: String) -> Option<Self> {
         let uri: Uri = site.parse().ok()?;
         let (scheme, authority) = (uri.scheme_str()?, uri.authority()?.as_str());
         // Whatever stands before an `@` is a credential.
         let is_plain = matches!(scheme, "http" | "https") && !authority.contains('@');
         let path = uri.path().trim_end_matches('/');
         let url = format!("{scheme}://{authority}{path}/{repository}.git");
-        is_plain.then_some(Self { url, header: api.basic()? })
+        is_plain.then_some(Self { url, header })
     }
+}
+
+/// Returns where people find what an API is of.
+fn site(api: &Api) -> Option<String> {
+    let base = api.base();
+    if let Some(site) = ["/api/v1", "/api/v3"].iter().find_map(|end| base.strip_suffix(end)) {
+        return Some(site.to_owned());
+    }
+    // `api.github.com`, and `api.NAME.ghe.com`.
+    let host = base.strip_prefix("https://api.")?;
+    is_of_github(host).then(|| format!("https://{host}"))
 }
 
 #[cfg(test)]
@@ -413,6 +433,32 @@ mod tests {
             error.help().unwrap(),
             "give the job `permissions: { contents: write }`, or use another token"
         );
+    }
+
+    #[test]
+    fn git_reaches_github_with_the_token() {
+        let of = |env: &[(&str, &str)]| {
+            let lookup =
+                |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
+            let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
+            GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &lookup)
+        };
+        let found = of(&[]).unwrap();
+        assert_eq!(found.url, "https://github.com/o/r.git");
+        assert_eq!(found.header, "Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2VoZWlt");
+        let url = |name: &str, value: &str| of(&[(name, value)]).map(|remote| remote.url);
+        assert_eq!(
+            url("GITHUB_SERVER_URL", "https://git.example").as_deref(),
+            Some("https://git.example/o/r.git")
+        );
+        let api = |base: &str| url("GITHUB_API_URL", base);
+        assert_eq!(api("https://git.example/api/v3/").as_deref(), Some("https://git.example/o/r.git"));
+        assert_eq!(api("https://api.corp.ghe.com").as_deref(), Some("https://corp.ghe.com/o/r.git"));
+        assert_eq!(api("https://api.evil.example"), None);
+        assert_eq!(api("https://api.github.com@evil.example"), None);
+        let api = Api::new("https://api.github.com", None, Transport::default());
+        let without = GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &|_| None);
+        assert!(without.is_none(), "there is no token");
     }
 
     #[test]

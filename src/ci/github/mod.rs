@@ -8,6 +8,7 @@ mod client;
 pub mod commands;
 mod comment;
 mod cut;
+pub mod deliver;
 pub mod dispatch;
 pub mod event;
 #[cfg(test)]
@@ -15,12 +16,16 @@ pub mod event;
 mod fake;
 pub mod fault;
 pub mod files;
+pub mod gitea;
+mod graphql;
 pub mod http;
 pub mod lease;
+pub mod pull_head;
 pub mod relay;
 pub mod reporter;
 pub mod repository;
 pub mod results;
+pub mod review;
 mod run;
 pub mod server;
 mod shared;
@@ -28,7 +33,7 @@ mod status;
 pub mod target;
 #[cfg(test)]
 #[cfg(feature = "github")]
-mod testing;
+pub(in crate::ci) mod testing;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -148,6 +153,10 @@ impl Service for Github {
     /// The runner reads the file after the step however it ended, and of two values the later one counts.
     fn announce(&self, outputs: &[(&'static str, String)]) -> io::Result<()> {
         self.output.as_deref().map_or(Ok(()), |path| files::append_outputs(path, outputs))
+    }
+
+    fn summarize(&self, markdown: &str) -> io::Result<()> {
+        self.summary.as_deref().map_or(Ok(()), |path| files::append_summary(path, markdown))
     }
 
     fn stores_artifacts(&self) -> bool {

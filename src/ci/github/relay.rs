@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::api::{Api, ApiError};
@@ -43,6 +44,8 @@ pub struct OtherRun {
     /// The branch of the code that ran.
     head_branch: Option<String>,
     head_repository: Option<Named>,
+    /// What set it off.
+    event: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -95,34 +98,21 @@ impl OtherRun {
         self.head_repository.as_ref().map(|head| head.full_name.as_str())
     }
 
+    /// Returns the branch that ran, where that is one of the job's own repository, and of no pull request.
+    pub fn own_branch(&self, env: Lookup<'_>) -> Option<&str> {
+        let own = env("GITHUB_REPOSITORY")?;
+        let is_own = self.head_repository().is_some_and(|head| head.eq_ignore_ascii_case(&own));
+        let is_of_pull = self.event.as_ref().is_none_or(|event| event.starts_with("pull_request"));
+        self.head_branch.as_deref().filter(|_| is_own && !is_of_pull)
+    }
+
     /// Tells whether a checkout of this commit is one of the commit that is reported: it is the same, or the merge of it
     /// that the server makes for a pull request.
     ///
     /// # Errors
     /// The server does not answer.
     pub fn is_of_commit(&self, commit: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
-        #[derive(Deserialize)]
-        struct Commit {
-            #[serde(default)]
-            parents: Vec<Parent>,
-        }
-        #[derive(Deserialize)]
-        struct Parent {
-            sha: String,
-        }
-        if commit == self.head_sha {
-            return Ok(true);
-        }
-        if !is_sha(commit) {
-            return Ok(false);
-        }
-        match api.get::<Commit>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
-            Ok(merge) => {
-                Ok(merge.parents.len() > 1 && merge.parents.iter().any(|parent| parent.sha == self.head_sha))
-            }
-            Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(commit == self.head_sha || is_merge_of(commit, &self.head_sha, api, repository)?)
     }
 
     /// Sets the status of the commit, and writes the comment on its pull request where that is asked for. Returns what
@@ -186,11 +176,44 @@ impl OtherRun {
         struct Head {
             sha: String,
         }
-        let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
-        let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(None) };
-        let head = format!("{owner}:{branch}");
-        let query = [("state", "open"), ("head", head.as_str()), ("per_page", "100")];
-        let pulls: Vec<Pull> = api.get(&repository.path("/pulls"), &query)?;
+        let pulls: Vec<Pull> = self.pulls(api, repository)?;
         Ok(pulls.into_iter().find(|pull| pull.head.sha == self.head_sha).map(|pull| pull.number))
+    }
+
+    /// Asks for the open pull requests of the branch whose code ran. Not every server leaves out those of others.
+    pub(super) fn pulls<P: DeserializeOwned>(
+        &self,
+        api: &Api,
+        repository: &Repository,
+    ) -> Result<Vec<P>, ApiError> {
+        let owner = self.head_repository().and_then(|name| name.split_once('/')).map(|(owner, _)| owner);
+        let Some((owner, branch)) = owner.zip(self.head_branch.as_ref()) else { return Ok(Vec::new()) };
+        let head = format!("{owner}:{branch}");
+        let query = [("state", "open"), ("head", head.as_str())];
+        api.list::<Vec<P>>(&repository.path("/pulls"), &query).collect()
+    }
+}
+
+/// Tells whether a commit is a merge of another one, such as the server makes for a pull request.
+///
+/// # Errors
+/// The server does not answer.
+pub fn is_merge_of(commit: &str, head: &str, api: &Api, repository: &Repository) -> Result<bool, ApiError> {
+    #[derive(Deserialize)]
+    struct Commit {
+        #[serde(default)]
+        parents: Vec<Parent>,
+    }
+    #[derive(Deserialize)]
+    struct Parent {
+        sha: String,
+    }
+    if !is_sha(commit) {
+        return Ok(false);
+    }
+    match api.get::<Commit>(&repository.path(&format!("/git/commits/{commit}")), &[]) {
+        Ok(merge) => Ok(merge.parents.len() > 1 && merge.parents.iter().any(|parent| parent.sha == head)),
+        Err(ApiError::NotFound { .. } | ApiError::Refused { status: 409 | 422, .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }

@@ -17,6 +17,11 @@ impl Repository {
         (is_part(owner) && is_part(name)).then(|| Self(text.to_owned()))
     }
 
+    /// Returns who has it.
+    pub(super) fn owner(&self) -> &str {
+        self.0.split_once('/').map_or(self.0.as_str(), |(owner, _)| owner)
+    }
+
     /// Returns the path of something in it, in the REST API.
     pub(super) fn path(&self, below: &str) -> String {
         format!("/repos/{}{below}", self.0)

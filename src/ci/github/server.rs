@@ -54,6 +54,11 @@ impl Server {
         Self { flavour: if imitates { Flavour::Gitea } else { Flavour::Github }, name }
     }
 
+    /// Makes a server with this name whose lists have the pages of GitHub's.
+    pub fn named(name: &str) -> Self {
+        Self { flavour: Flavour::Github, name: name.to_owned() }
+    }
+
     /// Returns whose software it is.
     pub fn flavour(&self) -> Flavour {
         self.flavour

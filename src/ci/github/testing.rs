@@ -13,28 +13,28 @@ use wiremock::{Mock, MockServer};
 use super::http::Pause;
 
 /// A server of mocks that runs on a thread of its own, so that tests may block.
-pub(super) struct Server {
+pub(in crate::ci) struct Server {
     runtime: Runtime,
     server: MockServer,
 }
 
 impl Server {
-    pub(super) fn start() -> Self {
+    pub(in crate::ci) fn start() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());
         Self { runtime, server }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(in crate::ci) fn address(&self) -> String {
         self.server.uri()
     }
 
-    pub(super) fn mount(&self, mock: Mock) {
+    pub(in crate::ci) fn mount(&self, mock: Mock) {
         self.runtime.block_on(mock.mount(&self.server));
     }
 
     /// Returns the requests there were, each as its method and path with query, and its body.
-    pub(super) fn received(&self) -> Vec<(String, Value)> {
+    pub(in crate::ci) fn received(&self) -> Vec<(String, Value)> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
         let target = |url: &wiremock::http::Url| match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
@@ -50,21 +50,21 @@ impl Server {
     }
 
     /// Returns those that were to change something.
-    pub(super) fn changes(&self) -> Vec<(String, Value)> {
+    pub(in crate::ci) fn changes(&self) -> Vec<(String, Value)> {
         self.received().into_iter().filter(|(request, _)| !request.starts_with("GET ")).collect()
     }
 
     /// Returns how many requests there were.
-    pub(super) fn requests(&self) -> usize {
+    pub(in crate::ci) fn requests(&self) -> usize {
         self.runtime.block_on(self.server.received_requests()).unwrap().len()
     }
 }
 
 /// A server that gives each connection one of these texts, as it is, and hangs up.
-pub(super) struct Answers(SocketAddr);
+pub(in crate::ci) struct Answers(SocketAddr);
 
 impl Answers {
-    pub(super) fn start(answers: &[&str]) -> Self {
+    pub(in crate::ci) fn start(answers: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
@@ -79,25 +79,25 @@ impl Answers {
         Self(address)
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(in crate::ci) fn address(&self) -> String {
         format!("http://{}", self.0)
     }
 }
 
 /// What a client would have waited for.
 #[derive(Clone, Default)]
-pub(super) struct Pauses {
+pub(in crate::ci) struct Pauses {
     waited: Arc<Mutex<Vec<Duration>>>,
     forbidden: bool,
 }
 
 impl Pauses {
     /// A client that pauses here has failed.
-    pub(super) fn none() -> Self {
+    pub(in crate::ci) fn none() -> Self {
         Self { forbidden: true, ..Self::default() }
     }
 
-    pub(super) fn pause(&self) -> Pause {
+    pub(in crate::ci) fn pause(&self) -> Pause {
         let this = self.clone();
         Pause::with(move |time| {
             assert!(!this.forbidden, "waited for {time:?}");
@@ -106,7 +106,7 @@ impl Pauses {
     }
 
     /// Returns the pauses there were, in whole seconds.
-    pub(super) fn seconds(&self) -> Vec<u64> {
+    pub(in crate::ci) fn seconds(&self) -> Vec<u64> {
         self.waited.lock().unwrap().iter().map(Duration::as_secs).collect()
     }
 }

@@ -5,6 +5,8 @@ pub(super) mod artifact;
 pub(super) mod bundle;
 pub(super) mod compile;
 pub(super) mod criteria;
+pub(super) mod deliver;
+
 pub(super) mod explain;
 pub(super) mod go_on;
 pub(super) mod guard;

@@ -1,0 +1,145 @@
+//! Delivers what a run has fixed, from a job that runs nothing of the loop: `docs/deliver.md`.
+//!
+//! A bundle is opened as what it is, claims of a stranger. [`offer`] takes out of it the fix, if it may be delivered;
+//! [`sticky`], [`commit`] and [`suggest`] bring it to a server, which [`servers`] knows. Nothing of a checkout is
+//! changed, and nothing of it is obeyed.
+
+mod commit;
+mod offer;
+mod outcome;
+pub(crate) mod pushed;
+pub(crate) mod servers;
+mod service;
+mod source;
+mod sticky;
+mod stop;
+mod suggest;
+mod texts;
+mod way;
+pub(crate) mod workspace;
+
+use crate::ci::Provider;
+use crate::delivery::policy::Standing;
+
+use super::context::Session;
+use super::error::{Error, Kind};
+
+use offer::Offered;
+use servers::Server;
+use source::Source;
+use stop::Stop;
+use way::Brought;
+
+pub use outcome::{Delivery, Done};
+pub use way::{DeliverOptions, Way};
+
+/// How often a delivery is begun anew because another one was faster.
+const TRIES: usize = 3;
+
+impl Session<'_> {
+    /// Delivers what a run has fixed, and tells the CI system what came of it.
+    ///
+    /// # Errors
+    /// There is no such bundle, the token may not, the server does not answer, or others were faster each time.
+    pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
+        check(options)?;
+        let source = source::open(&options.what, options.way == Way::Suggestions, self)?;
+        self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
+        let loop_name = source.bundle.manifest.r#loop.to_string();
+        let delivered = self.bring(&source, options);
+        let provider = Provider::detect(&self.env.lookup());
+        let told = match &delivered {
+            Ok(delivery) => provider
+                .announce(&delivery.outputs())
+                .and_then(|()| provider.summarize(&delivery.summary(&loop_name))),
+            Err(error) => provider.summarize(&outcome::failure(&loop_name, error)),
+        };
+        if let Err(error) = told {
+            self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));
+        }
+        delivered
+    }
+
+    fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Error> {
+        let server = servers::find(options, self)?;
+        let offered = Offered::new(&source.bundle, &server, self);
+        let brought = match &offered {
+            Ok(offered) => offered
+                .check(options)
+                .and_then(|standing| self.by_its_way(offered, standing, &server, options)),
+            Err(stop) => Err(stop.clone()),
+        };
+        let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());
+        // What nobody has got is kept, also where something failed.
+        let kept = offered.ok().filter(|_| !is_delivered || options.way == Way::Patch);
+        let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
+        let kept_after = |error| {
+            if let Some(patch) = &patch {
+                self.talk.note(&format!("the patch is kept: {}", patch.display()));
+            }
+            error
+        };
+        let brought = match brought {
+            Ok(brought) => brought,
+            Err(Stop::Unchanged(why)) => Brought::nothing(Done::Unchanged { why }),
+            Err(Stop::Refused(why)) => Brought::nothing(Done::Refused { why }),
+            Err(Stop::Failed(error)) => return Err(kept_after(error)),
+            Err(Stop::Raced(why)) => {
+                let error = Error::refused(format!("others were faster {TRIES} times: {why}"));
+                return Err(kept_after(
+                    error.of_kind(Kind::Locked).with_hint("deliver it again when they are done"),
+                ));
+            }
+        };
+        let Brought { done, url, commit, signed, checks, notes } = brought;
+        let (is_rehearsal, bundle) = (options.dry_run, source.bundle.sum);
+        Ok(Delivery { done, is_rehearsal, url, commit, signed, checks, patch, bundle, notes })
+    }
+
+    fn by_its_way(
+        &self,
+        offered: &Offered<'_>,
+        standing: Standing,
+        server: &Server,
+        options: &DeliverOptions,
+    ) -> Result<Brought, Stop> {
+        match options.way {
+            // It is kept at the end.
+            Way::Patch => Ok(Brought::nothing(Done::Created)),
+            Way::PullRequest | Way::Branch => {
+                again(|| sticky::deliver(offered, standing, server, options, self))
+            }
+            Way::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
+            Way::Suggestions => suggest::deliver(offered, standing, server, options, self),
+        }
+    }
+}
+
+/// Begins anew while others are faster.
+fn again(deliver: impl Fn() -> Result<Brought, Stop>) -> Result<Brought, Stop> {
+    let mut tried = 1;
+    loop {
+        match deliver() {
+            Err(Stop::Raced(_)) if tried < TRIES => tried += 1,
+            ended => return ended,
+        }
+    }
+}
+
+/// Refuses options that contradict each other.
+fn check(options: &DeliverOptions) -> Result<(), Error> {
+    let refused = |message: &str, hint: &str| Err(Error::refused(message).with_hint(hint));
+    if options.remote.is_some() && options.way != Way::Branch {
+        return refused("`--remote` is for a branch alone", "add `--to branch`");
+    }
+    if options.accept_no_checks && options.way != Way::Commit {
+        return refused("`--accept-no-checks` is for a commit alone", "add `--to commit`, or leave it out");
+    }
+    if options.unverified && options.way != Way::PullRequest {
+        return refused(
+            "`--unverified` is for a pull request alone, which can be a draft that says so",
+            "add `--to pr`, or leave it out",
+        );
+    }
+    Ok(())
+}

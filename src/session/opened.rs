@@ -1,0 +1,48 @@
+//! A bundle that was opened to be looked at, not to go on with: its manifest, what its journal tells, and its objects.
+//! Everything in it is a claim of whoever wrote it.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::base::sum::Sum;
+use crate::bundle::manifest::Manifest;
+use crate::bundle::names;
+use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
+use crate::journal::reader;
+use crate::report::digest::Digest;
+
+/// A bundle, apart from any checkout.
+pub(crate) struct OpenedBundle {
+    /// What it says about itself.
+    pub(crate) manifest: Manifest,
+    /// What its journal tells.
+    pub(crate) digest: Digest,
+    /// The bundle itself: it may have been inside of an artifact.
+    pub(crate) file: PathBuf,
+    /// The digest of the file.
+    pub(crate) sum: Sum,
+    unpacked: TempDir,
+    /// Holds `file` where it was inside of an artifact.
+    _found: TempDir,
+}
+
+impl OpenedBundle {
+    /// Opens the bundle that a path means, and compares everything in it with its manifest.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let (found, unpacked) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let file = open::locate(path, found.path(), LIMITS)?;
+        let sum = open::digest(&file)?;
+        let manifest = Bundle::open(&file, LIMITS)?.extract(unpacked.path())?;
+        let mut digest = Digest::default();
+        let journal = unpacked.path().join(names::JOURNAL);
+        reader::read(&journal, |event| digest.event(&event))
+            .map_err(|error| OpenError::Damaged(error.to_string()))?;
+        Ok(Self { manifest, digest, file, sum, unpacked, _found: found })
+    }
+
+    /// Returns the objects of the working tree, if it has any.
+    pub(crate) fn objects(&self) -> Option<PathBuf> {
+        Some(self.unpacked.path().join(names::TREE)).filter(|path| path.exists())
+    }
+}
