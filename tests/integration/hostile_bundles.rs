@@ -251,12 +251,12 @@ fn list(directory: &Path, found: &mut BTreeMap<PathBuf, String>) {
 
 /// A bundle taken apart.
 pub(crate) struct Parts {
-    manifest: Value,
+    pub(crate) manifest: Value,
     files: Vec<(String, Vec<u8>)>,
 }
 
 impl Parts {
-    fn of(bundle: &[u8]) -> Self {
+    pub(crate) fn of(bundle: &[u8]) -> Self {
         let mut archive = ZipArchive::new(Cursor::new(bundle)).unwrap();
         let mut files = Vec::new();
         for index in 0..archive.len() {
@@ -270,13 +270,13 @@ impl Parts {
         Self { manifest: serde_json::from_slice(&manifest).unwrap(), files }
     }
 
-    fn file(&mut self, name: &str) -> &mut Vec<u8> {
+    pub(crate) fn file(&mut self, name: &str) -> &mut Vec<u8> {
         let found = self.files.iter_mut().find(|(found, _)| found == name);
         &mut found.unwrap_or_else(|| panic!("no {name}")).1
     }
 
     /// Writes the digests down and puts it together again.
-    fn sealed(mut self) -> Vec<u8> {
+    pub(crate) fn sealed(mut self) -> Vec<u8> {
         let entry = |(name, bytes): &(String, Vec<u8>)| {
             let sha256 = ll_loop::internals::base::text::hex(&Sha256::digest(bytes));
             json!({"name": name, "size": bytes.len(), "sha256": sha256})

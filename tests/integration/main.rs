@@ -35,10 +35,13 @@ mod compile;
 mod composition;
 mod crash;
 mod criteria;
+#[cfg(feature = "github")]
+mod deliver;
 mod docs;
 mod files;
 mod fragments;
 mod full_disk;
+mod git_server;
 #[cfg(all(feature = "github", target_os = "linux"))]
 mod guard;
 mod hooks;
@@ -87,5 +90,6 @@ mod unbegun;
 mod unreported;
 mod untrusted;
 mod validate;
+mod web;
 mod worktree;
 mod worst_files;
