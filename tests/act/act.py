@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -21,7 +22,16 @@ OURS = "little-loops/ll-loop"
 TOKEN = "ghs_of_the_job"
 RUNNERS = ["ubuntu-24.04", "ubuntu-24.04-arm"]
 # What ll-loop's action consists of. act copies the whole directory for each step.
-PARTS = ["action.yml", "docker", "setup", ".github/workflows"]
+PARTS = ["action.yml", "deliver", "docker", "setup", ".github/workflows"]
+
+
+# The program, but for deliveries: of those it says what it was to do.
+PROGRAM = """\
+#!/bin/bash
+[ "$1" = deliver ] || exec REAL "$@"
+echo "to deliver: $*"
+printf '%s\\n' delivered=created bundle-digest=sha256:0 >>"$GITHUB_OUTPUT"
+"""
 
 
 def pinned(name):
@@ -77,7 +87,9 @@ class Act:
     """A repository whose workflows act runs."""
 
     def __init__(self, directory, program):
-        self.directory, self.program = Path(directory), program
+        self.directory, self.program = Path(directory), Path(directory) / "ll-loop-or-none"
+        self.program.write_text(PROGRAM.replace("REAL", shlex.quote(program)))
+        self.program.chmod(0o755)
         self.origin = self.directory / "origin"
         self.github = GitHub()
         self.github.token = TOKEN
@@ -129,7 +141,7 @@ class Act:
             **env,
         }
         actions = {f"actions/{name}@{pinned(name)}": ROOT / "tests/act/actions" / name
-                   for name in ("cache", "checkout", "upload-artifact")}  # fmt: skip
+                   for name in ("attest", "cache", "checkout", "upload-artifact")}  # fmt: skip
         # Callers name a release, and the workflows of a branch the branch.
         actions[f"{OURS}@v1"] = actions[f"{OURS}@main"] = self.ours
         sha = self.git("rev-parse", "HEAD")

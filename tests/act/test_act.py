@@ -325,6 +325,24 @@ class Callers(OnAct):
         self.assertNotIn(KEY, played.log)
         (said,) = self.statuses(head).values()
         self.assertEqual(said, "success: success: `check` said yes")
+        self.assert_delivered(played, "--to=pr --base=topic")
+        self.assertNotIn("attested is", played.log)
+
+    def assert_delivered(self, played, options):
+        """One job was to deliver what another one of the same run has left."""
+        (job,) = (job for job in played.results if "delivered" in job)
+        self.assertEqual(played.results[job], "success", played.told)
+        names = {outputs["artifact-name"] for outputs in played.outputs("loop").values()}
+        said = played.of(job)
+        self.assertIn(re.search(rf"to deliver: deliver {options} -- artifact:(\S+)", said)[1], names, said)
+
+    def test_fix_delivers_nothing_where_that_is_not_wanted(self):
+        base = self.repository(FIX)
+        head = self.act.commit({"src/other": "x"})
+        changes = [('      host: "@anthropic-ai/claude-code@2.1.330"\n', "      deliver: none\n")]
+        payload, secrets = pull_request(head, base), {"ANTHROPIC_API_KEY": KEY}
+        played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
+        self.assertEqual([job for job in played.results if "delivered" in job], [], played.told)
 
     def test_fix_in_a_matrix_has_one_status_for_the_two_jobs_of_a_leg(self):
         base = self.repository(FIX)
@@ -337,7 +355,7 @@ class Callers(OnAct):
         ]
         payload, secrets = pull_request(head, base), {"ANTHROPIC_API_KEY": KEY}
         played = self.call("pull_request", "fix.yml", changes, payload=payload, secrets=secrets)
-        self.assertEqual(sorted(played.results.values()), ["success"] * 4, played.told)
+        self.assertEqual(sorted(played.results.values()), ["success"] * 6, played.told)
         states = {context: said.split(":")[0] for context, said in self.statuses(head).items()}
         self.assertEqual(states, {f"ll-loop/tidy (find.{leg}_20)": "success" for leg in ("a", "b")})
         for leg in ("a", "b"):
@@ -345,9 +363,12 @@ class Callers(OnAct):
 
     def test_nightly_needs_no_night_before(self):
         self.repository(NIGHT, **{"src/broken": ""})
-        played = self.call("schedule", "nightly.yml")
-        self.assert_results(played, tidy_nightly_tidy="success")
+        # What the runner sets where the caller grants an identity.
+        played = self.call("schedule", "nightly.yml", env={"ACTIONS_ID_TOKEN_REQUEST_URL": "https://github.com/x"})
+        self.assertEqual(sorted(played.results.values()), ["success"] * 2, played.told)
         self.assertIn("this is the first night", played.log)
+        self.assert_delivered(played, "--to=pr")
+        self.assertRegex(played.log, r"attested is ll-loop-tidy-\S+ sha256:0")
         self.assertEqual(self.act.github.statuses, [])
 
     def test_chain_starts_the_next_run(self):

@@ -209,6 +209,10 @@ class Played(unittest.TestCase):
         self.jobs += jobs.values()
         return jobs
 
+    def given(self, *lines):
+        """The change of a caller's file that gives it more inputs."""
+        return ("      loop: tidy\n", "      loop: tidy\n" + "".join(f"      {line}\n" for line in lines))
+
     def call(self, file, event, changes=(), run_id=None, **secrets):
         """Plays a run of a caller's file of the documentation."""
         text = CALLERS[file]
@@ -227,6 +231,9 @@ class Played(unittest.TestCase):
 
     def assert_results(self, jobs, **wanted):
         found = {name.rpartition("/")[2]: job.result for name, job in jobs.items() if "/" in name}
+        if found.get("deliver") == "skipped":
+            # Where nothing was fixed, there is nothing to deliver.
+            wanted = {"deliver": "skipped", **wanted}
         self.assertEqual(found, wanted, self.log(jobs))
         is_red = "failure" in wanted.values()
         self.assertEqual(jobs["tidy"].result, "failure" if is_red else "success")
@@ -317,7 +324,7 @@ class Fix(Played):
         head = repository.head()
         self.player(repository)
         jobs = self.fix(pull_request(repository, head))
-        self.assert_results(jobs, find="success", fix="success")
+        self.assert_results(jobs, find="success", fix="success", deliver="success")
         find, fix = jobs["tidy/find"], jobs["tidy/fix"]
         self.assertEqual(find.steps["loop"]["outputs"]["code"], "75", find.log)
         self.assertIn("llm_disabled", find.log)
@@ -350,12 +357,102 @@ class Fix(Played):
             self.assertEqual(holds(condition, {"needs": Strict(find=find), "github": github}, True), wanted, (said, repo))
 
     def test_where_no_agent_is_needed_there_is_one_job(self):
-        repository = self.repository(FIX)
-        head = repository.commit({"src/good": ""})
+        repository = self.repository(CHECK, **{"src/good": ""})
         self.player(repository)
-        jobs = self.fix(pull_request(repository, head))
-        self.assert_results(jobs, find="success", fix="skipped")
-        self.assertEqual(jobs["tidy"].outputs["outcome"], "success")
+        jobs = self.fix(pull_request(repository, repository.head()))
+        self.assert_results(jobs, find="success", fix="skipped", deliver="skipped")
+        self.assertEqual((jobs["tidy"].outputs["outcome"], jobs["tidy"].outputs["delivered"]), ("success", ""))
+
+    def test_what_was_fixed_is_delivered_by_the_one_job_that_may_write(self):
+        repository = self.repository(FIX)
+        self.player(repository)
+        jobs = self.fix(pull_request(repository, repository.head()))
+        self.assert_results(jobs, find="success", fix="success", deliver="success")
+        delivery = jobs["tidy/deliver"]
+        name = "ll-loop-tidy-fix-r4001-a1"
+        words, env = delivery.delivery
+        # A fix of a pull request is for the branch of that.
+        self.assertEqual(words, ["deliver", "--to=pr", "--base=topic", "--", f"artifact:{name}"])
+        self.assertIn(name, [artifact.name for artifact in self.github.artifacts.values()])
+        self.assertEqual((env["LL_TOKEN"], env["GITHUB_TOKEN"]), (runner.TOKEN, runner.TOKEN))
+        self.assertEqual([name for name in env if "KEY" in name], [], "no key of an agent")
+        self.assertEqual(list(delivery.workspace.iterdir()), [], "nothing is checked out")
+        outputs = jobs["tidy"].outputs
+        self.assertEqual((outputs["delivered"], outputs["pr-url"]), ("created", "https://github.com/o/r/pull/9"))
+        writes = {"contents", "pull-requests"}
+        for job, may in (("find", set()), ("fix", set()), ("deliver", writes)):
+            granted = jobs[f"tidy/{job}"].permissions
+            self.assertEqual({scope for scope in writes if granted.get(scope) == "write"}, may, job)
+
+    def test_what_a_job_without_an_agent_fixed_is_delivered_as_well(self):
+        loop = CHECK.replace("on_no: failed", "on_no: mend").replace("states:\n", "states:\n  mend: {action: touch src/good, next: check}\n")
+        repository = self.repository(loop)
+        self.player(repository)
+        jobs = self.call("fix.yml", Event("workflow_dispatch", repository.head()), [self.HOST])
+        self.assert_results(jobs, find="success", fix="skipped", deliver="success")
+        words, _ = jobs["tidy/deliver"].delivery
+        self.assertEqual(words, ["deliver", "--to=pr", "--", "artifact:ll-loop-tidy-find-r4001-a1"])
+
+    def test_a_token_that_is_given_writes_and_reads_nothing_else(self):
+        repository = self.repository(FIX)
+        self.player(repository)
+        secret = ("    secrets:\n", "    secrets:\n      deliver-token: ${{ secrets.OF_AN_APP }}\n")
+        given = self.given("deliver: commit", "allow-path: Cargo.lock")
+        event = pull_request(repository, repository.head())
+        jobs = self.call("fix.yml", event, [self.HOST, secret, given], ANTHROPIC_API_KEY=KEY, OF_AN_APP="ghs_of_the_app")
+        words, env = jobs["tidy/deliver"].delivery
+        self.assertEqual(words[1:4], ["--to=commit", "--base=topic", "--allow-path=Cargo.lock"])
+        self.assertEqual((env["LL_TOKEN"], env["GITHUB_TOKEN"]), ("ghs_of_the_app", runner.TOKEN))
+        self.assertNotIn("ghs_of_the_app", jobs["tidy/fix"].log)
+
+    def test_who_delivers_nothing_grants_nothing(self):
+        repository = self.repository(FIX)
+        self.player(repository)
+        of_delivery = r"(?m)^ +(?:pull-requests|id-token|attestations): write.*\n"
+        less = [(line, "") for line in re.findall(of_delivery, CALLERS["fix.yml"])]
+        self.assertEqual(len(less), 3)
+        changes = [self.HOST, ("contents: write", "contents: read"), *less, self.given("deliver: none")]
+        jobs = self.call("fix.yml", pull_request(repository, repository.head()), changes, ANTHROPIC_API_KEY=KEY)
+        self.assert_results(jobs, find="success", fix="success", deliver="skipped")
+
+    def test_only_a_success_with_changes_of_this_repository_is_delivered(self):
+        condition = yaml.safe_load((ROOT / ".github/workflows/fix.yml").read_text())["jobs"]["deliver"]["if"]
+        own, other = {"full_name": "o/r"}, {"full_name": "mallory/r"}
+        empty = {"outcome": "", "changed-files": "", "artifact-name": ""}
+        for find, fix, repo, ref, event, wanted in (
+            (("handoff", "1"), ("success", "2"), own, "topic", "pull_request", True),
+            (("success", "2"), None, own, "topic", "pull_request", True),
+            (("success", "2"), None, other, "topic", "pull_request", False),
+            (("success", "2"), None, own, "topic", "pull_request_target", False),
+            (("success", "2"), None, own, "ll-loop/tidy/topic", "pull_request", False),
+            (("success", "0"), None, own, "topic", "pull_request", False),
+            (("success", ""), None, own, "topic", "pull_request", False),
+            (("handoff", "1"), None, own, "topic", "pull_request", False),
+            (("handoff", "1"), ("failure", "2"), own, "topic", "pull_request", False),
+        ):
+            needs = {
+                job: Strict(outputs=Strict({**empty, **({} if said is None else dict(zip(empty, said))) }))
+                for job, said in (("find", find), ("fix", fix))
+            }
+            pull = {"head": {"repo": repo, "ref": ref}}
+            github = Strict(event={"pull_request": pull}, event_name=event, repository="o/r")
+            known = {"needs": Strict(needs), "github": github, "inputs": Strict(deliver="pr")}
+            self.assertEqual(holds(condition, known, True), wanted, (find, fix, repo, ref, event))
+            known["inputs"] = Strict(deliver="none")
+            self.assertFalse(holds(condition, known, True))
+
+    def test_what_the_jobs_before_say_names_an_artifact_of_a_loop_and_nothing_else(self):
+        for workflow, jobs in (("fix", ("find", "fix")), ("nightly", ("night",))):
+            steps = yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())["jobs"]["deliver"]["steps"]
+            bundle = next(step["with"]["bundle"] for step in steps if "bundle" in step.get("with", {}))
+            for said, wanted in (
+                ("ll-loop-tidy-find-r1-a1", "artifact:ll-loop-tidy-find-r1-a1"),
+                ("run:latest", "artifact:none"),
+                ("program", "artifact:none"),
+                ("", "artifact:none"),
+            ):
+                needs = Strict({job: Strict(outputs=Strict({"artifact-name": said})) for job in jobs})
+                self.assertEqual(expand(bundle, {"needs": needs}), wanted)
 
     def test_a_fork_does_not_reach_the_agent(self):
         repository = self.repository(FIX)
@@ -549,6 +646,7 @@ class Several(Played):
         results = {name.removeprefix("tidy "): job.result for name, job in jobs.items() if "/" in name}
         wanted = {f"({leg})/find": "success" for leg in ("good", "better", "best")}
         wanted |= {"(good)/fix": "skipped", "(better)/fix": "skipped", "(best)/fix": "success"}
+        wanted |= {f"({leg})/deliver": "skipped" for leg in ("good", "better", "best")}
         self.assertEqual(results, wanted, self.log(jobs))
         self.assertIn("at the end: leg best", jobs["tidy (best)/fix"].log)
         contexts = {f"ll-loop/tidy (find.{leg})": "success" for leg in ("good", "better", "best")}
@@ -627,9 +725,6 @@ states:
   z: {terminal: true}
 """
 
-    def given(self, *lines):
-        return ("      loop: tidy\n", "      loop: tidy\n" + "".join(f"      {line}\n" for line in lines))
-
     def set_up(self, **files):
         return self.repository(self.LOOP, **{".github/actions/ll-loop-setup/action.yml": self.ACTION, **files})
 
@@ -671,7 +766,7 @@ states:
         self.player(repository)
         changes = [Fix.HOST, self.given("cache-path: src/prepared", "cache-key: build")]
         jobs = self.call("fix.yml", pull_request(repository, repository.head()), changes, ANTHROPIC_API_KEY=KEY)
-        self.assert_results(jobs, find="success", fix="success")
+        self.assert_results(jobs, find="success", fix="success", deliver="success")
         self.assertEqual(len(jobs["tidy/find"].saved), 1)
         self.assertFalse([uses for uses in jobs["tidy/fix"].uses if "cache" in uses])
 
@@ -869,21 +964,50 @@ class Nightly(Linked):
         self.player(repository)
         event = Event("schedule", repository.head())
         first = self.call("nightly.yml", event)
-        self.assert_results(first, night="success")
+        self.assert_results(first, night="success", deliver="success")
         self.assertIn("this is the first night", first["tidy/night"].log)
         second = self.call("nightly.yml", event)
-        self.assert_results(second, night="success")
+        self.assert_results(second, night="success", deliver="success")
         self.assertIn("`lint` was fixed in 2 of the last 2 nights", second["tidy/night"].log)
         newest = max(self.github.artifacts.values(), key=lambda artifact: artifact.id)
         nights = next(json.loads(text) for text in contents(newest.data.read_bytes()) if b'"nights":' in text[:200])
         self.assertEqual(len(nights["nights"]), 2)
+
+    def test_what_a_night_fixed_is_delivered_to_its_branch(self):
+        repository = self.repository(NIGHT, **{"src/broken": ""})
+        self.player(repository)
+        jobs = self.call("nightly.yml", Event("schedule", repository.head()), [self.given("allow-path: yarn.lock")])
+        words, env = jobs["tidy/deliver"].delivery
+        name = "artifact:ll-loop-tidy-night-r4001-a1"
+        self.assertEqual(words, ["deliver", "--to=pr", "--allow-path=yarn.lock", "--", name])
+        self.assertEqual((env["GITHUB_REF"], env["LL_TOKEN"]), ("refs/heads/main", runner.TOKEN))
+        self.assertEqual(jobs["tidy"].outputs["delivered"], "created")
+        self.assertEqual(jobs["tidy/night"].permissions, {"actions": "write", "contents": "read"})
+
+    def test_a_night_that_fails_by_its_changes_alone_is_delivered(self):
+        for action, result in (("rm src/broken", "success"), ("touch src/tracked; echo >>src/tracked; false", "skipped")):
+            loop = CHECK.replace("test -e src/good, on_yes: done, on_no: failed", "test ! -e src/broken, on_yes: done, on_no: mend")
+            mend = f"  mend: {{action: '{action}', on_yes: check, on_no: failed}}\n"
+            with self.subTest(action=action):
+                self.setUp()
+                repository = self.repository(loop.replace("  done:", f"{mend}  done:"), **{"src/broken": ""})
+                self.player(repository)
+                jobs = self.call("nightly.yml", Event("schedule", repository.head()))
+                self.assertEqual(jobs["tidy"].outputs["outcome"], "failure", self.log(jobs))
+                self.assert_results(jobs, night="failure", deliver=result)
+
+    def test_a_clean_night_delivers_nothing(self):
+        repository = self.repository(NIGHT)
+        self.player(repository)
+        jobs = self.call("nightly.yml", Event("schedule", repository.head()))
+        self.assert_results(jobs, night="success", deliver="skipped")
 
     def test_nights_do_not_know_of_the_checks_between_them(self):
         repository = self.repository(NIGHT, **{"src/broken": ""})
         self.player(repository)
         for night in range(4):
             jobs = self.call("nightly.yml", Event("schedule", repository.head()))
-            self.assert_results(jobs, night="success")
+            self.assert_results(jobs, night="success", deliver="success")
             event = pull_request(repository, repository.head())
             self.call("tidy.yml", event)
             # Its job has the name of that of the night, so its artifact has the same key.
@@ -895,10 +1019,10 @@ class Nightly(Linked):
         self.repo = self.repository(slow, **{"src/broken": ""})
         self.player(self.repo)
         first = self.link(Event("schedule", self.repo.head()), 3, "nightly.yml")
-        self.assert_results(first, night="success")
+        self.assert_results(first, night="success", deliver="skipped")
         event, run_id = self.next(0)
         second = self.link(event, 3, "nightly.yml", run_id=run_id)
-        self.assert_results(second, night="success")
+        self.assert_results(second, night="success", deliver="success")
         self.assertEqual(second["tidy"].outputs["outcome"], "success")
         # Nobody waits for a verdict about the commit on which a night began.
         self.assertEqual(self.statuses(self.repo.head()), [])

@@ -29,6 +29,13 @@ from runner import TOKEN, Runner, read_outputs, with_defaults  # noqa: E402
 
 OURS = "little-loops/ll-loop"
 SHELL = "bash -e {0}"
+# Delivers nothing, and writes down what it was to deliver: a server that takes deliveries is played by the tests of the program.
+DELIVERER = """\
+#!/bin/bash
+printf '%s\\n' "$@" >"$RUNNER_TEMP/delivery"
+env >"$RUNNER_TEMP/delivery.env"
+printf '%s\\n' delivered=created pr-url=https://github.com/o/r/pull/9 bundle-digest=sha256:0 >>"$GITHUB_OUTPUT"
+"""
 # A pull request from a fork gets no more than this, whatever the workflow says.
 READ_ONLY = {"actions": "read", "contents": "read", "statuses": "read"}
 
@@ -71,6 +78,10 @@ class Job:
     # The caches that it was given, and those that it left.
     restored: list = dataclasses.field(default_factory=list)
     saved: list = dataclasses.field(default_factory=list)
+    # What its token may do.
+    permissions: dict = dataclasses.field(default_factory=dict)
+    # The words of the command that was to deliver, and its environment.
+    delivery: tuple | None = None
 
     def context(self):
         return Strict(result=self.result, outputs=self.outputs)
@@ -118,6 +129,9 @@ class Player:
         self.run_id = 4000
         # What `actions/cache` has kept: files by the scope and the key.
         self.caches = {}
+        self.deliverer = self.directory / "deliverer"
+        self.deliverer.write_text(DELIVERER)
+        self.deliverer.chmod(0o755)
         # Called with the name of each job and the process of what is going on in it.
         self.during = None
 
@@ -294,7 +308,7 @@ class Run:
         runner.matrix = contexts["matrix"]
         runner.event.write_text(json.dumps(self.payload))
         runner.give(runner.event)
-        done = Job(workspace=runner.workspace, group=group(job.get("concurrency"), contexts))
+        done = Job(workspace=runner.workspace, group=group(job.get("concurrency"), contexts), permissions=permissions)
         done.runs_on = evaluated(job["runs-on"], contexts)
         ids = {step.get("id", f"__{number}"): step for number, step in enumerate(job["steps"])}
         steps = Strict({step_id: Strict(outcome="", conclusion="", outputs={}) for step_id in ids})
@@ -357,6 +371,14 @@ class Run:
         if uses in actions or uses.startswith("./"):
             result = runner.run(actions.get(uses, runner.workspace / uses), arguments, env, during)
             done.log += result.log
+            state["outputs"] = Strict({**result.outputs, "code": str(result.code)})
+            return "success" if result.code == 0 else "failure"
+        if uses == f"{OURS}/deliver@main":
+            result = runner.run(ROOT / "deliver", arguments, {**env, "LL_LOOP_BINARY": str(self.player.deliverer)})
+            done.log += result.log
+            lines = (runner.temp / "delivery.env").read_text().splitlines()
+            given = dict(line.split("=", 1) for line in lines if "=" in line)
+            done.delivery = (runner.temp / "delivery").read_text().splitlines(), given
             state["outputs"] = Strict({**result.outputs, "code": str(result.code)})
             return "success" if result.code == 0 else "failure"
         if uses == f"{OURS}/docker@v1":

@@ -26,7 +26,7 @@ TARGETS = (
 )
 URL = "git@github.com:little-loops/ll-loop.git"
 # What of the tree the scripts read and write.
-TREE = ("setup", "docker", ".github", "action.yml", "CHANGELOG.md")
+TREE = ("deliver", "setup", "docker", ".github", "action.yml", "CHANGELOG.md")
 
 
 class Failed(Exception):

@@ -116,7 +116,7 @@ class Runner:
         action = Path(action)
         definition = yaml.safe_load((action / "action.yml").read_text())
         assert definition["runs"]["using"] == "composite"
-        github = {"token": TOKEN}
+        github = {"token": TOKEN, "run_id": (env or {}).get("GITHUB_RUN_ID", FACTS["GITHUB_RUN_ID"])}
         given = with_defaults(definition, inputs or {}, {"github": github, "matrix": self.matrix})
         ids = [step.get("id", f"__{number}") for number, step in enumerate(definition["runs"]["steps"])]
         states = Strict({step_id: {"outcome": "", "conclusion": "", "outputs": {}} for step_id in ids})

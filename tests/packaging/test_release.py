@@ -29,7 +29,7 @@ class Pin(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.tree = Path(directory.name) / "tree"
         self.archives = Path(directory.name) / "archives"
-        for name in ("setup", "docker", ".github"):
+        for name in ("deliver", "setup", "docker", ".github"):
             shutil.copytree(ROOT / name, self.tree / name)
         shutil.copy(ROOT / "action.yml", self.tree)
         self.archives.mkdir()
