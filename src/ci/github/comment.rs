@@ -73,7 +73,13 @@ impl Channel for Comment {
             };
             let id = match there {
                 Some((_, there)) if there == text => break,
-                Some((id, _)) => {
+                Some((id, there_then)) => {
+                    // Between the look at all comments and this one, another run may have written it.
+                    let now = read(target, id)?.unwrap_or_else(|| there_then.clone());
+                    if now != there_then {
+                        there = Some((id, now));
+                        continue;
+                    }
                     let path = target.path(&format!("/issues/comments/{id}"));
                     target.api().patch::<Value>(&path, &json!({ "body": text }))?;
                     id
@@ -94,9 +100,7 @@ impl Channel for Comment {
                 }
             };
             // Another run may have written it since it was read.
-            let path = target.path(&format!("/issues/comments/{id}"));
-            let written: Option<Written> = if_known(target.api().get(&path, &[]).map(Some))?;
-            let Some(body) = written.and_then(|written| written.body) else { break };
+            let Some(body) = read(target, id)? else { break };
             if !is_better(&body, own, target) {
                 break;
             }
@@ -104,6 +108,13 @@ impl Channel for Comment {
         }
         Ok(shared)
     }
+}
+
+/// Reads the text of a comment; nothing where that is not known.
+fn read(target: &ReportTarget, id: u64) -> Result<Option<String>, ApiError> {
+    let path = target.path(&format!("/issues/comments/{id}"));
+    let written: Option<Written> = if_known(target.api().get(&path, &[]).map(Some))?;
+    Ok(written.and_then(|written| written.body))
 }
 
 /// Returns the text of a comment if it is about another run of this CI run that came out worse.
