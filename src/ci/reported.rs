@@ -17,6 +17,8 @@ pub struct ReportOptions {
     pub comment: bool,
     /// The commit, in place of that of the event.
     pub sha: Option<String>,
+    /// Whether a later job delivers what the run changes: until then, its status waits.
+    pub delivers: bool,
 }
 
 impl ReportOptions {

@@ -88,6 +88,14 @@ pub trait Service: Debug {
         None
     }
 
+    /// Ends the status of a run that waits for its delivery, if there is one, in a few words.
+    ///
+    /// # Errors
+    /// The status is not known, or cannot be set.
+    fn end_waiting(&self, _request: ReportRequest<'_>, _text: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Starts the run that continues one that was handed off, and reports it where people look at its commit. Without
     /// a link, the files of the run were not uploaded, so nothing is started. Returns a warning as well, if the status
     /// could not be set.

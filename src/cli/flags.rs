@@ -108,6 +108,9 @@ pub(super) struct ReportFlags {
     /// Keep a comment on the pull request up to date
     #[arg(long)]
     pub(super) comment: bool,
+    /// Let the status wait if a later job delivers what the run changes
+    #[arg(long)]
+    pub(super) delivers: bool,
     /// What to do after a hand-off, once the files of the run are uploaded
     #[arg(long = "continue", value_name = "HOW", value_enum, default_value_t = GoOn::None)]
     pub(super) go_on: GoOn,
@@ -269,7 +272,12 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         allow_untrusted: flags.allow_untrusted,
         pass_token: flags.pass_token,
         llm: llm(&flags.llm),
-        commit: ReportOptions { check: report.check, comment: report.comment, ..commit(&report.commit) },
+        commit: ReportOptions {
+            check: report.check,
+            comment: report.comment,
+            delivers: report.delivers,
+            ..commit(&report.commit)
+        },
         key: KeyOption::Given(report.key.key.clone()),
         storing: match &report.uploading {
             UploadFlags { stored_later: true, .. } => Storing::LaterStep,

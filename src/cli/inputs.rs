@@ -56,6 +56,7 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     run.report.key.key = input(env, "key").or_else(|| run.report.key.key.take());
     run.report.check = wanted("check")?.unwrap_or(run.report.check);
     run.report.comment = wanted("comment")?.unwrap_or(run.report.comment);
+    run.report.delivers = wanted("delivers")?.unwrap_or(run.report.delivers);
     if let Some(strict) = wanted("strict")? {
         (run.strict, run.no_strict) = (strict, !strict);
     }

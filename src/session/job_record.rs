@@ -38,6 +38,9 @@ pub(super) struct JobRecord {
     check: bool,
     /// Whether there is a comment.
     comment: bool,
+    /// Whether a later job delivers what the run changes.
+    #[serde(default)]
+    delivers: bool,
 }
 
 /// How much was made up for since the process of a run was killed.
@@ -57,7 +60,8 @@ impl JobRecord {
     /// Returns the job that a run begins or goes on in.
     pub(super) fn of(files: &RunFiles, options: &RunOptions, session: &Session<'_>) -> Option<Self> {
         let Audience::Ci(provider) = &options.audience else { return None };
-        let ReportOptions { status, context, check, comment, sha } = wanted(&options.commit, session);
+        let ReportOptions { status, context, check, comment, sha, delivers } =
+            wanted(&options.commit, session);
         Some(Self {
             provider: provider.name().to_owned(),
             job: provider.job().id?.to_string(),
@@ -69,6 +73,7 @@ impl JobRecord {
             sha: sha.or_else(|| WorkflowEvent::read(&session.env.lookup()).sha),
             check,
             comment,
+            delivers,
         })
     }
 
@@ -88,6 +93,7 @@ impl JobRecord {
                 sha: self.sha.clone(),
                 check: self.check,
                 comment: self.comment,
+                delivers: self.delivers,
             },
             ..RunOptions::default()
         })

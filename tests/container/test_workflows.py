@@ -393,6 +393,19 @@ class Fix(Played):
         words, _ = jobs["tidy/deliver"].delivery
         self.assertEqual(words, ["deliver", "--to=pr", "--", "artifact:ll-loop-tidy-find-r4001-a1"])
 
+    def test_the_status_waits_for_the_delivery_of_tracked_files(self):
+        loop = FIX.replace("'echo prepared > src/prepared; echo of-job-1'", "'echo prepared > src/tracked; echo of-job-1'")
+        for given, said in (("pr", "pending: waits for the delivery of changes to "), ("none", "failure: success with changes to ")):
+            with self.subTest(deliver=given):
+                self.setUp()
+                repository = self.repository(loop)
+                self.player(repository)
+                self.call(
+                    "fix.yml", pull_request(repository, repository.head()), [self.HOST, self.given(f"deliver: {given}")],
+                    ANTHROPIC_API_KEY=KEY,
+                )  # fmt: skip
+                self.assertTrue(self.statuses(repository.head())[-1].startswith(said), self.statuses(repository.head()))
+
     def test_a_token_that_is_given_writes_and_reads_nothing_else(self):
         repository = self.repository(FIX)
         self.player(repository)

@@ -162,6 +162,69 @@ fn the_example_with_agents_runs_as_shown() {
     assert_eq!(project.read("slug.sh").lines().next(), Some("#!/bin/sh"));
 }
 
+/// The examples of a delivery: what the page shows is what the commands print, but for times, ids and the place.
+#[test]
+fn the_examples_of_a_delivery_run_as_shown() {
+    let page = fs::read_to_string(root().join("docs/deliver.md")).unwrap();
+    let (start, example) = page.split_once("## An example, step by step").unwrap();
+    let blocks = blocks(example);
+    let (_, loop_file) = blocks.iter().find(|(mark, _)| *mark == "yaml loop").unwrap();
+    let shown: Vec<&String> =
+        blocks.iter().filter(|(mark, _)| *mark == "console").map(|(_, text)| text).collect();
+    let project = misspelt(loop_file);
+    runs_as(&project, shown[0]);
+    let branch = "origin/ll-loop/spelling/main";
+    let theirs =
+        git(&project, &["commit-tree", &format!("{branch}^{{tree}}"), "-p", branch, "-m", "a person's"]);
+    let refspec = format!("{}:refs/heads/ll-loop/spelling/main", theirs.trim_end());
+    git(&project, &["push", "-q", "origin", &refspec]);
+    runs_as(&project, shown[1]);
+    let blocks = self::blocks(start);
+    let (_, shown) = blocks.iter().find(|(mark, _)| *mark == "console").unwrap();
+    let project = misspelt(loop_file);
+    project.run(&["run", "spelling"]).code(0);
+    runs_as(&project, shown);
+}
+
+/// Makes a repository with one loop and one misspelling, and a remote.
+fn misspelt(loop_file: &str) -> Project {
+    let project = Project::new()
+        .file(".loops/spelling.yaml", loop_file)
+        .file("docs/guide.md", "You recieve a letter.\n");
+    let commands: [&[&str]; 6] = [
+        &["init", "-q", "-b", "main"],
+        &["add", "-A"],
+        &["commit", "-qm", "first"],
+        &["init", "-q", "--bare", ".git/there.git"],
+        &["remote", "add", "origin", ".git/there.git"],
+        &["push", "-q", "origin", "main"],
+    ];
+    for arguments in commands {
+        git(&project, arguments);
+    }
+    project
+}
+
+/// Runs the commands of a block one after the other, and compares what they print.
+#[track_caller]
+fn runs_as(project: &Project, shown: &str) {
+    let varying = regex::Regex::new(
+        r"\d{8}T\d{6}-[0-9a-f]{6}|[0-9a-f]{40,64}|\b\d+(\.\d+)?m?s\b|Date: .*|Author: .*|patch: .*/\.loops/",
+    )
+    .unwrap();
+    let known = |text: &str| varying.replace_all(text.trim_end(), "*").into_owned();
+    for part in shown.split("$ ").skip(1) {
+        let (command, output) = part.split_once('\n').unwrap();
+        let ran = if let Some(arguments) = command.strip_prefix("ll-loop ") {
+            project.run(&arguments.split(' ').collect::<Vec<_>>()).stdout
+        } else {
+            let done = project.program("bash", &["-c", command]).output().unwrap();
+            String::from_utf8(done.stdout).unwrap()
+        };
+        assert_eq!(known(&ran), known(output), "{command}");
+    }
+}
+
 #[test]
 fn every_dependency_is_accounted_for() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();

@@ -12,11 +12,12 @@ from test_run import HOSTILE
 # Writes its arguments and environment to a file, and says what was delivered.
 STAND_IN = """#!PYTHON
 import json, os, sys
-with open(RECORD, "w") as file:
+with open(RECORD + "-".join(["", *sys.argv[2:]]) * (sys.argv[1] == "action"), "w") as file:
     json.dump({"argv": sys.argv[1:], "env": dict(os.environ)}, file)
+if "STAND_IN_EXIT" in os.environ and sys.argv[1] != "action":
+    sys.exit(int(os.environ["STAND_IN_EXIT"]))
 with open(os.environ["GITHUB_OUTPUT"], "a") as file:
     file.write("delivered=created\\npr-url=https://x/1\\ncommit=abc\\nsigned=true\\nchecks=approval\\npatch=p\\nbundle-digest=sha256:0\\n")
-sys.exit(int(os.environ.get("STAND_IN_EXIT", "0")))
 """
 
 
@@ -92,6 +93,19 @@ class Deliver(unittest.TestCase):
         self.assertEqual(result.code, 2)
         self.assertIn("the input `unverified` is neither `true` nor `false`", result.log)
         self.assertFalse(self.record.exists())
+
+    def test_nobody_waits_for_what_does_not_come(self):
+        undelivered = Path(f"{self.record}-undelivered")
+        run = "$(touch pwned)"
+        self.deliver({"run-id": run})
+        self.deliver({}, STAND_IN_EXIT="69")
+        self.deliver({"run-id": run, "dry-run": "true"}, STAND_IN_EXIT="69")
+        self.assertFalse(undelivered.exists())
+        self.assertEqual(self.deliver({"run-id": run, "token": "of an app"}, STAND_IN_EXIT="69").code, 69)
+        seen = json.loads(undelivered.read_text())
+        self.assertEqual(seen["argv"], ["action", "undelivered"])
+        self.assertEqual((seen["env"]["INPUT_RUN"], seen["env"]["LL_TOKEN"]), (run, TOKEN))
+        self.assertEqual(list(self.directory.rglob("pwned")), [])
 
     def test_a_refusal_is_the_result_of_the_step(self):
         self.assertEqual(self.deliver(STAND_IN_EXIT="5").code, 5)

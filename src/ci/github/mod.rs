@@ -42,6 +42,7 @@ use check::Check;
 use commands::Commands;
 use comment::Comment;
 use dispatch::{ChainLink, NextRun};
+use relay::OtherRun;
 use reporter::{Channel, Reporter};
 use server::Flavour;
 use status::Status;
@@ -215,6 +216,21 @@ impl Service for Github {
         Some(Box::new(move |text| {
             status::set(&target, "error", text, target.url()).map_err(|error| error.to_string())
         }))
+    }
+
+    fn end_waiting(&self, request: ReportRequest<'_>, text: &str) -> Result<(), String> {
+        let here = match ReportTarget::new(self.flavour, request) {
+            Ok(here) => here,
+            // Without a token, no run has set a status.
+            Err(NoTarget::Token) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let target = match OtherRun::of_event(request.env) {
+            Some(run) => run.target((here.api(), here.repository()), request.subject.clone()),
+            None => here,
+        };
+        let permission = target.server().permission("statuses: write").to_owned();
+        status::end_waiting(&target, text).map_err(|error| error.needing(&permission).to_string())
     }
 
     fn go_on(&self, request: ReportRequest<'_>, link: Option<ChainLink>) -> (NextRun, Option<String>) {

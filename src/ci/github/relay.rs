@@ -127,9 +127,7 @@ impl OtherRun {
         claim: Claim,
         comments: bool,
     ) -> Result<String, ApiError> {
-        let (run, attempt) = (self.id, self.attempt());
-        let run = Elsewhere { run, attempt, url: self.html_url.clone(), sha: self.head_sha.clone() };
-        let target = ReportTarget::of_other(api.clone(), repository.clone(), run, subject);
+        let target = self.target((api, repository), subject);
         let (state, text, digest) = self.verdict(claim);
         let permission = target.server().permission("statuses: write").to_owned();
         let shared = status::settle(&target, state, &text, target.url());
@@ -146,6 +144,17 @@ impl OtherRun {
             Some(shared) => format!("{state}: {text} ({shared})"),
             None => format!("{state}: {text}"),
         })
+    }
+
+    /// Returns where one of its runs of loops is reported.
+    pub(super) fn target(
+        &self,
+        (api, repository): (&Api, &Repository),
+        subject: ReportedRun,
+    ) -> ReportTarget {
+        let (run, attempt) = (self.id, self.attempt());
+        let run = Elsewhere { run, attempt, url: self.html_url.clone(), sha: self.head_sha.clone() };
+        ReportTarget::of_other(api.clone(), repository.clone(), run, subject)
     }
 
     /// Says no more than the report and the server both do.

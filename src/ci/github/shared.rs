@@ -72,6 +72,11 @@ impl<'m> Mark<'m> {
         is_ours.then_some(mark)
     }
 
+    /// Reads the link of a report, if the same run made it, in whatever attempt of the CI run.
+    pub(super) fn of_same_run(link: &'m str, target: &ReportTarget) -> Option<Self> {
+        Self::parse(link).filter(|mark| mark.page == target.url() && mark.instance == target.instance())
+    }
+
     /// Reads the link of a report, if another run of this attempt of the CI run made it.
     pub(super) fn of_another(link: &'m str, target: &ReportTarget) -> Option<Self> {
         let ours = Mark::of(target, target.url(), "");

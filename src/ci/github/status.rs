@@ -1,5 +1,7 @@
 //! The status of the commit: one line that stays under one name however many runs it takes.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,6 +12,7 @@ use super::target::ReportTarget;
 use crate::base::text::one_line;
 use crate::engine::outcome::TerminatedBy;
 use crate::report::Outcome;
+use crate::report::changes::Caveat;
 use crate::report::digest::{Digest, EndKind};
 
 /// GitHub answers 422 to a longer description.
@@ -22,6 +25,12 @@ const MAX_READ: usize = 2000;
 const MAX_READ_OF_OWN: usize = 100;
 
 const WHAT: &str = "status";
+
+/// What a description begins with whose run waits for its delivery.
+const WAITS: &str = "waits for the delivery of ";
+
+/// What a description begins with whose run was not delivered.
+const NOT_DELIVERED: &str = "not delivered";
 
 /// Reports a run as a status of its commit.
 pub(super) struct Status;
@@ -40,9 +49,56 @@ impl Channel for Status {
     }
 
     fn end(&mut self, target: &ReportTarget, report: &FinalReport) -> Result<Option<String>, ApiError> {
-        let sha = target.sha();
-        settle(target, state(&report.digest, sha), &description(&report.digest, sha), target.url())
+        let (digest, sha) = (&report.digest, target.sha());
+        match awaited(digest, sha).filter(|_| target.delivers()) {
+            Some(what) => settle(target, "pending", &format!("{WAITS}{what}"), target.url()),
+            None => settle(target, state(digest, sha), &description(digest, sha), target.url()),
+        }
     }
+}
+
+/// Returns what a later job can deliver of a success that is not one of the commit.
+fn awaited(digest: &Digest, sha: &str) -> Option<String> {
+    let has_files = digest.changes().is_some_and(|changes| changes.count() > 0);
+    match digest.caveat_at(sha).filter(|_| has_files)? {
+        Caveat::Changes(what) => Some(format!("changes to {what}")),
+        Caveat::Before(_) | Caveat::Another(_) | Caveat::Elsewhere(_) | Caveat::Unknown(_) => None,
+    }
+}
+
+/// Ends the status of a run that waits for its delivery, if there is one. The commit is not what was verified, whatever came
+/// of the delivery; but one that came to nothing may come to something later.
+pub(super) fn end_waiting(target: &ReportTarget, text: &str) -> Result<(), ApiError> {
+    let waits = |status: &Listed| {
+        let description = status.description.as_deref().unwrap_or_default();
+        let failed = description.starts_with(NOT_DELIVERED) && !text.starts_with(NOT_DELIVERED);
+        failed || (status.state == "pending" && description.starts_with(WAITS))
+    };
+    let mut newest: BTreeMap<String, Listed> = BTreeMap::new();
+    for status in listed(target, MAX_READ)? {
+        if Mark::of_same_run(status.link(), target).is_some()
+            && newest.get(&status.context).is_none_or(|known| known.id < status.id)
+        {
+            newest.insert(status.context.clone(), status);
+        }
+    }
+    for (context, _) in newest.into_iter().filter(|(_, status)| waits(status)) {
+        set(&target.named(context), "failure", text, target.url())?;
+    }
+    Ok(())
+}
+
+/// Reads the statuses of the commit, the newest first where the server knows that order.
+fn listed(target: &ReportTarget, most: usize) -> Result<Vec<Listed>, ApiError> {
+    let path = target.path(&format!("/commits/{}/statuses", target.sha()));
+    // GitHub begins with the newest without being asked.
+    let query: &[_] = if target.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
+    let mut all = Vec::new();
+    for listed in target.api().list::<Vec<Listed>>(&path, query).take(most) {
+        let Some(listed) = if_known(listed.map(Some))? else { break };
+        all.push(listed);
+    }
+    Ok(all)
 }
 
 /// Sets the status of the commit of a job, whatever other runs reported.
@@ -163,19 +219,10 @@ impl Others {
     /// Reads the statuses of the commit.
     fn read(target: &ReportTarget) -> Result<Self, ApiError> {
         let mut others = Self::default();
-        let path = target.path(&format!("/commits/{}/statuses", target.sha()));
         // A name with a key is shared by mistake alone, and a matrix of 256 has to stay below the rate limit.
         let most = if target.has_own_name() { MAX_READ_OF_OWN } else { MAX_READ };
-        // GitHub begins with the newest without being asked.
-        let query: &[_] =
-            if target.server().lists_newest_first() { &[] } else { &[("sort", "highestindex")] };
-        let mut ours = Vec::new();
-        for listed in target.api().list::<Vec<Listed>>(&path, query).take(most) {
-            let Some(listed) = if_known(listed.map(Some))? else { break };
-            if listed.context.eq_ignore_ascii_case(target.context()) {
-                ours.push(listed);
-            }
-        }
+        let mut ours = listed(target, most)?;
+        ours.retain(|listed| listed.context.eq_ignore_ascii_case(target.context()));
         ours.sort_by_key(|listed| std::cmp::Reverse(listed.id));
         others.shown = ours
             .first()

@@ -27,6 +27,7 @@ pub struct ReportTarget {
     dispatch_ref: Option<String>,
     subject: ReportedRun,
     context: String,
+    delivers: bool,
 }
 
 /// Another run of a workflow, as far as its reports need it.
@@ -89,6 +90,7 @@ impl ReportTarget {
                 None => subject_name(subject),
             },
             subject: subject.clone(),
+            delivers: options.delivers,
         })
     }
 
@@ -107,9 +109,15 @@ impl ReportTarget {
             pull_request: None,
             context: subject_name(&subject),
             subject,
+            delivers: false,
             api,
             repository,
         }
+    }
+
+    /// Returns the same under another name.
+    pub(super) fn named(&self, context: String) -> Self {
+        Self { context, ..self.clone() }
     }
 
     /// Returns the same on a pull request.
@@ -155,6 +163,11 @@ impl ReportTarget {
     /// Tells whether its status has a name with its key, and not one that somebody gave to several runs.
     pub(super) fn has_own_name(&self) -> bool {
         self.subject.key.is_some() && self.context == subject_name(&self.subject)
+    }
+
+    /// Tells whether a later job delivers what the run changes.
+    pub(super) fn delivers(&self) -> bool {
+        self.delivers
     }
 
     /// Returns the attempt of the workflow run.
@@ -283,6 +296,7 @@ impl ReportTarget {
                 place: None,
             },
             context: "ll-loop/fix-types".to_owned(),
+            delivers: false,
         }
     }
 

@@ -44,6 +44,8 @@ pub(in crate::cli) enum ActionStep {
     Continue,
     /// Say that the step that uploads the reports failed
     Unstored,
+    /// Say that nothing of a run was delivered
+    Undelivered,
 }
 
 pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
@@ -53,6 +55,10 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
         ActionStep::Save => save(session, output),
         ActionStep::Continue => go_on(session),
         ActionStep::Unstored => unstored(session),
+        ActionStep::Undelivered => {
+            session.end_waiting(&needed(session.env, "run")?, "not delivered: the log of the job says why");
+            Ok(0)
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod sticky;
 mod stop;
 mod suggest;
 mod texts;
+mod waiting;
 mod way;
 pub(crate) mod workspace;
 
@@ -56,6 +57,9 @@ impl Session<'_> {
         };
         if let Err(error) = told {
             self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));
+        }
+        if !options.dry_run {
+            self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting::text(&delivered));
         }
         delivered
     }

@@ -21,3 +21,4 @@ mod rules;
 mod scene;
 mod source;
 mod suggest;
+mod waiting;
