@@ -6,15 +6,18 @@ use serde_json::{Value, json};
 use super::api::ApiError;
 use super::cut::cut;
 use super::reporter::{Channel, FinalReport};
-use super::shared::{MOST, Mark, Rank, if_known, marked, sentence};
-use super::status::state;
+use super::shared::{Mark, Rank, if_known, marked, sentence};
+use super::status::{self, Other, state};
 use super::target::ReportTarget;
-use crate::report::formats::summary;
+use crate::report::formats::{markdown, summary};
 
 /// GitHub refuses a comment of more than 65,536 characters.
 const MAX_COMMENT: usize = 64_900;
 
 const WHAT: &str = "comment";
+
+/// How often a comment is looked at again because another run wrote it meanwhile, of which there may be many.
+const TRIES: usize = 20;
 
 const CUT: &str = "> The summary is longer than a comment can be; the rest is in the report of the run.";
 
@@ -57,20 +60,16 @@ impl Channel for Comment {
         let marker = marker(target);
         let own = state(&report.digest, target.sha());
         let ours = body(&marker, &summary::render(&report.digest), &marked(target.url(), target, own));
-        let mut shared = None;
+        // What stands for a run that came out worse, and whose own comment may have been written over.
+        let mut stand_in: Option<String> = None;
+        let mut is_another = false;
         let us = author(target)?;
         let mut there = find(target, number, (&marker, &us))?;
-        for _ in 0..MOST {
-            let text = match there.as_ref().and_then(|(_, there)| worse(there, own, target)) {
-                Some(theirs) => {
-                    shared = Some(format!(
-                        "the comment on the pull request is that of another run: {}",
-                        sentence(WHAT)
-                    ));
-                    with_note(theirs)
-                }
-                None => ours.clone(),
-            };
+        for _ in 0..TRIES {
+            let theirs = there.as_ref().and_then(|(_, there)| worse(there, own, target)).map(with_note);
+            let theirs = theirs.or_else(|| stand_in.clone());
+            is_another = theirs.is_some();
+            let text = theirs.unwrap_or_else(|| ours.clone());
             let id = match there {
                 Some((_, there)) if there == text => break,
                 Some((id, there_then)) => {
@@ -100,13 +99,20 @@ impl Channel for Comment {
                 }
             };
             // Another run may have written it since it was read.
-            let Some(body) = read(target, id)? else { break };
+            let body = read(target, id)?.unwrap_or(text);
             if !is_better(&body, own, target) {
-                break;
+                if is_another || stand_in.is_some() {
+                    break;
+                }
+                // No server writes a comment on condition of what stands there. A run that came out worse may have written
+                // its own between our last look and our write, and does not look again; its status came before, and stays.
+                let Some(other) = status::worse_run(target, own).ok().flatten() else { break };
+                stand_in = Some(in_place_of(&other, &marker, report.digest.loop_name()));
             }
             there = Some((id, body));
         }
-        Ok(shared)
+        Ok(is_another
+            .then(|| format!("the comment on the pull request is that of another run: {}", sentence(WHAT))))
     }
 }
 
@@ -131,6 +137,13 @@ fn is_better(text: &str, own: &str, target: &ReportTarget) -> bool {
 fn mark_of_another<'t>(text: &'t str, target: &ReportTarget) -> Option<Mark<'t>> {
     let (_, link) = text.rsplit_once("](")?;
     Mark::of_another(link.split_once(')')?.0, target)
+}
+
+/// Returns a comment for a run of which no more is known than its status.
+fn in_place_of(other: &Other, marker: &str, loop_name: &str) -> String {
+    let heading = format!("## ❌ {}", markdown::code(loop_name, 120));
+    let said = markdown::words(&other.description);
+    format!("{marker}\n{heading}\n\n{said}\n\n> {}\n\n[The run]({})\n", sentence(WHAT), other.link)
 }
 
 /// Adds that the comment is shared, before its last line.

@@ -200,6 +200,7 @@ mod tests {
                 "POST /issues/7/comments",
                 "GET /issues/7/comments?per_page=100&page=1",
                 "GET /issues/comments/5",
+                "GET /commits/SHA/statuses?per_page=100&page=1",
             ]
         );
         let states: Vec<_> =

@@ -455,6 +455,25 @@ mod tests {
         assert!(kept.comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
     }
 
+    #[test]
+    fn a_comment_that_was_written_over_stands_again() {
+        let (green, red) = (ending(Outcome::Success), ending(Outcome::Failure));
+        let forge = Forge::default();
+        let server = forge.served();
+        // The red run has reported its end before the green one writes, and does not look again.
+        report(&server, "a", &red, &mut Status);
+        report(&server, "b", &green, &mut Comment);
+        let body = forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().to_owned();
+        assert!(body.contains("❌ `fix-types`") && body.contains("said no"), "{body}");
+        assert!(body.ends_with("#ll-loop:a:1:failure)\n"), "{body}");
+        // A third one leaves it, and the red one has its own words in it where it comes later.
+        report(&server, "c", &green, &mut Comment);
+        assert!(forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().contains("❌ `fix-types`"));
+        report(&server, "a", &red, &mut Comment);
+        let body = forge.0.lock().unwrap().comments[0]["body"].as_str().unwrap().to_owned();
+        assert!(body.contains("### Reproduce") || body.contains("mypy"), "{body}");
+    }
+
     proptest! {
         #[test]
         fn a_mark_is_read_as_it_was_written(instance in "[a-z:-]{1,20}", own in "[a-z_]{1,10}") {

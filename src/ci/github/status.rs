@@ -201,10 +201,19 @@ impl Shown {
 
 /// The last status that another run of this CI run set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Other {
+pub(super) struct Other {
     /// How that run came out.
     own: String,
-    description: String,
+    pub(super) description: String,
+    /// The page of the run, with its mark.
+    pub(super) link: String,
+}
+
+/// Returns the run of this CI run that shares the status and came out worse, if one did.
+pub(super) fn worse_run(target: &ReportTarget, own: &str) -> Result<Option<Other>, ApiError> {
+    let runs = Others::read(target)?.runs;
+    let worst = runs.into_iter().max_by_key(|other| Rank::of(&other.own));
+    Ok(worst.filter(|worst| Rank::of(&worst.own) == Rank::Bad && Rank::of(own) != Rank::Bad))
 }
 
 /// What stands under the name of the status.
@@ -234,6 +243,7 @@ impl Others {
                 others.runs.push(Other {
                     own: mark.own.to_owned(),
                     description: listed.description.clone().unwrap_or_default(),
+                    link: listed.link().to_owned(),
                 });
             }
             seen.push(mark);
