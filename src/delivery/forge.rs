@@ -146,6 +146,10 @@ pub trait Forge {
         contents: &dyn Contents,
     ) -> Result<WrittenCommit, ForgeError>;
 
+    /// Puts refs back to where they stood before they were moved to a commit, all of them or none: none if somebody has
+    /// moved one since.
+    fn take_back(&self, written: &ObjectId, moves: &[RefMove]) -> Result<(), ForgeError>;
+
     /// Asks what a push with our token starts.
     fn starts_checks(&self) -> Result<bool, ForgeError>;
 

@@ -245,6 +245,23 @@ impl Forge for PushForge<'_> {
         Ok(WrittenCommit { id: made, signed })
     }
 
+    fn take_back(&self, written: &ObjectId, moves: &[RefMove]) -> Result<(), ForgeError> {
+        let mut push = Call::new("push").with(&["--quiet", "--atomic", "--no-verify"]);
+        for RefMove { name, .. } in moves {
+            push = push.option_value("--force-with-lease=", &format!("{name}:{written}"));
+        }
+        push = push.named(&self.remote.url, "");
+        for RefMove { name, from } in moves {
+            if let Some(from) = from {
+                self.commit(from)?;
+            }
+            push = push
+                .named(&format!("{}:{name}", from.as_ref().map(ObjectId::as_str).unwrap_or_default()), "");
+        }
+        let pushed = self.workspace.connected(&self.remote).line(&push);
+        pushed.map(drop).map_err(|why| self.failed("push to", &why))
+    }
+
     fn starts_checks(&self) -> Result<bool, ForgeError> {
         self.service.starts_checks()
     }

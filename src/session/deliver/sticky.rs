@@ -1,6 +1,6 @@
 //! The one pull request, or branch, of a loop and a base.
 
-use crate::delivery::forge::{Checks, Forge, NewCommit, NewPull};
+use crate::delivery::forge::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::delivery::names::StickyNames;
 use crate::delivery::plan::{self, Observed, Offer, Plan, PullStep};
 use crate::delivery::policy::Standing;
@@ -88,7 +88,13 @@ pub(super) fn deliver(
                 pull: Some(&wanted).filter(|_| with_push || pull == PullStep::Open),
             };
             let written = forge.write(&commit, &moves, &names.temporary, &offered.workspace)?;
-            let url = tell(forge, &pull, &wanted)?;
+            let url = match tell(forge, &pull, &wanted) {
+                // Without the pull request, nothing would say what the branch is, or that nothing verified it.
+                Err(error) if error.kind == ForgeErrorKind::Declined => {
+                    return Err(taken_back(error, forge.take_back(&written.id, &moves), &names));
+                }
+                told => told?,
+            };
             let (commit, signed) = (Some(written.id), Some(written.signed));
             Ok(Brought { url, commit, signed, checks, ..Brought::nothing(done) })
         }
@@ -97,16 +103,16 @@ pub(super) fn deliver(
 
 /// Asks what becomes of checks.
 fn checks(forge: &dyn Forge, wants_pull: bool) -> Result<Checks, Stop> {
-    Ok(match (forge.starts_checks()?, wants_pull) {
-        (true, _) => Checks::Run,
-        // A pull request has a button for it.
-        (false, true) if forge.waits_for_approval() => Checks::Approval,
-        (false, true | false) => Checks::None,
-    })
+    if forge.starts_checks()? {
+        return Ok(Checks::Run);
+    }
+    // A pull request has a button for it.
+    let has_button = wants_pull && forge.waits_for_approval();
+    Ok(if has_button { Checks::Approval } else { Checks::None })
 }
 
 /// Does what is to be done about the pull request; returns its page.
-fn tell(forge: &dyn Forge, step: &PullStep, wanted: &NewPull) -> Result<Option<String>, Stop> {
+fn tell(forge: &dyn Forge, step: &PullStep, wanted: &NewPull) -> Result<Option<String>, ForgeError> {
     let Some(pulls) = forge.pulls() else { return Ok(None) };
     match step {
         PullStep::None => Ok(None),
@@ -116,4 +122,11 @@ fn tell(forge: &dyn Forge, step: &PullStep, wanted: &NewPull) -> Result<Option<S
             Ok(Some(pull.url.clone()))
         }
     }
+}
+
+/// Says why there is no pull request, and what of the branch it would have been for stays.
+fn taken_back(declined: ForgeError, taken: Result<(), ForgeError>, names: &StickyNames) -> Stop {
+    let Err(error) = taken else { return declined.into() };
+    let stays = format!("; its branch `{}` stays, because it cannot be taken back: {error}", names.branch);
+    ForgeError { message: declined.message + &stays, ..declined }.into()
 }

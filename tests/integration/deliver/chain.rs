@@ -161,11 +161,11 @@ fn what_nothing_verified_is_a_draft_that_a_verified_fix_makes_ready() {
     assert_eq!(scene.pulls().len(), 1);
     let scene = Scene::new();
     scene.hub.set(|state| state.has_drafts = false);
-    scene
-        .deliver_with(&scene.night_with(&["--max-iterations", "1"], |project| project), &["--unverified"])
-        .is(5, "refused")
-        .keeps_the_patch();
+    let bundle = scene.night_with(&["--max-iterations", "1"], |project| project);
+    let before = scene.bare.refs();
+    scene.deliver_with(&bundle, &["--unverified"]).is(5, "refused").keeps_the_patch();
     assert!(scene.pulls().is_empty());
+    assert_eq!(scene.bare.refs(), before, "nothing but the draft would have said that it is not verified");
 }
 
 #[test]

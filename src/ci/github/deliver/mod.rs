@@ -155,6 +155,10 @@ impl Forge for GithubForge<'_> {
         Ok(written)
     }
 
+    fn take_back(&self, written: &ObjectId, moves: &[RefMove]) -> Result<(), ForgeError> {
+        self.refs.move_back(moves, written).map_err(|error| self.access.failed(error, Permission::Contents))
+    }
+
     fn starts_checks(&self) -> Result<bool, ForgeError> {
         #[derive(Deserialize)]
         struct Data {

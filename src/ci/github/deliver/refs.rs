@@ -43,6 +43,12 @@ struct Target {
     sha: String,
 }
 
+/// Describes how a ref is moved; `None` where it is not there.
+fn update(name: &str, from: Option<&ObjectId>, to: Option<&ObjectId>) -> Value {
+    let id = |id: Option<&ObjectId>| id.map_or(ABSENT, ObjectId::as_str).to_owned();
+    json!({ "name": name, "beforeOid": id(from), "afterOid": id(to), "force": true })
+}
+
 /// The refs of a repository.
 #[derive(Debug)]
 pub(super) struct Refs<'a> {
@@ -113,20 +119,9 @@ impl<'a> Refs<'a> {
         temporary: Option<&FoundRef>,
     ) -> Result<(), ForgeError> {
         let failed = |error| self.access.failed(error, Permission::Contents);
-        let before = |from: &Option<ObjectId>| from.as_ref().map_or(ABSENT, ObjectId::as_str).to_owned();
-        let updates = moves.iter().map(|moved| {
-            json!({
-                "name": moved.name, "beforeOid": before(&moved.from), "afterOid": to, "force": true,
-            })
-        });
-        let deletion = temporary.map(|temporary| {
-            json!({
-                "name": temporary.name, "beforeOid": temporary.id, "afterOid": ABSENT, "force": true,
-            })
-        });
-        let updates: Vec<Value> = updates.chain(deletion).collect();
-        let input =
-            json!({ "input": { "repositoryId": self.node().map_err(failed)?, "refUpdates": updates } });
+        let updates = moves.iter().map(|moved| update(&moved.name, moved.from.as_ref(), Some(to)));
+        let deletion = temporary.map(|temporary| update(&temporary.name, Some(&temporary.id), None));
+        let input = self.input(updates.chain(deletion)).map_err(failed)?;
         let mut lost = None;
         for _ in 0..TRIES {
             let Err(error) = self.access.api.graphql::<Value>(UPDATE, &input) else { return Ok(()) };
@@ -164,6 +159,18 @@ impl<'a> Refs<'a> {
             || ForgeError::new(ForgeErrorKind::Unavailable, "the refs could not be moved"),
             failed,
         ))
+    }
+
+    /// Moves all refs from a commit to where they stood before, or does nothing.
+    pub(super) fn move_back(&self, moves: &[RefMove], from: &ObjectId) -> Result<(), ApiError> {
+        let updates = moves.iter().map(|moved| update(&moved.name, Some(from), moved.from.as_ref()));
+        let input = self.input(updates)?;
+        self.access.api.graphql::<Value>(UPDATE, &input).map(drop)
+    }
+
+    fn input(&self, updates: impl Iterator<Item = Value>) -> Result<Value, ApiError> {
+        let updates: Vec<Value> = updates.collect();
+        Ok(json!({ "input": { "repositoryId": self.node()?, "refUpdates": updates } }))
     }
 
     /// Looks what came of a move.
