@@ -19,6 +19,8 @@ mod waiting;
 mod way;
 pub(crate) mod workspace;
 
+use std::io;
+
 use crate::ci::Provider;
 use crate::delivery::policy::Standing;
 
@@ -44,24 +46,32 @@ impl Session<'_> {
     /// There is no such bundle, the token may not, the server does not answer, or others were faster each time.
     pub fn deliver(&self, options: &DeliverOptions) -> Result<Delivery, Error> {
         check(options)?;
-        let source = source::open(&options.what, options.way == Way::Suggestions, self)?;
+        let provider = Provider::detect(&self.env.lookup());
+        let source = source::open(&options.what, options.way == Way::Suggestions, self);
+        let source = source.inspect_err(|error| {
+            self.told(provider.summarize(&outcome::failure(None, error)), &provider);
+        })?;
         self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
         let loop_name = source.bundle.manifest.r#loop.to_string();
         let delivered = self.bring(&source, options);
-        let provider = Provider::detect(&self.env.lookup());
         let told = match &delivered {
             Ok(delivery) => provider
                 .announce(&delivery.outputs())
                 .and_then(|()| provider.summarize(&delivery.summary(&loop_name))),
-            Err(error) => provider.summarize(&outcome::failure(&loop_name, error)),
+            Err(error) => provider.summarize(&outcome::failure(Some(&loop_name), error)),
         };
-        if let Err(error) = told {
-            self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));
-        }
+        self.told(told, &provider);
         if !options.dry_run {
             self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting::text(&delivered));
         }
         delivered
+    }
+
+    /// Warns where the CI system could not be told what came of a delivery.
+    fn told(&self, told: io::Result<()>, provider: &Provider) {
+        if let Err(error) = told {
+            self.talk.warning(&format!("cannot tell {} what was delivered: {error}", provider.name()));
+        }
     }
 
     fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Error> {

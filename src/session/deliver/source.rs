@@ -9,7 +9,7 @@ use crate::ci::github::relay::OtherRun;
 use crate::journal::known::Status;
 use crate::session::bundler::{Bundler, file_name};
 use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::session::error::{Error, Kind};
 use crate::session::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::finish;
 use crate::session::incoming::unusable;
@@ -32,7 +32,11 @@ pub(crate) fn open(what: &str, is_for_strangers: bool, session: &Session<'_>) ->
         let (allow_untrusted, env) = (is_for_strangers, session.env.with_token_of_job());
         let session = &session.within(&env);
         let asked = ArtifactRequest { what, run, repository: None, runs, allow_untrusted, session };
-        return opened(&asked.local()?);
+        // Here, as for a file, a wrong name is wrong usage.
+        let local = asked.local().map_err(|error| {
+            if error.kind() == Kind::Absent { error.of_kind(Kind::Refused) } else { error }
+        })?;
+        return opened(&local);
     }
     let path = session.path(Path::new(what));
     if path.is_file() || path.is_dir() {

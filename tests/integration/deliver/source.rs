@@ -1,5 +1,7 @@
 //! Which bundle a delivery takes: what a job says is the name of an artifact of its own run of the workflow.
 
+use std::fs;
+
 use serde_json::json;
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, ResponseTemplate};
@@ -32,8 +34,20 @@ fn requests(github: &Github) -> Vec<String> {
 #[test]
 fn a_name_is_that_of_an_artifact_of_this_run_which_the_token_of_the_job_reads() {
     let (github, ran) = deliver("artifact:ll-loop-tidy-find-r12-a1", |project| project);
-    ran.code(1).says("`ll-loop-tidy-find-r12-a1` in run 77");
+    ran.code(2).says("`ll-loop-tidy-find-r12-a1` in run 77");
     assert_eq!(requests(&github), ["GET /repos/octo/project/actions/runs/77/artifacts"]);
+}
+
+#[test]
+fn a_bundle_that_is_not_there_is_told_in_the_summary_of_the_job() {
+    for (what, why) in [("no.llz", "no.llz"), ("artifact:ll-loop-tidy", "`ll-loop-tidy` in run 77")] {
+        let summary = tempfile::NamedTempFile::new().unwrap();
+        let path = summary.path().display().to_string();
+        let (_, ran) = deliver(what, |project| project.env("GITHUB_STEP_SUMMARY", path));
+        ran.code(2).says(why);
+        let told = fs::read_to_string(summary.path()).unwrap();
+        assert!(told.starts_with("### Delivery failed") && told.contains(why), "{told}");
+    }
 }
 
 #[test]
@@ -46,7 +60,7 @@ fn after_another_run_a_name_is_that_of_an_artifact_of_it() {
             .env("GITHUB_EVENT_NAME", "workflow_run")
             .env("GITHUB_EVENT_PATH", path)
     });
-    ran.code(1).says("in run 78");
+    ran.code(2).says("in run 78");
     assert_eq!(requests(&github), ["GET /repos/octo/project/actions/runs/78/artifacts"]);
 }
 
