@@ -9,7 +9,7 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use crate::base::object::ObjectId;
-use crate::process::git::{Call, Git};
+use crate::process::git::{Call, Git, alternate};
 
 use super::brought::{Protected, unfit};
 use super::manifest::SavedTree;
@@ -72,8 +72,9 @@ pub(super) fn check(
 ) -> Result<(), ObjectsError> {
     let objects = top.join(git.line(&Call::new("rev-parse").with(&["--git-path", "objects"]))?);
     let place = TempDir::with_prefix("ll-objects-").map_err(|error| error.to_string())?;
-    let apart =
-        git.with("GIT_OBJECT_DIRECTORY", place.path()).with("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+    let apart = git
+        .with("GIT_OBJECT_DIRECTORY", place.path())
+        .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&objects.to_string_lossy()));
     unpack(&apart, saved, path, true)?;
     if apart.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &saved.commit, "^{tree}"))?
         != saved.tree

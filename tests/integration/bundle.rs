@@ -132,6 +132,15 @@ fn a_run_goes_on_in_another_checkout_with_its_tree() {
 }
 
 #[test]
+fn the_name_of_a_checkout_may_have_a_colon() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    fs::rename(both.0.at("two"), both.0.at("t:wo")).unwrap();
+    let bundle = both.bundle();
+    let _ran = both.run("t:wo", &["resume", "--ci=plain", "--from", bundle.to_str().unwrap()]).code(0);
+}
+
+#[test]
 fn a_run_that_was_killed_is_put_into_a_file_later() {
     let both = Checkouts::of(LOOP);
     both.left(Signal::KILL);

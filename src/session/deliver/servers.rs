@@ -46,7 +46,7 @@ enum ServerKind {
 pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Server, Error> {
     let checkout = git::at(&session.cwd, session);
     if let Some(remote) = &options.remote {
-        let url = checkout.line(&Call::new("remote").with(&["get-url"]).named(remote, ""));
+        let url = checkout.line(&Call::new("remote").with(&["get-url", "--push"]).named(remote, ""));
         let url = url.unwrap_or_else(|_| remote.clone());
         if url.starts_with('-') {
             return Err(Error::refused(format!("invalid remote `{}`", one_line(remote, 100))));

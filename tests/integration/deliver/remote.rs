@@ -100,6 +100,16 @@ fn a_branch_is_written_once_and_a_persons_work_stays() {
 }
 
 #[test]
+fn a_remote_that_is_pushed_to_elsewhere_is_pushed_to_there() {
+    let home = Home::new();
+    let at = home.at().to_string_lossy().into_owned();
+    git(&home.project, &["remote", "set-url", "--push", "origin", &at]);
+    git(&home.project, &["config", "remote.origin.url", "https://mirror.invalid/o/r"]);
+    home.deliver(0, "created");
+    assert!(!home.on_server(BRANCH).is_empty());
+}
+
+#[test]
 fn a_base_that_moved_gets_the_fix_anew_or_a_refusal_with_the_files() {
     let home = Home::new();
     home.push("main", "main", "docs/other.md", "Other.\n");
