@@ -13,6 +13,7 @@ mod level;
 pub mod log_file;
 pub mod mends;
 pub mod nights;
+pub mod numbers;
 pub mod passes;
 mod places;
 pub mod reader;
