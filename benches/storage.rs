@@ -110,6 +110,7 @@ fn start(machine: &Machine) -> Start {
             warnings: Vec::new(),
             nights: Vec::new(),
             source: Source::default(),
+            parent: None,
             place: None,
             commit: None,
             context: serde_json::Map::new(),

@@ -31,6 +31,7 @@ pub fn machine(text: &str) -> Option<(LoopName, Machine)> {
 /// Returns how a run of this loop begins.
 pub fn start(name: &LoopName) -> LoopStart {
     LoopStart {
+        parent: None,
         place: None,
         r#loop: name.clone(),
         run_id: format!("{name}-1"),

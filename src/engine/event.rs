@@ -363,6 +363,9 @@ pub struct LoopStart {
     pub nights: Vec<Night>,
     /// Where the loop is written down.
     pub source: Source,
+    /// The run that it was rewound from; its first events are that run's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<Parent>,
     /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
     /// journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -385,6 +388,15 @@ pub struct LoopStart {
     /// The version of the journal: a newer one is not understood.
     #[serde(default = "oldest")]
     pub schema: u32,
+}
+
+/// Where a run that was rewound left the run that it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The instance id of that run.
+    pub run: String,
+    /// The last of its events that this one begins with.
+    pub seq: u64,
 }
 
 /// The version of the journal that this program writes.
@@ -951,6 +963,9 @@ pub struct Stamped {
     /// The loops on the way there, the run itself first; empty for the run itself.
     #[serde(default)]
     pub path: Vec<LoopName>,
+    /// Whether it is an event of the run that this one was rewound from: budgets count it, statistics do not.
+    #[serde(default)]
+    pub inherited: bool,
     /// What.
     #[serde(flatten)]
     pub event: Event,
@@ -969,25 +984,27 @@ struct LineHead<'l> {
     depth: u32,
     #[serde(default)]
     path: Vec<LoopName>,
+    #[serde(default)]
+    inherited: bool,
 }
 
 impl Stamped {
     /// Reads a line of a journal: the same as `Deserialize`, in a third of the time, because the fields of an event are
     /// not collected before it is known which event they are of.
     pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
-        let LineHead { event, ts, seq, at_ms, depth, path } = serde_json::from_slice(line)?;
+        let LineHead { event, ts, seq, at_ms, depth, path, inherited } = serde_json::from_slice(line)?;
         let event = match &*event {
             "action_complete" => Event::ActionComplete(serde_json::from_slice(line)?),
             "loop_start" => Event::LoopStart(serde_json::from_slice(line)?),
             "loop_complete" => Event::LoopComplete(serde_json::from_slice(line)?),
             _ => serde_json::from_slice(line)?,
         };
-        Ok(Self { ts, seq, at: Duration::from_millis(at_ms), depth, path, event })
+        Ok(Self { ts, seq, at: Duration::from_millis(at_ms), depth, path, inherited, event })
     }
 
     /// Stamps an event of the run itself.
     pub fn new(ts: Timestamp, seq: u64, event: Event) -> Self {
-        Self { ts, seq, at: Duration::ZERO, depth: 0, path: Vec::new(), event }
+        Self { ts, seq, at: Duration::ZERO, depth: 0, path: Vec::new(), inherited: false, event }
     }
 }
 
@@ -1019,6 +1036,9 @@ impl Serialize for Stamped {
         if self.depth > 0 {
             map.serialize_entry("depth", &self.depth)?;
             map.serialize_entry("path", &self.path)?;
+        }
+        if self.inherited {
+            map.serialize_entry("inherited", &true)?;
         }
         for (key, value) in fields {
             map.serialize_entry(&key, &value)?;

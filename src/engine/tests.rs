@@ -60,6 +60,7 @@ fn start(strict: bool) -> Start {
             warnings: Vec::new(),
             nights: Vec::new(),
             source: Source::default(),
+            parent: None,
             place: None,
             commit: None,
             tree: None,

@@ -163,8 +163,15 @@ impl Journal {
             } else {
                 (event, [None, None])
             };
-            let mut stamped =
-                self.without_secrets(Stamped { ts, seq, at, depth, path: path.to_vec(), event })?;
+            let mut stamped = self.without_secrets(Stamped {
+                ts,
+                seq,
+                at,
+                depth,
+                path: path.to_vec(),
+                inherited: false,
+                event,
+            })?;
             if let Event::ActionComplete(complete) = &mut stamped.event {
                 complete.note_sums(sums);
             }
@@ -172,7 +179,7 @@ impl Journal {
             if self.space.is_full && !was_full {
                 seq += 1;
                 let event = Event::Warning { state: None, message: full() };
-                written.push(Stamped { ts, seq, at, depth, path: path.to_vec(), event });
+                written.push(Stamped { ts, seq, at, depth, path: path.to_vec(), inherited: false, event });
             }
         }
         for stamped in &written {

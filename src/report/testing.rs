@@ -89,6 +89,7 @@ impl Journal {
                 file: format!(".loops/{name}.yaml"),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
+            parent: None,
             place: None,
             commit: None,
             tree: None,

@@ -255,6 +255,7 @@ impl<'s> ConfiguredRun<'s> {
             board: machine.has_board().then(|| Box::new(machine.board)),
             strict: run.strict.unwrap_or(in_ci),
             source: prepared.source(),
+            parent: None,
             place: Some(claim::place(&prepared.located.root)),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
