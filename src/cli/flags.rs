@@ -70,6 +70,12 @@ pub(super) struct RunFlags {
     /// Wait for other runs with an overlapping scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
+    /// Keep the working tree as it is before each step, for `repro` and `rewind`. On by default where agents run in CI
+    #[arg(long, overrides_with = "no_snapshots")]
+    pub(super) snapshots: bool,
+    /// Do not keep the working tree before each step
+    #[arg(long)]
+    pub(super) no_snapshots: bool,
     /// Write the reports to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) report_dir: Option<PathBuf>,
@@ -268,6 +274,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         deadline: flags.deadline,
         checkpoint_every: flags.checkpoint_every,
         queue: flags.queue,
+        snapshots: either(flags.snapshots, flags.no_snapshots),
         report_dir: flags.report_dir.clone(),
         allow_untrusted: flags.allow_untrusted,
         pass_token: flags.pass_token,

@@ -19,9 +19,19 @@ impl StepNumber {
         Self { around: Vec::new(), own: step }
     }
 
+    /// Returns the number of a step of a sub-loop, which these steps ran, the outermost first.
+    pub fn inside(around: &[u32], step: u32) -> Self {
+        Self { around: around.to_vec(), own: step }
+    }
+
     /// Returns the number of the step in its own loop.
     pub fn own(&self) -> u32 {
         self.own
+    }
+
+    /// Returns the numbers from the outermost step to its own, by which steps follow each other.
+    pub fn path(&self) -> Vec<u32> {
+        self.around.iter().copied().chain([self.own]).collect()
     }
 
     /// Returns how deep in sub-loops the step is, 0 for the run itself.

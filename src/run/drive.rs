@@ -19,8 +19,8 @@ use super::rules::Rules;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact, continuation, learning, measure, query, shared_file, sub_loop, survey,
-    tool,
+    action, agent, approval, artifact, continuation, learning, measure, query, shared_file, snapshots,
+    sub_loop, survey, tool,
 };
 
 /// The journal could not be written, or somebody else changed it, so the run was stopped: a run that cannot be saved
@@ -126,7 +126,9 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Err(UnexpectedInput) if signal.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
+        let moments = snapshots::moments(&events, &world.around);
         world.record(engine, events)?;
+        snapshots::take(&moments, world).await;
         // Nothing runs now, so the working tree is what the journal says of it.
         world.checkpoints.save_if_due(world.clock.elapsed());
     }
@@ -148,9 +150,11 @@ async fn perform(
         Err(why) => return Ok(Err(why)),
     };
     world.path.push(sub.machine.name.clone());
+    world.around.push(step.1);
     let outside = workplace.as_ref().map(|workplace| world.move_to(&workplace.root));
     let ended = Box::pin(drive(&mut engine, world)).await;
     world.path.pop();
+    world.around.pop();
     if let Some(outside) = outside {
         outside.restore(world);
     }

@@ -105,6 +105,24 @@ impl GitCalls {
         ObjectId::parse(String::from_utf8_lossy(&printed).trim()).map_err(|error| error.to_string())
     }
 
+    /// Begins with new time. What is known of filters is forgotten if the configuration is another one now.
+    pub(super) async fn again(&mut self, directory: &Path) -> Result<(), String> {
+        self.clock = Clock::start();
+        let before = self.configurations.remove(directory);
+        let is_alone = self.configurations.is_empty();
+        let now = self.configuration(directory).await?;
+        if before != Some(now) || !is_alone {
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// Forgets what is known of filters: there may be other repositories inside.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+        self.configurations.clear();
+    }
+
     async fn filters(&mut self, directory: &Path) -> Result<Filters, String> {
         let filters = if let Some(known) = self.known.get(directory) {
             known.clone()
@@ -241,6 +259,27 @@ impl OwnIndex {
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".to_owned(), alternate(&text(known)?)),
         ]);
         Ok(Self { env, _place: place })
+    }
+
+    /// Copies an index. New objects go to the repository itself, and git may remember in the copy what it found out about
+    /// files.
+    pub(super) fn of_repository(index: &Path) -> Result<Self, String> {
+        let place = TempDir::with_prefix("ll-index-").map_err(|error| error.to_string())?;
+        let own = place.path().join("index");
+        copy_index(index, &own).map_err(|error| error.to_string())?;
+        let own = own.to_str().ok_or_else(|| format!("{} is no text", own.display()))?.to_owned();
+        let env = BTreeMap::from([
+            ("GIT_INDEX_FILE".to_owned(), own),
+            ("GIT_OPTIONAL_LOCKS".to_owned(), "1".to_owned()),
+        ]);
+        Ok(Self { env, _place: place })
+    }
+
+    /// Returns the same with variables of its own.
+    #[must_use]
+    pub(super) fn with(mut self, env: impl IntoIterator<Item = (&'static str, &'static str)>) -> Self {
+        self.env.extend(env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        self
     }
 
     /// Makes another one with the same objects, and no files yet.

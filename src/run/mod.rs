@@ -34,6 +34,7 @@ mod rules;
 #[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
+pub mod snapshots;
 mod status;
 pub mod stops;
 pub mod sub_loop;

@@ -29,6 +29,7 @@ use super::patience::Patience;
 use super::recording::Recording;
 use super::replay::Left;
 use super::rules::Rules;
+use super::snapshots::TreeSnapshots;
 
 /// Everything around the engine.
 pub struct World {
@@ -74,6 +75,10 @@ pub struct World {
     pub state_failure: Option<io::Error>,
     /// The loops that are running, the outermost first.
     pub path: Vec<LoopName>,
+    /// The steps that run the loops below the outermost one.
+    pub around: Vec<u32>,
+    /// Keeps the working tree as it is before each step, if somebody wants that.
+    pub snapshots: Option<TreeSnapshots>,
     /// Answers queries in processes of their own.
     pub helper: Helper,
     /// Finds and prepares sub-loops: loop files are not the business of this layer.

@@ -37,6 +37,7 @@ use super::options::{BeginOptions, RunOptions};
 use super::prepared::Prepared;
 use super::publish::{Publication, Stage, publisher};
 use super::ready::{Launch, Position, Ready, sinks};
+use super::snapshots;
 use super::start::start;
 use super::tree;
 use super::trust;
@@ -180,6 +181,7 @@ impl<'s> ConfiguredRun<'s> {
         let Self { session, prepared, options, files, context, .. } = &mut self;
         let (session, files) = (*session, files.clone());
         let clock = Clock::start();
+        snapshots::check(&options.run, &prepared.located.root, session)?;
         let worktree = if options.worktree {
             Some(Worktree::plan(&prepared.located.root, &files, session)?)
         } else {
@@ -219,6 +221,8 @@ impl<'s> ConfiguredRun<'s> {
         let sinks = sinks(prepared, &files, &options.run, &projection, session);
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
+        let of = (prepared.located.root.as_path(), &files);
+        let snapshots = snapshots::are_kept(&options.run, decided.llm, of, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -233,6 +237,7 @@ impl<'s> ConfiguredRun<'s> {
             area,
             claim,
             worktree,
+            snapshots,
         })
     }
 

@@ -53,6 +53,7 @@ pub mod report;
 pub mod resume;
 pub mod runs;
 pub mod secrets;
+mod snapshots;
 pub mod start;
 pub mod stop;
 pub mod successor;

@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub checkpoint_every: Option<Duration>,
     /// Whether it waits for other runs with an overlapping scope.
     pub queue: bool,
+    /// Whether the working tree is kept as it is before each step. By default, it is where agents run in CI.
+    pub snapshots: Option<bool>,
     /// Where its reports are written, also outside of CI.
     pub report_dir: Option<PathBuf>,
     /// Whether it may run where the event of the job lets strangers choose what is checked out.

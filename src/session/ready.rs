@@ -27,6 +27,7 @@ use crate::run::checkpoint::Checkpoints;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 use crate::run::replay::Left;
+use crate::run::snapshots::TreeSnapshots;
 use crate::run::{self, Lost, Rules, SubLoop, World, conduct};
 
 use super::audience::Audience;
@@ -70,6 +71,8 @@ pub(super) struct Launch<'s> {
     pub(super) area: Area,
     pub(super) claim: Claim,
     pub(super) worktree: Option<Worktree>,
+    /// Whether the working tree is kept as it is before each step.
+    pub(super) snapshots: bool,
 }
 
 /// Where a run starts.
@@ -131,7 +134,9 @@ impl Ready<'_> {
 impl Launch<'_> {
     async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
         let Self { session, options, prepared, position, .. } = self;
-        let Self { files, journal, sinks, clock, agents, territory, area, claim, worktree, .. } = self;
+        let Self {
+            files, journal, sinks, clock, agents, territory, area, claim, worktree, snapshots, ..
+        } = self;
         let name = prepared.machine.name.clone();
         let mut publication = publisher(&options).map(|provider| {
             let bundler = Bundler::new(&prepared, &territory, session);
@@ -171,6 +176,8 @@ impl Launch<'_> {
             state_failure: None,
             files: files.clone(),
             path: vec![name.clone()],
+            around: Vec::new(),
+            snapshots: snapshots.then(|| TreeSnapshots::of(files.instance())),
             helper: session.helper.clone(),
             sub_loops: Box::new(move |request, around| {
                 let sub = library.start(request, around)?;

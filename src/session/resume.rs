@@ -40,6 +40,7 @@ use super::killed::{self, Telling};
 use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
+use super::snapshots;
 use super::start::start;
 use super::tree;
 use super::trust;
@@ -158,6 +159,7 @@ impl<'s> UnclaimedRun<'s> {
         let session = self.session;
         let is_archived = files.is_archived();
         let clock = Clock::start();
+        snapshots::check(&self.options.run, &self.prepared.located.root, session)?;
         let mut context = began.context;
         context.extend(self.options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
         let territory = claim::territory(&self.prepared, &context, session, &session.redactor)?;
@@ -199,6 +201,8 @@ impl<'s> UnclaimedRun<'s> {
         })?;
         say(files.instance(), &resumed.how, session);
         let Self { session, options, prepared, worktree } = self;
+        let of = (prepared.located.root.as_path(), &files);
+        let snapshots = snapshots::are_kept(&options.run, decided.llm, of, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -213,6 +217,7 @@ impl<'s> UnclaimedRun<'s> {
             area,
             claim,
             worktree,
+            snapshots,
         })
     }
 

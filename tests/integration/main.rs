@@ -81,6 +81,7 @@ mod seeds;
 #[cfg(feature = "github")]
 mod servers;
 mod show_and_schema;
+mod snapshots;
 mod stall;
 mod streams;
 mod sub_loops;

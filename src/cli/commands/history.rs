@@ -54,7 +54,7 @@ pub(in crate::cli) fn history(
 ) -> Result<u8, Error> {
     let places = Places::of(session);
     if args.prune {
-        return prune(&places, args, output);
+        return prune(&places, args, (session, output));
     }
     let mut runs = places.all()?;
     runs.retain(|run| !run.status.is_live());
@@ -106,7 +106,11 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
     read.map_err(|error| Error::failed(format!("run {}", run.files.instance()), &error))
 }
 
-fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Error> {
+fn prune(
+    places: &Places,
+    args: &HistoryArgs,
+    (session, output): (&Session<'_>, &Output),
+) -> Result<u8, Error> {
     let default = HistoryLimits::default();
     let limits = HistoryLimits {
         age: args.older_than.unwrap_or(default.age),
@@ -126,6 +130,8 @@ fn prune(places: &Places, args: &HistoryArgs, output: &Output) -> Result<u8, Err
     ));
     for run in &plan {
         if !args.dry_run {
+            // The journal goes last, so that an interrupted deletion can be repeated.
+            session.forget_snapshots(&run.files)?;
             retention::forget(run).map_err(|error| {
                 Error::failed(format!("cannot forget run {}", run.files.instance()), &error)
             })?;

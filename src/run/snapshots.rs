@@ -1,0 +1,279 @@
+//! Tree snapshots: the working tree as it is before each step, as commits under refs of our own, so that people can stand
+//! where a step stood. The user's index, HEAD and stash stay as they are.
+//!
+//! The index is a copy that stays from step to step: git itself decides by its times which files it has to read again.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::base::object::ObjectId;
+use crate::base::own::is_own;
+use crate::base::text::one_line;
+use crate::engine::event::Event;
+use crate::process::git::Call;
+use crate::process::signal::Request;
+use crate::report::numbers::StepNumber;
+
+use super::area::Area;
+use super::filtered;
+use super::git::{GitCalls, OwnIndex};
+use super::status::{self, FileStanding, StatusLine, Untracked};
+use super::ticking::while_ticking;
+use super::world::World;
+
+/// The longest time for one snapshot.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The longest untracked file that is kept.
+const LONGEST: u64 = 64 << 20;
+
+/// Where the snapshots of all runs are.
+pub const ALL: &str = "refs/ll-loop/snap/";
+
+/// Who a snapshot is by: its id depends on nothing but the tree and the commit that it stands on.
+pub const AUTHOR: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "ll-loop"),
+    ("GIT_COMMITTER_NAME", "ll-loop"),
+    ("GIT_AUTHOR_EMAIL", "ll-loop@localhost"),
+    ("GIT_COMMITTER_EMAIL", "ll-loop@localhost"),
+    ("GIT_AUTHOR_DATE", "@0 +0000"),
+    ("GIT_COMMITTER_DATE", "@0 +0000"),
+];
+
+/// A moment of a run at which its working tree is kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// Before a step.
+    Before(StepNumber),
+    /// When the run has ended.
+    End,
+}
+
+impl Moment {
+    /// Returns the moment that the last part of the name of a ref stands for.
+    pub fn of(part: &str) -> Option<Self> {
+        if part == "end" { Some(Self::End) } else { part.parse().ok().map(Self::Before) }
+    }
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Before(step) => step.fmt(f),
+            Self::End => f.write_str("end"),
+        }
+    }
+}
+
+/// Returns what the refs of a run begin with.
+pub fn refs_of(instance: &str) -> String {
+    // Git does not allow two dots in a row in names of refs: they stand for a range of commits.
+    format!("{ALL}{}/", instance.replace("..", "-"))
+}
+
+/// Returns the moments that some events are about to bring.
+pub(super) fn moments(events: &[Event], around: &[u32]) -> Vec<Moment> {
+    let moment = |event: &Event| match event {
+        Event::StateEnter { step, .. } => Some(Moment::Before(StepNumber::inside(around, *step))),
+        Event::LoopComplete(_) if around.is_empty() => Some(Moment::End),
+        _ => None,
+    };
+    events.iter().filter_map(moment).collect()
+}
+
+/// Keeps the working tree as it is now for these moments, if somebody wants that. A tree that cannot be kept is a
+/// warning.
+pub(super) async fn take(moments: &[Moment], world: &mut World) {
+    if moments.is_empty() {
+        return;
+    }
+    let Some(mut snapshots) = world.snapshots.take() else { return };
+    let (root, area) = (world.root.clone(), world.area.clone());
+    let git = || GitCalls::new(world.env.clone(), world.cancel.clone(), LIMIT);
+    let mut tree = snapshots.trees.remove(&root).unwrap_or_else(|| KeptTree::new(git()));
+    let sinks = RefCell::new(&mut world.sinks);
+    let taken = while_ticking(&sinks, tree.take(&root, &area)).await;
+    let kept = match taken {
+        Ok(commit) => {
+            let refs = snapshots.lines(moments, &commit);
+            while_ticking(&sinks, tree.refer(&root, refs)).await
+        }
+        Err(why) => Err(why),
+    };
+    let mut warnings: Vec<String> = tree.left_out.drain(..).collect();
+    if let Err(why) = kept
+        && world.cancel.request() == Request::None
+    {
+        warnings.push(format!("the working tree could not be kept: {}", one_line(&why, 300)));
+    }
+    warnings.retain(|warning| snapshots.said.insert(warning.clone()));
+    world.remarks.extend(warnings);
+    snapshots.trees.insert(root, tree);
+    world.snapshots = Some(snapshots);
+}
+
+/// Keeps the working trees of one run.
+pub struct TreeSnapshots {
+    refs: String,
+    /// The trees in which it works, by their directories: a sub-loop may have its own.
+    trees: BTreeMap<PathBuf, KeptTree>,
+    /// What was said already.
+    said: BTreeSet<String>,
+}
+
+impl TreeSnapshots {
+    /// Keeps the working trees of this run.
+    pub fn of(instance: &str) -> Self {
+        Self { refs: refs_of(instance), trees: BTreeMap::new(), said: BTreeSet::new() }
+    }
+
+    /// Returns what `git update-ref --stdin` has to read.
+    fn lines(&self, moments: &[Moment], commit: &ObjectId) -> Vec<u8> {
+        let line = |moment: &Moment| format!("update {}{moment} {commit}\n", self.refs);
+        moments.iter().map(line).collect::<String>().into_bytes()
+    }
+}
+
+/// A working tree, and what is known of it since the last snapshot.
+struct KeptTree {
+    git: GitCalls,
+    known: Option<KnownTree>,
+    /// Warnings about files that are not in a snapshot.
+    left_out: Vec<String>,
+}
+
+struct KnownTree {
+    top: PathBuf,
+    /// The repository's index, and how it was when it was copied.
+    index: PathBuf,
+    identity: IndexIdentity,
+    own: OwnIndex,
+    last: Option<LastSnapshot>,
+}
+
+/// The last snapshot. Where nothing changed, it is the next one as well.
+struct LastSnapshot {
+    head: ObjectId,
+    tree: ObjectId,
+    commit: ObjectId,
+}
+
+type IndexIdentity = Option<(u64, u64, i64, i64)>;
+
+fn identity(index: &Path) -> IndexIdentity {
+    let metadata = index.metadata().ok()?;
+    Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
+impl KeptTree {
+    fn new(git: GitCalls) -> Self {
+        Self { git, known: None, left_out: Vec::new() }
+    }
+
+    /// Makes a commit of the working tree as it is.
+    async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, String> {
+        self.git.again(root).await?;
+        let mut known = self.known(root).await?;
+        let taken = self.commit(&mut known, area).await;
+        // What an attempt that failed left in the index is not known.
+        self.known = taken.is_ok().then_some(known);
+        taken
+    }
+
+    /// Returns what is known of the tree. The index is copied anew where the repository's is another one: what git
+    /// tracks may be something else now.
+    async fn known(&mut self, root: &Path) -> Result<KnownTree, String> {
+        if let Some(known) = self.known.take() {
+            if known.identity == identity(&known.index) {
+                return Ok(known);
+            }
+            self.git.forget();
+            return Self::copied(known.top, known.index, known.last);
+        }
+        let ask = Call::new("rev-parse").with(&[
+            "--path-format=absolute",
+            "--show-toplevel",
+            "--git-path",
+            "index",
+        ]);
+        let said = self.git.list(root, &ask).await?;
+        let mut lines = said.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsStr::from_bytes(line)));
+        let (Some(top), Some(index)) = (lines.next(), lines.next()) else {
+            return Err("git names the repository in a way that cannot be read".to_owned());
+        };
+        let top = top.canonicalize().map_err(|error| format!("cannot find {}: {error}", top.display()))?;
+        Self::copied(top, index, None)
+    }
+
+    fn copied(top: PathBuf, index: PathBuf, last: Option<LastSnapshot>) -> Result<KnownTree, String> {
+        let identity = identity(&index);
+        let own = OwnIndex::of_repository(&index)?.with(AUTHOR);
+        Ok(KnownTree { top, index, identity, own, last })
+    }
+
+    async fn commit(&mut self, known: &mut KnownTree, area: &Area) -> Result<ObjectId, String> {
+        let KnownTree { top, own, last, .. } = known;
+        let printed = self.git.run_in(own, top, &status::call(Untracked::Listed), None).await?;
+        let (head, mut lines) = status::read(&printed);
+        let head = head.ok_or("there is no commit yet")?;
+        let head = ObjectId::parse(&head).map_err(|error| error.to_string())?;
+        lines.retain(|line| !is_own(line.path) && !area.is_own(&top.join(OsStr::from_bytes(line.path))));
+        let untold = filtered::settle(&mut self.git, top, &mut lines).await?;
+        self.left_out.extend(untold.map(|untold| format!("in tree snapshots, {untold}")));
+        let mut changed = Vec::new();
+        for line in lines {
+            if self.is_to_be_read(&line, top) {
+                changed.extend([line.path, b"\0"].concat());
+            }
+        }
+        if let Some(last) = last.as_ref().filter(|last| changed.is_empty() && last.head == head) {
+            return Ok(last.commit.clone());
+        }
+        if !changed.is_empty() {
+            let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
+            self.git.run_in(own, top, &add, Some(changed)).await?;
+        }
+        let tree = self.git.id_in(own, top, &Call::new("write-tree")).await?;
+        if let Some(last) = last.as_ref().filter(|last| last.tree == tree && last.head == head) {
+            return Ok(last.commit.clone());
+        }
+        let commit = Call::new("commit-tree").option_id("-p", &head);
+        let commit = commit.with(&["-m", "The working tree before a step of a run"]).id(&tree);
+        let commit = self.git.id_in(own, top, &commit).await?;
+        *last = Some(LastSnapshot { head, tree, commit: commit.clone() });
+        Ok(commit)
+    }
+
+    /// Tells whether a file has to be read for the tree to be known.
+    fn is_to_be_read(&mut self, line: &StatusLine<'_>, top: &Path) -> bool {
+        match line.standing {
+            FileStanding::Tracked { unstaged, .. } => unstaged,
+            FileStanding::Submodule { .. } | FileStanding::Unmerged => true,
+            // A repository of its own is not part of this one.
+            FileStanding::Untracked if line.is_repository() => false,
+            FileStanding::Untracked => {
+                let path = top.join(OsStr::from_bytes(line.path));
+                let is_short = path.symlink_metadata().is_ok_and(|metadata| metadata.len() <= LONGEST);
+                if !is_short {
+                    let shown = one_line(&String::from_utf8_lossy(line.path), 200);
+                    self.left_out.push(format!(
+                        "tree snapshots do not hold `{shown}`, which git does not track and which has more than {} MiB",
+                        LONGEST >> 20
+                    ));
+                }
+                is_short
+            }
+        }
+    }
+
+    /// Changes refs.
+    async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), String> {
+        let update = Call::new("update-ref").with(&["--stdin"]);
+        self.git.feed(root, &update, lines).await.map(drop)
+    }
+}
