@@ -16,6 +16,7 @@ use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::publish::PublishArgs;
 use super::commands::report::ReportArgs;
+use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
 use super::commands::run::RunArgs;
 use super::commands::show::ShowArgs;
@@ -81,6 +82,8 @@ pub(super) enum Command {
     Logs(LogsArgs),
     /// Show a run in one of the report formats
     Report(ReportArgs),
+    /// Stand where a step of a run stood: a shell in its tree, or a script that makes it again
+    Repro(ReproArgs),
     /// Upload files to a run of GitHub Actions, or download what a run uploaded
     #[command(subcommand)]
     Artifact(ArtifactArgs),

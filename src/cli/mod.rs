@@ -124,6 +124,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Publish(args) => commands::publish::publish(args, &session()?, output),
         Command::Deliver(args) => commands::deliver::deliver(args, &session()?, output),
         Command::Report(args) => commands::report::report(args, &session()?, output),
+        Command::Repro(args) => commands::repro::repro(args, &session()?, output),
         Command::Artifact(args) => commands::artifact::artifact(args, &session()?, output),
         Command::Criteria(args) => commands::criteria::criteria(args, &session()?, output),
         Command::Hook(args) => {

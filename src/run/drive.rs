@@ -19,7 +19,7 @@ use super::rules::Rules;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact, continuation, learning, measure, query, shared_file, snapshots,
+    action, agent, approval, artifact, continuation, learning, measure, moments, query, shared_file,
     sub_loop, survey, tool,
 };
 
@@ -126,9 +126,9 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Err(UnexpectedInput) if signal.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
-        let moments = snapshots::moments(&events, &world.around);
+        let moments = moments::of(&events, &world.around);
         world.record(engine, events)?;
-        snapshots::take(&moments, world).await;
+        moments::keep(&moments, world).await;
         // Nothing runs now, so the working tree is what the journal says of it.
         world.checkpoints.save_if_due(world.clock.elapsed());
     }

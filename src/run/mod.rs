@@ -23,6 +23,7 @@ mod lines;
 #[cfg(feature = "mcp")]
 mod mcp;
 pub mod measure;
+mod moments;
 mod normal;
 pub mod patience;
 pub mod projection;

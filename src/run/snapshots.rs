@@ -3,7 +3,6 @@
 //!
 //! The index is a copy that stays from step to step: git itself decides by its times which files it has to read again.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,20 +13,16 @@ use std::time::Duration;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::text::one_line;
-use crate::engine::event::Event;
 use crate::process::git::Call;
-use crate::process::signal::Request;
 use crate::report::numbers::StepNumber;
 
 use super::area::Area;
 use super::filtered;
 use super::git::{GitCalls, OwnIndex};
 use super::status::{self, FileStanding, StatusLine, Untracked};
-use super::ticking::while_ticking;
-use super::world::World;
 
 /// The longest time for one snapshot.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The longest untracked file that is kept.
 const LONGEST: u64 = 64 << 20;
@@ -76,54 +71,13 @@ pub fn refs_of(instance: &str) -> String {
     format!("{ALL}{}/", instance.replace("..", "-"))
 }
 
-/// Returns the moments that some events are about to bring.
-pub(super) fn moments(events: &[Event], around: &[u32]) -> Vec<Moment> {
-    let moment = |event: &Event| match event {
-        Event::StateEnter { step, .. } => Some(Moment::Before(StepNumber::inside(around, *step))),
-        Event::LoopComplete(_) if around.is_empty() => Some(Moment::End),
-        _ => None,
-    };
-    events.iter().filter_map(moment).collect()
-}
-
-/// Keeps the working tree as it is now for these moments, if somebody wants that. A tree that cannot be kept is a
-/// warning.
-pub(super) async fn take(moments: &[Moment], world: &mut World) {
-    if moments.is_empty() {
-        return;
-    }
-    let Some(mut snapshots) = world.snapshots.take() else { return };
-    let (root, area) = (world.root.clone(), world.area.clone());
-    let git = || GitCalls::new(world.env.clone(), world.cancel.clone(), LIMIT);
-    let mut tree = snapshots.trees.remove(&root).unwrap_or_else(|| KeptTree::new(git()));
-    let sinks = RefCell::new(&mut world.sinks);
-    let taken = while_ticking(&sinks, tree.take(&root, &area)).await;
-    let kept = match taken {
-        Ok(commit) => {
-            let refs = snapshots.lines(moments, &commit);
-            while_ticking(&sinks, tree.refer(&root, refs)).await
-        }
-        Err(why) => Err(why),
-    };
-    let mut warnings: Vec<String> = tree.left_out.drain(..).collect();
-    if let Err(why) = kept
-        && world.cancel.request() == Request::None
-    {
-        warnings.push(format!("the working tree could not be kept: {}", one_line(&why, 300)));
-    }
-    warnings.retain(|warning| snapshots.said.insert(warning.clone()));
-    world.remarks.extend(warnings);
-    snapshots.trees.insert(root, tree);
-    world.snapshots = Some(snapshots);
-}
-
 /// Keeps the working trees of one run.
 pub struct TreeSnapshots {
     refs: String,
     /// The trees in which it works, by their directories: a sub-loop may have its own.
-    trees: BTreeMap<PathBuf, KeptTree>,
+    pub(super) trees: BTreeMap<PathBuf, KeptTree>,
     /// What was said already.
-    said: BTreeSet<String>,
+    pub(super) said: BTreeSet<String>,
 }
 
 impl TreeSnapshots {
@@ -133,18 +87,18 @@ impl TreeSnapshots {
     }
 
     /// Returns what `git update-ref --stdin` has to read.
-    fn lines(&self, moments: &[Moment], commit: &ObjectId) -> Vec<u8> {
+    pub(super) fn lines(&self, moments: &[Moment], commit: &ObjectId) -> Vec<u8> {
         let line = |moment: &Moment| format!("update {}{moment} {commit}\n", self.refs);
         moments.iter().map(line).collect::<String>().into_bytes()
     }
 }
 
 /// A working tree, and what is known of it since the last snapshot.
-struct KeptTree {
+pub(super) struct KeptTree {
     git: GitCalls,
     known: Option<KnownTree>,
     /// Warnings about files that are not in a snapshot.
-    left_out: Vec<String>,
+    pub(super) left_out: Vec<String>,
 }
 
 struct KnownTree {
@@ -171,12 +125,12 @@ fn identity(index: &Path) -> IndexIdentity {
 }
 
 impl KeptTree {
-    fn new(git: GitCalls) -> Self {
+    pub(super) fn new(git: GitCalls) -> Self {
         Self { git, known: None, left_out: Vec::new() }
     }
 
     /// Makes a commit of the working tree as it is.
-    async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, String> {
+    pub(super) async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, String> {
         self.git.again(root).await?;
         let mut known = self.known(root).await?;
         let taken = self.commit(&mut known, area).await;
@@ -272,7 +226,7 @@ impl KeptTree {
     }
 
     /// Changes refs.
-    async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), String> {
+    pub(super) async fn refer(&mut self, root: &Path, lines: Vec<u8>) -> Result<(), String> {
         let update = Call::new("update-ref").with(&["--stdin"]);
         self.git.feed(root, &update, lines).await.map(drop)
     }

@@ -50,6 +50,8 @@ pub mod publish;
 pub mod ready;
 pub mod relay;
 pub mod report;
+mod repro;
+mod repro_script;
 pub mod resume;
 pub mod runs;
 pub mod secrets;

@@ -168,3 +168,99 @@ fn what_cannot_be_kept_is_a_warning_and_a_repository_inside_is_none() {
     assert!(!copy.exists());
     assert!(!ran.all().contains("panicked"));
 }
+
+const FAILS: &str = "name: main\ndescription: d\ninitial: a\nstates:
+  a: {action: 'printf \"it''s\\n1\\n\" > file; printf \"\\000\\001\" > bin; chmod +x bin; echo $((6 * 7))', capture: answer, next: b}
+  b: {action: 'echo deploying; test \"$(cat file)\" = ok && test -n \"$API_TOKEN\" || exit 7', env: {SEEN: '${captured.answer.output} of ${context.who}'}, evaluate: {type: exit_code}, on_yes: done, on_error: failed}
+  done: {terminal: true}
+  failed: {terminal: true}
+context: {who: \"o'neil\"}\n";
+
+/// A shell as a script runs it, with nothing of ours.
+fn sh(project: &Project, directory: &std::path::Path, script: &str, env: &[(&str, &str)]) -> Ran {
+    project.write("script.sh", script);
+    let mut command = project.program("sh", &[&project.at("script.sh").to_string_lossy()]);
+    Ran::of(&command.current_dir(directory).envs(env.iter().copied()).output().unwrap())
+}
+
+#[test]
+fn a_script_makes_the_step_again_in_a_clean_clone() {
+    let project = repository(FAILS);
+    let clone = project.at("clone");
+    git(&project, &["clone", "-q", ".", "clone"]);
+    project.write(".git/info/exclude", "clone\nscript.sh\n");
+    project.run(&["run", "main", "--snapshots"]).code(1);
+    let script = project.run(&["repro", "main", "--script"]).code(0).stdout;
+    assert!(script.contains("set -eu"), "{script}");
+    assert!(script.contains(": \"${API_TOKEN:?}\""), "{script}");
+    assert!(script.contains("export SEEN="), "{script}");
+    assert!(script.contains("exit code 7") && script.contains("git version"), "{script}");
+    let ran = sh(&project, &clone, &script, &[]);
+    assert_ne!(ran.code, Some(7), "{}", ran.all());
+    assert!(ran.all().contains("API_TOKEN"), "{}", ran.all());
+    let ran = sh(&project, &clone, &script, &[("API_TOKEN", "x")]).code(7);
+    assert!(ran.stdout.contains("deploying"), "{}", ran.all());
+    let inside = |arguments: &[&str]| git(&project, &[&["-C", "clone"], arguments].concat());
+    assert_eq!(inside(&["status", "--porcelain"]), "");
+    assert_eq!(inside(&["worktree", "list"]).lines().count(), 1, "it leaves nothing behind");
+    let looks =
+        script.replace("status=0", "cat file; test -x bin; od -An -tx1 bin; echo \"$SEEN\"; status=0");
+    let ran = sh(&project, &clone, &looks, &[("API_TOKEN", "x")]).code(7);
+    assert!(ran.stdout.starts_with("it's\n1\n 00 01\n42 of o'neil\n"), "{}", ran.all());
+}
+
+#[test]
+fn a_worktree_stands_where_the_step_stood_and_is_never_taken_from_who_changed_it() {
+    let project = repository(FAILS);
+    project.run(&["run", "main", "--snapshots"]).code(1);
+    let first = project.run(&["repro", "main"]).code(0).stdout.trim().to_owned();
+    let inside = |arguments: &[&str]| git(&project, &[&["-C", &first], arguments].concat());
+    assert_eq!(inside(&["rev-parse", "HEAD"]), git(&project, &["rev-parse", "HEAD"]));
+    assert_eq!(inside(&["status", "--porcelain"]), " M file\n?? bin");
+    assert_eq!(project.run(&["repro", "main", "--step", "2"]).code(0).stdout.trim(), first);
+    fs::write(format!("{first}/x.log"), "an ignored file is a change, too").unwrap();
+    let second = project.run(&["repro", "main"]).code(0).stdout.trim().to_owned();
+    assert_ne!(first, second);
+    fs::write(format!("{second}/file"), "same\n").unwrap();
+    let third = project.run(&["repro", "main"]).code(0).stdout.trim().to_owned();
+    assert!(third != first && third != second);
+    assert_eq!(fs::read_to_string(format!("{second}/file")).unwrap(), "same\n");
+    assert_eq!(fs::read_to_string(format!("{third}/file")).unwrap(), "it's\n1\n");
+    let checkout = git(&project, &["status", "--porcelain", "--", "file", "bin"]);
+    assert_eq!(checkout, " M file\n?? bin", "the checkout is as it was");
+}
+
+#[test]
+fn a_step_without_a_snapshot_names_the_nearest() {
+    let project = repository(THREE);
+    project.run(&["run", "main", "--snapshots"]).code(1);
+    git(&project, &["update-ref", "-d", &snapshot(&project, "2")]);
+    let ran = project.run(&["repro", "main", "--step", "2"]).code(2);
+    ran.says("no tree snapshot of step 2").says("`--step 1` and `--step 3`");
+    project.run(&["repro", "main", "--step", "9"]).code(2).says("has no step 9");
+    project.run(&["repro", "main", "--step", "x"]).code(2);
+    project.run(&["repro", "nothing"]).code(2);
+    let project = repository(THREE);
+    project.run(&["run", "main"]).code(1);
+    project.run(&["repro", "main"]).code(2).says("a run with `--snapshots` has one of every step");
+}
+
+#[test]
+fn a_step_of_a_sub_loop_is_made_again() {
+    let text = "name: main\ndescription: d\ninitial: a\nstates:
+  a: {action: 'echo 1 > file', next: b}
+  b: {loop: inner, with: {who: you}, on_yes: done, on_no: failed, on_error: failed}
+  done: {terminal: true}
+  failed: {terminal: true}\n";
+    let inner = "name: inner\ndescription: d\ninitial: x\nparameters: {who: {type: string}}\nstates:
+  x: {action: 'echo 2 > file; echo hello ${context.who:shell}', capture: said, next: y}
+  y: {action: 'echo ${captured.said.output:shell}; cat file; exit 1', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true}\n";
+    let project = repository(text).file(".loops/inner.yaml", inner);
+    project.run(&["run", "main", "--snapshots"]).code(1);
+    project.run(&["repro", "main", "--script"]).code(2).says("runs another loop");
+    let script = project.run(&["repro", "main", "--script", "--step", "2.2"]).code(0).stdout;
+    let ran = sh(&project, project.path(), &script, &[]).code(1);
+    assert!(ran.stdout.ends_with("hello you\n2\n"), "{}", ran.all());
+}

@@ -105,7 +105,7 @@ const LAYERS: &[Layer] = &[
             "ci",
             "run",
         ],
-        &["fs_err", "rustix", "tempfile", "tokio", "uuid"],
+        &["base64", "fs_err", "rustix", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "cli",

@@ -1,0 +1,54 @@
+//! When the working tree of a run is kept: before each step, while nothing runs, and at the end.
+
+use std::cell::RefCell;
+
+use crate::base::text::one_line;
+use crate::engine::event::Event;
+use crate::process::signal::Request;
+use crate::report::numbers::StepNumber;
+
+use super::git::GitCalls;
+use super::snapshots::{KeptTree, LIMIT, Moment};
+use super::ticking::while_ticking;
+use super::world::World;
+
+/// Returns the moments that some events are about to bring.
+pub(super) fn of(events: &[Event], around: &[u32]) -> Vec<Moment> {
+    let moment = |event: &Event| match event {
+        Event::StateEnter { step, .. } => Some(Moment::Before(StepNumber::inside(around, *step))),
+        Event::LoopComplete(_) if around.is_empty() => Some(Moment::End),
+        _ => None,
+    };
+    events.iter().filter_map(moment).collect()
+}
+
+/// Keeps the working tree as it is now for these moments, if somebody wants that. A tree that cannot be kept is a
+/// warning.
+pub(super) async fn keep(moments: &[Moment], world: &mut World) {
+    if moments.is_empty() {
+        return;
+    }
+    let Some(mut snapshots) = world.snapshots.take() else { return };
+    let (root, area) = (world.root.clone(), world.area.clone());
+    let git = || GitCalls::new(world.env.clone(), world.cancel.clone(), LIMIT);
+    let mut tree = snapshots.trees.remove(&root).unwrap_or_else(|| KeptTree::new(git()));
+    let sinks = RefCell::new(&mut world.sinks);
+    let taken = while_ticking(&sinks, tree.take(&root, &area)).await;
+    let kept = match taken {
+        Ok(commit) => {
+            let refs = snapshots.lines(moments, &commit);
+            while_ticking(&sinks, tree.refer(&root, refs)).await
+        }
+        Err(why) => Err(why),
+    };
+    let mut warnings: Vec<String> = tree.left_out.drain(..).collect();
+    if let Err(why) = kept
+        && world.cancel.request() == Request::None
+    {
+        warnings.push(format!("the working tree could not be kept: {}", one_line(&why, 300)));
+    }
+    warnings.retain(|warning| snapshots.said.insert(warning.clone()));
+    world.remarks.extend(warnings);
+    snapshots.trees.insert(root, tree);
+    world.snapshots = Some(snapshots);
+}
