@@ -1,6 +1,8 @@
 //! What a bundle says about itself. Somebody else may have written it, so that every value is of a type that only the
 //! parser makes: an id is an id, a path stays below its directory, and a line is nothing but shown.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::name::{InstanceName, LoopName, StateName};
@@ -52,6 +54,9 @@ pub struct Manifest {
     pub last_seq: u64,
     /// What the run made of the working tree; absent where there is no git repository.
     pub tree: Option<SavedTree>,
+    /// Its tree snapshots; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub snapshots: Option<SavedSnapshots>,
     /// Files that are not in it, and why.
     pub left_out: Vec<LeftOut>,
     /// Every other file in it.
@@ -77,7 +82,7 @@ pub struct EntryError;
 parsed!(
     /// The name of a file in a bundle: one that [`super::pack`] gives, and no other.
     EntryName, EntryError, |text| {
-        let single = [names::JOURNAL, names::STATE, names::LOG, names::TREE];
+        let single = [names::JOURNAL, names::STATE, names::LOG, names::TREE, names::SNAPSHOTS];
         let below = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
         let is_ours = single.contains(&text) || below.iter().any(|below| text.starts_with(below));
         if is_ours && RelativePath::parse(text).is_ok() { Ok(()) } else { Err(EntryError) }
@@ -117,6 +122,31 @@ pub struct SavedTree {
     pub changed: bool,
     /// Why the changes are not carried, if they are not.
     pub missing: Option<Line>,
+}
+
+/// Why a text is not the name of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not the name of a tree snapshot")]
+pub struct SnapshotError;
+
+parsed!(
+    /// What a tree snapshot is called: the number of a step, such as `12` or `2.1`, or `end`.
+    SnapshotName, SnapshotError, |text| {
+        let is_number = |part: &str| {
+            !part.is_empty() && !part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let is_name = text == "end" || (text.len() <= 200 && text.split('.').all(is_number));
+        if is_name { Ok(()) } else { Err(SnapshotError) }
+    }
+);
+
+/// Tree snapshots, as the objects of a git bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedSnapshots {
+    /// The commit that a clone has to have.
+    pub base: ObjectId,
+    /// The snapshots.
+    pub refs: BTreeMap<SnapshotName, ObjectId>,
 }
 
 /// Names a repository in one way, whatever way leads to it: `host/owner/name`.

@@ -12,6 +12,7 @@ pub mod open;
 pub mod pack;
 pub mod place;
 pub mod report;
+pub mod snapshots;
 pub mod tree;
 
 /// The ending of a bundle's file name.
@@ -25,6 +26,7 @@ pub(crate) mod names {
     pub(crate) const LOG: &str = "output.log";
     pub(crate) const PATCH: &str = "changes.patch";
     pub(crate) const TREE: &str = "tree.bundle";
+    pub(crate) const SNAPSHOTS: &str = "snapshots.bundle";
     pub(crate) const STREAMS: &str = "streams/";
     pub(crate) const RUN_DIR: &str = "run-dir/";
     pub(crate) const REPORTS: &str = "report/";

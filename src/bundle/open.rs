@@ -36,7 +36,7 @@ fn most(name: &str) -> u64 {
     match name {
         names::JOURNAL => MOST_JOURNAL,
         // The header of the objects takes some lines more.
-        names::TREE => MOST_OBJECTS + (1 << 16),
+        names::TREE | names::SNAPSHOTS => MOST_OBJECTS + (1 << 16),
         _ if name.starts_with(names::STREAMS) => MOST_STREAM,
         _ => u64::MAX,
     }

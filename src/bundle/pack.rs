@@ -1,5 +1,6 @@
 //! Writes a bundle: the files of a run as they are, each with its digest, and what the run made of the working tree.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,6 +12,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::base::name::{InstanceName, StateName};
+use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
@@ -21,8 +23,11 @@ use crate::journal::ends;
 use crate::journal::files::RunFiles;
 use crate::journal::streams::Named;
 
-use super::manifest::{EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedTree};
+use super::manifest::{
+    EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedSnapshots, SavedTree, SnapshotName,
+};
 use super::names;
+use super::snapshots::{self, SnapshotOptions};
 use super::tree::{self, TreeOptions};
 
 /// What a bundle is made from.
@@ -35,6 +40,8 @@ pub struct Contents<'c> {
     pub loops: &'c [(String, String)],
     /// What is kept of the working tree.
     pub tree: TreeOptions<'c>,
+    /// The tree snapshots of the run.
+    pub snapshots: &'c BTreeMap<SnapshotName, ObjectId>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<String>,
     /// The job, as people can look it up.
@@ -77,10 +84,29 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
         Ok(None) => (None, Vec::new()),
         Err(why) => (None, vec![LeftOut::new(".", &format!("the working tree: {why}"))]),
     };
+    let stands = scratch.path().join("snapshots");
+    let snapshots = tree.as_ref().map_or(Ok((None, Vec::new())), |tree| {
+        let TreeOptions { git, definition, redactor, .. } = &contents.tree;
+        let (base, snapshots) = (&tree.base, contents.snapshots);
+        snapshots::keep(&SnapshotOptions { git, base, snapshots, definition, redactor }, &stands)
+    });
+    let snapshots = match snapshots {
+        Ok((saved, without)) => {
+            left_out.extend(without.into_iter().filter(|left| !left_out.contains(left)).collect::<Vec<_>>());
+            saved
+        }
+        Err(why) => {
+            left_out.push(LeftOut::new(names::SNAPSHOTS, &format!("the tree snapshots: {why}")));
+            None
+        }
+    };
     let tree_missing = tree.as_ref().and_then(|tree| tree.missing.as_ref().map(ToString::to_string));
     let mut sources = sources(contents)?;
     if tree.as_ref().is_some_and(|tree| tree.changed) {
         sources.push(Source { name: names::TREE.to_owned(), path: objects, foreign: false });
+    }
+    if snapshots.is_some() {
+        sources.push(Source { name: names::SNAPSHOTS.to_owned(), path: stands, foreign: false });
     }
     sources.extend(loops(contents, scratch.path())?);
     let mut kept = Vec::new();
@@ -111,7 +137,12 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
             left_out.push(gone);
         }
     }
-    let manifest = manifest(contents, tree, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
+    let manifest = manifest(
+        contents,
+        (tree, snapshots),
+        left_out,
+        kept.iter().map(|(entry, _)| entry.clone()).collect(),
+    )?;
     let part = scratch.path().join("part");
     write(&part, &manifest, &kept)?;
     fs::rename(&part, target)?;
@@ -222,7 +253,7 @@ impl io::Write for Hashing<'_> {
 
 fn manifest(
     contents: &Contents<'_>,
-    tree: Option<SavedTree>,
+    (tree, snapshots): (Option<SavedTree>, Option<SavedSnapshots>),
     left_out: Vec<LeftOut>,
     files: Vec<ManifestEntry>,
 ) -> Result<Manifest, PackError> {
@@ -249,6 +280,7 @@ fn manifest(
         step,
         last_seq,
         tree,
+        snapshots,
         left_out,
         files,
     })

@@ -3,6 +3,7 @@
 //!
 //! The repository stays as it is while its tree is kept: index and objects are our own, as for every other look at it.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::secret::holds_secret;
-use crate::process::git::{Call, Git, alternate, copy_index};
+use crate::process::git::{AUTHOR, Call, Git, alternate, copy_index};
 
 use super::EXTENSION;
 use super::brought::{self, Protected, TreeChange, unfit};
@@ -212,19 +213,8 @@ impl<'w> Keeper<'w> {
 
     /// Looks for a secret in everything that one commit has and another has not.
     fn holds_secret(&self, commits: &[(&ObjectId, &ObjectId)]) -> Result<bool, String> {
-        if self.wanted.redactor.is_empty() {
-            return Ok(false);
-        }
         for (commit, without) in commits {
-            let list = Call::new("rev-list").with(&["--objects", "--no-object-names"]);
-            let objects = self.git.bytes(&list.id(commit).ids("^", without, ""), &[])?;
-            if objects.is_empty() {
-                continue;
-            }
-            let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-            let file = found.reopen().map_err(|error| error.to_string())?;
-            self.git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
-            if holds_secret(self.wanted.redactor, found.path()).map_err(|error| error.to_string())? {
+            if hold_secret(&self.git, self.wanted.redactor, &BTreeSet::from([*commit]), without)? {
                 return Ok(true);
             }
         }
@@ -233,13 +223,7 @@ impl<'w> Keeper<'w> {
 
     /// Makes a commit that depends on nothing but the tree and its parent.
     fn commit(&self, tree: &ObjectId) -> Result<ObjectId, String> {
-        let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "ll-loop"));
-        let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "ll-loop@localhost"));
-        let when = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"].map(|name| (name, "@0 +0000"));
-        let all = who.into_iter().chain(address).chain(when);
-        let git = all.fold(self.git.clone(), |git, (name, value)| git.with(name, value));
-        let commit = Call::new("commit-tree").option_id("-p", &self.head);
-        git.id(&commit.with(&["-m", "The working tree of a run"]).id(tree))
+        commit(&self.git, &self.head, tree, "The working tree of a run")
     }
 
     fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, String> {
@@ -258,6 +242,40 @@ impl<'w> Keeper<'w> {
         self.git.write_to(&pack, tips.as_bytes(), file)?;
         Ok(fs::metadata(target).map_err(io)?.len())
     }
+}
+
+/// Makes a commit that depends on nothing but the tree and its parent.
+pub(super) fn commit(
+    git: &Git,
+    parent: &ObjectId,
+    tree: &ObjectId,
+    message: &'static str,
+) -> Result<ObjectId, String> {
+    let git = AUTHOR.iter().fold(git.clone(), |git, (name, value)| git.with(name, value));
+    git.id(&Call::new("commit-tree").option_id("-p", parent).with(&["-m", message]).id(tree))
+}
+
+/// Looks for a secret in everything that some commits have and another has not.
+pub(super) fn hold_secret(
+    git: &Git,
+    redactor: &Redactor,
+    commits: &BTreeSet<&ObjectId>,
+    without: &ObjectId,
+) -> Result<bool, String> {
+    if redactor.is_empty() || commits.is_empty() {
+        return Ok(false);
+    }
+    let list = Call::new("rev-list").with(&["--objects", "--no-object-names", "--stdin"]);
+    let tips = commits.iter().map(|commit| format!("{commit}\n"));
+    let tips: String = tips.chain([format!("^{without}\n")]).collect();
+    let objects = git.bytes(&list, tips.as_bytes())?;
+    if objects.is_empty() {
+        return Ok(false);
+    }
+    let found = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let file = found.reopen().map_err(|error| error.to_string())?;
+    git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
+    holds_secret(redactor, found.path()).map_err(|error| error.to_string())
 }
 
 const SECRET: &str = "it holds a secret";

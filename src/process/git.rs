@@ -98,6 +98,17 @@ pub const REPOSITORY: [&str; 7] = [
     "GIT_NAMESPACE",
 ];
 
+/// Who our own commits of working trees are by: their ids depend on nothing but the tree and the commit that they stand
+/// on.
+pub const AUTHOR: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "ll-loop"),
+    ("GIT_COMMITTER_NAME", "ll-loop"),
+    ("GIT_AUTHOR_EMAIL", "ll-loop@localhost"),
+    ("GIT_COMMITTER_EMAIL", "ll-loop@localhost"),
+    ("GIT_AUTHOR_DATE", "@0 +0000"),
+    ("GIT_COMMITTER_DATE", "@0 +0000"),
+];
+
 /// Returns an environment in which git finds the repository by its directory alone.
 pub fn without_repository(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.retain(|name, _| !REPOSITORY.contains(&name.as_str()));

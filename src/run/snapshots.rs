@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::text::one_line;
-use crate::process::git::Call;
+use crate::process::git::{AUTHOR, Call};
 use crate::report::numbers::StepNumber;
 
 use super::area::Area;
@@ -29,16 +29,6 @@ const LONGEST: u64 = 64 << 20;
 
 /// Where the snapshots of all runs are.
 pub const ALL: &str = "refs/ll-loop/snap/";
-
-/// Who a snapshot is by: its id depends on nothing but the tree and the commit that it stands on.
-pub const AUTHOR: [(&str, &str); 6] = [
-    ("GIT_AUTHOR_NAME", "ll-loop"),
-    ("GIT_COMMITTER_NAME", "ll-loop"),
-    ("GIT_AUTHOR_EMAIL", "ll-loop@localhost"),
-    ("GIT_COMMITTER_EMAIL", "ll-loop@localhost"),
-    ("GIT_AUTHOR_DATE", "@0 +0000"),
-    ("GIT_COMMITTER_DATE", "@0 +0000"),
-];
 
 /// A moment of a run at which its working tree is kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use crate::base::redact::Redactor;
 use crate::base::territory::Territory;
 use crate::base::text::one_line;
 use crate::bundle::EXTENSION;
-use crate::bundle::manifest::repository;
+use crate::bundle::manifest::{SnapshotName, repository};
 use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
 use crate::bundle::tree::TreeOptions;
 use crate::ci::github::target::page;
@@ -20,11 +20,13 @@ use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
 use crate::run::clock::Clock;
+use crate::run::snapshots::Moment;
 
 use super::context::Session;
 use super::git;
 use super::library;
 use super::prepared::Prepared;
+use super::snapshots;
 use super::upload::Uploader;
 
 /// At most so many of the files that were left out are named in warnings.
@@ -99,6 +101,10 @@ impl Bundler {
         ];
         let base = ends::ends(&files.journal())?.start.and_then(|(_, start)| start.commit);
         let base = base.and_then(|base| ObjectId::parse(&base).ok());
+        let found = snapshots::all(&self.git, files.instance()).unwrap_or_default();
+        let named =
+            |(moment, id): (Moment, ObjectId)| Some((SnapshotName::parse(&moment.to_string()).ok()?, id));
+        let snapshots = found.into_iter().filter_map(named).collect();
         let tree = TreeOptions {
             git: self.git.clone(),
             base,
@@ -112,6 +118,7 @@ impl Bundler {
             reports: &reports,
             loops: &self.texts,
             tree,
+            snapshots: &snapshots,
             repository: self.repository.clone(),
             job: self.job.clone(),
             now: self.clock.now(),

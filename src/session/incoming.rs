@@ -1,5 +1,6 @@
 //! Takes over a run from another machine: finds its bundle, checks it, and unpacks it among the unfinished runs.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,10 @@ use tempfile::TempDir;
 
 use crate::base::command;
 use crate::base::name::LoopName;
+use crate::base::object::ObjectId;
 use crate::base::text::one_line;
-use crate::bundle::manifest::Manifest;
+use crate::bundle;
+use crate::bundle::manifest::{Manifest, SnapshotName};
 use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::place::{Comparison, arrange, compare, place};
@@ -22,8 +25,10 @@ use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
+use crate::process::git::Git;
 use crate::process::life::host;
 use crate::report::advice::loop_of;
+use crate::run::snapshots::Moment;
 
 use super::bundler::{here, job};
 use super::context::Session;
@@ -35,6 +40,7 @@ use super::key;
 use super::lease::PushedRefs;
 use super::options::RunOptions;
 use super::prepared::{Prepared, changed};
+use super::snapshots;
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
 pub(crate) struct Incoming {
@@ -226,6 +232,11 @@ impl Incoming {
                 Err(error) => return Err(not_restored(&error)),
             }
         }
+        if let Err(why) =
+            self.take_snapshots(&git, definition).and_then(|found| snapshots::refer(&git, instance, &found))
+        {
+            session.talk.warning(&format!("the tree snapshots of the bundle are not taken over: {why}"));
+        }
         for left_out in &self.manifest.left_out {
             session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
@@ -233,6 +244,24 @@ impl Incoming {
         let job = self.manifest.job.as_ref().map(|job| format!(", left by {job}")).unwrap_or_default();
         session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
         Ok(Some(rehearsed))
+    }
+
+    /// Takes the objects of the run's tree snapshots into the repository, and returns what they are called. No ref is
+    /// made.
+    pub(crate) fn take_snapshots(
+        &self,
+        git: &Git,
+        definition: &[PathBuf],
+    ) -> Result<BTreeMap<Moment, ObjectId>, String> {
+        let Some(saved) = &self.manifest.snapshots else { return Ok(BTreeMap::new()) };
+        bundle::snapshots::take(git, saved, &self.unpacked.path().join(names::SNAPSHOTS), definition)?;
+        let named = |(name, id): (&SnapshotName, &ObjectId)| Some((Moment::of(name.as_str())?, id.clone()));
+        Ok(saved.refs.iter().filter_map(named).collect())
+    }
+
+    /// Returns the files of the run as they were unpacked.
+    pub(crate) fn there(&self) -> &RunFiles {
+        &self.there
     }
 
     /// Takes the run for this job alone, if other jobs can reach it.

@@ -2,12 +2,13 @@
 //! or a script that carries all of it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use crate::base::object::ObjectId;
 use crate::base::text::listed;
+use crate::definition::load;
 use crate::engine::event::{Event, LoopStart};
 use crate::engine::past::Standing;
 use crate::engine::request::{Input, Next, Setting};
@@ -25,6 +26,7 @@ use super::context::Session;
 use super::error::{Error, Kind};
 use super::finish;
 use super::git;
+use super::incoming::Incoming;
 use super::prepared::Prepared;
 use super::runs::Places;
 use super::snapshots::{self, SnapshotWorktree};
@@ -75,30 +77,56 @@ impl Session<'_> {
     /// # Errors
     /// There is no such run or step, or no tree snapshot of it.
     pub(crate) fn repro(&self, name: &str, step: Option<&StepNumber>) -> Result<Repro, Error> {
-        let places = Places::of(self);
-        let asked = places.asked(name);
-        let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-            return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
-        };
-        let instance = run.files.instance().to_owned();
-        let told = read(&run.files, step)?;
-        let root = run.files.loops().parent().unwrap_or(run.files.loops()).to_owned();
-        let git = git::at(&root, self);
         let failed =
-            |why: String| Error::refused(format!("the snapshots of {instance} cannot be read: {why}"));
-        let found = snapshots::all(&git, &instance).map_err(failed)?;
+            |why: String| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
+        let path = self.path(Path::new(name));
+        let is_loop = load::find(name, &self.cwd).is_ok();
+        let incoming = if (path.is_file() || path.is_dir()) && !is_loop {
+            Some(Incoming::open(&path, name, self)?)
+        } else {
+            None
+        };
+        let (root, told, found) = match &incoming {
+            Some(incoming) => {
+                let told = read(incoming.there(), step)?;
+                let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;
+                let git = git::at(&incoming.root, self);
+                let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
+                (incoming.root.clone(), told, found)
+            }
+            None => {
+                let files = self.files_of(name)?;
+                let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
+                let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+                (root, read(&files, step)?, found)
+            }
+        };
+        let git = git::at(&root, self);
+        let instance = told.files.instance().to_owned();
+        // Where a worktree is made, and what a run has for itself, is beside the runs of this checkout.
+        let files = incoming.as_ref().map_or(&told.files, |incoming| &incoming.files).clone();
         let commit = snapshots::before(&found, &told.step).map_err(|near| none(&told, &near))?;
-        let (mut prepared, _) = finish::read_again(&run.files, &told.began, self)?;
+        let (mut prepared, _) = finish::read_again(&files, &told.began, self)?;
         let prefix = git.line(&Call::new("rev-parse").with(&["--show-prefix"]));
         let within = PathBuf::from(prefix.map_err(failed)?);
-        let (work, setting) = self.work(&told, &mut prepared)?;
+        let (work, setting) = self.work(&told, &files, &mut prepared)?;
         let within = setting.cwd.as_deref().map_or_else(|| within.clone(), |cwd| within.join(cwd));
-        let Told { files, step, state, exit, .. } = told;
+        let Told { step, state, exit, .. } = told;
         Ok(Repro { step, state, run: instance, work, env: setting.env, within, commit, exit, files, git })
     }
 
+    /// Returns the files of a run of this machine.
+    fn files_of(&self, name: &str) -> Result<RunFiles, Error> {
+        let places = Places::of(self);
+        let asked = places.asked(name);
+        match places.all()?.into_iter().rfind(|run| asked.is(run)) {
+            Some(run) => Ok(run.files),
+            None => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
+        }
+    }
+
     /// Folds the run up to the step, and asks the engine what it does there.
-    fn work(&self, told: &Told, prepared: &mut Prepared) -> Result<(Work, Setting), Error> {
+    fn work(&self, told: &Told, files: &RunFiles, prepared: &mut Prepared) -> Result<(Work, Setting), Error> {
         let unfit = |why: String| {
             Error::refused(format!("step {} cannot be made again: {why}", told.step))
                 .with_hint("check out the loop as it was when the run began")
@@ -121,7 +149,7 @@ impl Session<'_> {
         };
         let start = Start {
             env: self.env.all().clone(),
-            run_dir: told.files.scratch().to_string_lossy().into_owned(),
+            run_dir: files.scratch().to_string_lossy().into_owned(),
             ..Start::of(level.past.start().clone(), level.at, &key)
         };
         let machine = Rc::clone(&level.machine);

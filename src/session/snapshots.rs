@@ -61,6 +61,16 @@ fn of_line(line: &str, refs: &str) -> Option<(Moment, ObjectId)> {
     Some((Moment::of(name.strip_prefix(refs)?)?, ObjectId::parse(id).ok()?))
 }
 
+/// Lets the snapshots of a run be found.
+pub(crate) fn refer(git: &Git, instance: &str, found: &BTreeMap<Moment, ObjectId>) -> Result<(), String> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let refs = refs_of(instance);
+    let lines: String = found.iter().map(|(moment, id)| format!("update {refs}{moment} {id}\n")).collect();
+    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
+}
+
 /// Returns the snapshot before a step, or the steps that have one and are nearest to it.
 pub(crate) fn before(
     found: &BTreeMap<Moment, ObjectId>,

@@ -264,3 +264,65 @@ fn a_step_of_a_sub_loop_is_made_again() {
     let ran = sh(&project, project.path(), &script, &[]).code(1);
     assert!(ran.stdout.ends_with("hello you\n2\n"), "{}", ran.all());
 }
+
+/// Copies the one bundle of a report directory into a clone of the repository.
+fn bundled(project: &Project, reports: &str) -> Project {
+    let mut found = fs::read_dir(project.at(reports)).unwrap().map(|entry| entry.unwrap().path());
+    let bundle = found.find(|path| path.extension().is_some_and(|ending| ending == "llz")).unwrap();
+    let clone = Project::new();
+    fs::remove_dir(clone.at(".loops")).unwrap();
+    git(&clone, &["clone", "-q", &project.path().to_string_lossy(), "clone"]);
+    fs::rename(clone.at("clone/.git"), clone.at(".git")).unwrap();
+    git(&clone, &["reset", "-q", "--hard"]);
+    fs::copy(bundle, clone.at("run.llz")).unwrap();
+    clone
+}
+
+#[test]
+fn a_bundle_carries_them_to_another_clone() {
+    let project = repository(FAILS);
+    project.write(".loops/other.yaml", "name: other\n");
+    project.run(&["run", "main", "--snapshots", "--report-dir", "out"]).code(1);
+    let clone = bundled(&project, "out");
+    assert!(snapshots(&clone).is_empty());
+    let script = clone.run(&["repro", "run.llz", "--script"]).code(0).stdout;
+    assert!(sh(&clone, clone.path(), &script, &[("API_TOKEN", "x")]).code(7).stdout.contains("deploying"));
+    let tree = clone.run(&["repro", "run.llz"]).code(0).stdout.trim().to_owned();
+    assert_eq!(fs::read_to_string(format!("{tree}/file")).unwrap(), "it's\n1\n");
+    assert!(!fs::exists(format!("{tree}/.loops/other.yaml")).unwrap(), "loops come from the checkout");
+}
+
+#[test]
+fn a_run_that_goes_on_elsewhere_has_the_snapshots_of_all_its_steps() {
+    let text = "name: main\ndescription: d\ninitial: a\nstates:
+  a: {action: 'echo 1 > file', next: b}
+  b: {action: 'test -e go && exit 0; echo HANDOFF: later', signals: {handoff: 'HANDOFF:'}, on_yes: done, on_no: failed, on_error: failed}
+  done: {terminal: true}
+  failed: {terminal: true}\n";
+    let text = text.replace("signals: {handoff: 'HANDOFF:'}, ", "");
+    let project = repository(&text);
+    let ran = project.run(&["run", "main", "--snapshots", "--report-dir", "out", "--deadline", "1ms"]);
+    assert_eq!(ran.code, Some(75), "{}", ran.all());
+    let before = snapshots(&project);
+    let clone = bundled(&project, "out");
+    clone.write("go", "");
+    clone.run(&["resume", "--from", "run.llz"]).code(0);
+    let after = snapshots(&clone);
+    assert!(before.iter().all(|name| after.contains(name)) && after.contains(&"2".to_owned()), "{after:?}");
+}
+
+#[test]
+fn a_snapshot_with_a_secret_stays_where_it_is() {
+    let text = "name: main\ndescription: d\ninitial: a\nstates:
+  a: {action: 'echo \"$MY_TOKEN\" > leaked', next: b}
+  b: {action: 'rm leaked; echo 2 > file', next: c}
+  c: {action: 'exit 1', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true}\n";
+    let project = repository(text).env("MY_TOKEN", "geheimes-wort-12345");
+    project.run(&["run", "main", "--snapshots", "--report-dir", "out"]).code(1);
+    project.run(&["repro", "main", "--step", "2", "--script"]).code(2).says("holds a secret");
+    let clone = bundled(&project, "out");
+    clone.run(&["repro", "run.llz", "--step", "2"]).code(2).says("no tree snapshot of step 2");
+    clone.run(&["repro", "run.llz", "--step", "3"]).code(0);
+}
