@@ -326,3 +326,47 @@ fn a_snapshot_with_a_secret_stays_where_it_is() {
     clone.run(&["repro", "run.llz", "--step", "2"]).code(2).says("no tree snapshot of step 2");
     clone.run(&["repro", "run.llz", "--step", "3"]).code(0);
 }
+
+#[test]
+fn snapshots_of_a_stranger_are_not_believed() {
+    let project = repository(FAILS);
+    project.run(&["run", "main", "--snapshots", "--report-dir", "out"]).code(1);
+    let clone = bundled(&project, "out");
+    let refs = git(&clone, &["for-each-ref"]);
+    let spoil = |how: &str| {
+        let script = format!(
+            "import hashlib, json, zipfile\nold = zipfile.ZipFile('run.llz')\nfiles = {{name: old.read(name) for name in old.namelist()}}\nm = json.loads(files['manifest.json'])\nb = files['snapshots.bundle']\n{how}\nfiles['snapshots.bundle'] = b\nfor f in m['files']:\n    if f['name'] == 'snapshots.bundle':\n        f['size'], f['sha256'] = len(b), hashlib.sha256(b).hexdigest()\nfiles['manifest.json'] = json.dumps(m).encode()\nnew = zipfile.ZipFile('spoilt.llz', 'w')\n[new.writestr(name, data) for name, data in files.items()]\nnew.close()\n"
+        );
+        let made = Ran::of(&clone.program("python3", &["-c", &script]).output().unwrap());
+        assert_eq!(made.code, Some(0), "{}", made.all());
+        clone.run(&["repro", "spoilt.llz"])
+    };
+    spoil("pass").code(0);
+    let first = "name = sorted(m['snapshots']['refs'])[0]";
+    for (how, why) in [
+        ("b = b[:-30]", "cannot be used"),
+        (
+            "b = b.replace(b'refs/ll-loop/snap/2', b'refs/heads/trunk#2')",
+            "not the ones that its manifest names",
+        ),
+        (
+            "m['snapshots']['refs']['../../heads/x'] = m['snapshots']['base']",
+            "not the name of a tree snapshot",
+        ),
+        ("m['snapshots']['refs']['2'] = '--upload-pack=x'", "not the id of a git object"),
+        (
+            &format!(
+                "{first}\nold = m['snapshots']['refs'][name]\nbase = m['snapshots']['base']\nm['snapshots']['refs'] = {{k: base for k in m['snapshots']['refs']}}\nb = b.split(b'PACK', 1)\nb = b'# v2 git bundle\\n-' + base.encode() + b' where the run began\\n' + b''.join(base.encode() + b' refs/ll-loop/snap/' + k.encode() + b'\\n' for k in sorted(m['snapshots']['refs'])) + b'\\nPACK' + b[1]"
+            ),
+            "does not stand on",
+        ),
+        (
+            "b = b.replace(m['snapshots']['base'].encode(), b'1' * 40)\nm['snapshots']['base'] = '1' * 40",
+            "not in this clone",
+        ),
+    ] {
+        let ran = spoil(how).code(2);
+        assert!(ran.all().contains(why), "{how}: {}", ran.all());
+    }
+    assert_eq!(git(&clone, &["for-each-ref"]), refs, "repro makes no refs");
+}
