@@ -14,10 +14,12 @@ use super::world::World;
 
 /// Returns the moments that some events are about to bring.
 pub(super) fn of(events: &[Event], around: &[u32]) -> Vec<Moment> {
-    let moment = |event: &Event| match event {
-        Event::StateEnter { step, .. } => Some(Moment::Before(StepNumber::inside(around, *step))),
-        Event::LoopComplete(_) if around.is_empty() => Some(Moment::End),
-        _ => None,
+    let moment = |event: &Event| {
+        if let Event::StateEnter { step, .. } = event {
+            return Some(Moment::Before(StepNumber::inside(around, *step)));
+        }
+        let is_end = matches!(event, Event::LoopComplete(_)) && around.is_empty();
+        is_end.then_some(Moment::End)
     };
     events.iter().filter_map(moment).collect()
 }

@@ -221,8 +221,8 @@ impl<'s> ConfiguredRun<'s> {
         let sinks = sinks(prepared, &files, &options.run, &projection, session);
         let start = self.start(&files, before, tree, &clock);
         let Self { session, prepared, options, decided, .. } = self;
-        let of = (prepared.located.root.as_path(), &files);
-        let snapshots = snapshots::are_kept(&options.run, decided.llm, of, session);
+        let root = &prepared.located.root;
+        let snapshots = snapshots::are_kept(&options.run, decided.llm, root, session);
         Ok(Launch {
             session,
             options: options.run,

@@ -86,20 +86,17 @@ impl Session<'_> {
         } else {
             None
         };
-        let (root, told, found) = match &incoming {
-            Some(incoming) => {
-                let told = read(incoming.there(), step)?;
-                let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;
-                let git = git::at(&incoming.root, self);
-                let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
-                (incoming.root.clone(), told, found)
-            }
-            None => {
-                let files = self.files_of(name)?;
-                let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
-                let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
-                (root, read(&files, step)?, found)
-            }
+        let (root, told, found) = if let Some(incoming) = &incoming {
+            let told = read(incoming.there(), step)?;
+            let (prepared, _) = finish::read_again(&incoming.files, &told.began, self)?;
+            let git = git::at(&incoming.root, self);
+            let found = incoming.take_snapshots(&git, &prepared.definition()).map_err(failed)?;
+            (incoming.root.clone(), told, found)
+        } else {
+            let files = self.files_of(name)?;
+            let root = files.loops().parent().unwrap_or(files.loops()).to_owned();
+            let found = snapshots::all(&git::at(&root, self), files.instance()).map_err(failed)?;
+            (root, read(&files, step)?, found)
         };
         let git = git::at(&root, self);
         let instance = told.files.instance().to_owned();

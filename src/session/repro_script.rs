@@ -38,7 +38,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
     let Repro { step, state, run, .. } = repro;
     let (shell, text) = repro.command().map_err(|what| {
         Error::refused(format!("step {step} (`{state}`) {what}, and a script can only run commands"))
-            .with_hint(format!("`ll-loop repro {run} --step {step}` makes its worktree"))
+            .with_hint("without `--script` there is a worktree of it")
     })?;
     let unread = |why: String| Error::refused(format!("the tree of step {step} cannot be read: {why}"));
     let parent = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &repro.commit, "^");
@@ -61,7 +61,7 @@ fn script(repro: &Repro, session: &Session<'_>) -> Result<String, Error> {
         return Err(Error::refused(format!(
             "the tree of step {step} holds a secret, which no script may carry"
         ))
-        .with_hint(format!("`ll-loop repro {run} --step {step}` makes its worktree")));
+        .with_hint("without `--script` there is a worktree of it"));
     }
     let exit = repro.exit.map(|code| format!(", which ended with exit code {code}")).unwrap_or_default();
     let mut out = format!(
@@ -115,15 +115,13 @@ fn applied(patch: &[u8]) -> String {
     }
     let plain = std::str::from_utf8(patch).ok().filter(|text| screen(text) == *text && !text.contains('\r'));
     let end = format!("PATCH_{}", &Sum::of(patch).to_string()[..16]);
-    match plain.filter(|text| text.ends_with('\n') && !text.contains(&end)) {
-        Some(text) => format!("{APPLY} <<'{end}'\n{text}{end}\n"),
-        None => {
-            let encoded = STANDARD.encode(patch);
-            let lines: Vec<&str> =
-                encoded.as_bytes().chunks(76).filter_map(|line| std::str::from_utf8(line).ok()).collect();
-            format!("base64 -d <<'{end}' | {APPLY}\n{}\n{end}\n", lines.join("\n"))
-        }
+    if let Some(text) = plain.filter(|text| text.ends_with('\n') && !text.contains(&end)) {
+        return format!("{APPLY} <<'{end}'\n{text}{end}\n");
     }
+    let encoded = STANDARD.encode(patch);
+    let lines: Vec<&str> =
+        encoded.as_bytes().chunks(76).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    format!("base64 -d <<'{end}' | {APPLY}\n{}\n{end}\n", lines.join("\n"))
 }
 
 /// Tells whether a text can be the name of a variable in a shell.

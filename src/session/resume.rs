@@ -202,7 +202,7 @@ impl<'s> UnclaimedRun<'s> {
         say(files.instance(), &resumed.how, session);
         let Self { session, options, prepared, worktree } = self;
         let of = (prepared.located.root.as_path(), &files);
-        let snapshots = snapshots::are_kept(&options.run, decided.llm, of, session);
+        let snapshots = snapshots::are_kept_again(&options.run, decided.llm, of, session);
         Ok(Launch {
             session,
             options: options.run,

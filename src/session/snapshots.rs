@@ -34,19 +34,25 @@ pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) ->
     })
 }
 
-/// Decides whether the tree is kept before each step: as the command line says; or as before, where the run goes on; or
-/// else where agents run in CI.
-pub(crate) fn are_kept(
+/// Decides whether the tree is kept before each step of a new run: as the command line says, or else where agents run in
+/// CI.
+pub(crate) fn are_kept(options: &RunOptions, llm: Llm, root: &Path, session: &Session<'_>) -> bool {
+    options.snapshots.unwrap_or_else(|| {
+        let by_default = options.audience.is_ci() && llm == Llm::On;
+        by_default && git::at(root, session).line(&git::head()).is_ok()
+    })
+}
+
+/// Decides the same for a run that goes on: it keeps what it has kept before.
+pub(crate) fn are_kept_again(
     options: &RunOptions,
     llm: Llm,
     (root, files): (&Path, &RunFiles),
     session: &Session<'_>,
 ) -> bool {
-    options.snapshots.unwrap_or_else(|| {
-        let git = git::at(root, session);
-        let by_default = options.audience.is_ci() && llm == Llm::On && git.line(&git::head()).is_ok();
-        by_default || all(&git, files.instance()).is_ok_and(|found| !found.is_empty())
-    })
+    let git = git::at(root, session);
+    let before = || all(&git, files.instance()).is_ok_and(|found| !found.is_empty());
+    are_kept(options, llm, root, session) || options.snapshots.is_none() && before()
 }
 
 /// Returns the snapshots of a run.
@@ -68,7 +74,8 @@ pub(crate) fn refer(git: &Git, instance: &str, found: &BTreeMap<Moment, ObjectId
         return Ok(());
     }
     let refs = refs_of(instance);
-    let lines: String = found.iter().map(|(moment, id)| format!("update {refs}{moment} {id}\n")).collect();
+    let lines = found.iter().map(|(moment, id)| format!("update {refs}{moment} {id}\n"));
+    let lines = lines.collect::<Vec<_>>().concat();
     git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
 }
 
@@ -289,7 +296,8 @@ fn forget(files: &RunFiles, session: &Session<'_>) -> Result<(), String> {
         return Ok(());
     }
     let refs = refs_of(files.instance());
-    let lines: String = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n")).collect();
+    let lines = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n"));
+    let lines = lines.collect::<Vec<_>>().concat();
     git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
 }
 
