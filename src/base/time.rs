@@ -2,9 +2,10 @@
 //! need no clock.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// A moment in UTC with millisecond precision, written as RFC 3339 in every file.
@@ -94,6 +95,55 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
+/// The beginning of a span that reaches to now, as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// So long ago: `7d`.
+    Ago(Duration),
+    /// At this moment: `2026-11-20`, which begins at midnight in UTC, or `2026-11-20T18:00:00Z`.
+    At(Timestamp),
+}
+
+impl Since {
+    /// Returns the moment.
+    pub fn from(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Ago(duration) => Timestamp(now.0 - duration),
+            Self::At(moment) => moment,
+        }
+    }
+}
+
+/// A text that names neither a duration nor a date.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SinceError {
+    /// It begins like neither.
+    #[error("write a duration such as `7d`, or a date such as `2026-11-20`")]
+    Unreadable,
+    /// It is a duration that cannot be.
+    #[error(transparent)]
+    Duration(DurationError),
+}
+
+impl FromStr for Since {
+    type Err = SinceError;
+
+    fn from_str(text: &str) -> Result<Self, SinceError> {
+        let text = text.trim();
+        if let Ok(date) = text.parse::<NaiveDate>() {
+            return Ok(Self::At(Timestamp(date.and_time(NaiveTime::MIN).and_utc())));
+        }
+        if let Ok(moment) = Timestamp::try_from(text.to_owned()) {
+            return Ok(Self::At(moment));
+        }
+        match parse_duration(text) {
+            Ok(duration) => Ok(Self::Ago(duration)),
+            Err(DurationError::Unreadable(_)) => Err(SinceError::Unreadable),
+            Err(error) => Err(SinceError::Duration(error)),
+        }
+    }
+}
+
 /// Writes a duration for people: `340ms`, `2.3s`, `2m 34s`, `1h 4m`.
 pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -123,6 +173,20 @@ mod tests {
         assert_eq!(parse_duration("-3"), Err(DurationError::NotPositive));
         assert_eq!(parse_duration("nan"), Err(DurationError::NotPositive));
         assert_eq!(parse_duration("1e300"), Err(DurationError::TooLong));
+    }
+
+    #[test]
+    fn a_span_begins_at_a_date_or_so_long_ago() {
+        let now = Timestamp::from_millis(1_763_682_527_123);
+        let from = |text: &str| text.parse::<Since>().map(|since| since.from(now).to_string());
+        assert_eq!(from("1d").unwrap(), "2025-11-19T23:48:47.123Z");
+        assert_eq!(from("90").unwrap(), "2025-11-20T23:47:17.123Z");
+        assert_eq!(from(" 2025-11-01 ").unwrap(), "2025-11-01T00:00:00.000Z");
+        assert_eq!(from("2025-11-01T02:00:00+02:00").unwrap(), "2025-11-01T00:00:00.000Z");
+        for text in ["", "yesterday", "2025-13-01", "20251101T000000", "01.11.2025"] {
+            assert_eq!(from(text), Err(SinceError::Unreadable), "{text}");
+        }
+        assert_eq!(from("-1"), Err(SinceError::Duration(DurationError::NotPositive)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
 use super::commands::run::RunArgs;
 use super::commands::show::ShowArgs;
+use super::commands::stats::StatsArgs;
 use super::commands::status::StatusArgs;
 use super::commands::stop::StopArgs;
 use super::commands::validate::ValidateArgs;
@@ -78,6 +79,8 @@ pub(super) enum Command {
     /// Show past runs
     #[command(visible_alias = "h")]
     History(HistoryArgs),
+    /// Show what many runs have in common: outcomes, durations, flaky states, cost
+    Stats(StatsArgs),
     /// Show what the actions of a run printed
     Logs(LogsArgs),
     /// Show a run in one of the report formats

@@ -241,22 +241,28 @@ impl Digest {
 
     /// Takes the next event.
     pub fn event(&mut self, stamped: &Stamped) {
+        let _counted = self.finished(stamped);
+    }
+
+    /// Takes the next event; returns the step that it finished, if it finished one.
+    pub fn finished(&mut self, stamped: &Stamped) -> Option<Step> {
         self.began.get_or_insert(stamped.ts);
         self.seen_until = Some(stamped.ts);
         self.took = self.took.max(stamped.at);
         if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
             self.resume();
         }
-        if let Some(step) = self.tracker.event(stamped) {
-            self.keep(&step);
+        let finished = self.tracker.event(stamped);
+        if let Some(step) = &finished {
+            self.keep(step);
             if self.tracker.suspended().is_none() {
-                self.mends.step(&step);
+                self.mends.step(step);
             }
         }
         let _ended = self.passes.event(stamped);
         if stamped.depth > self.tracker.depth() {
             // What happens inside of a sub-loop is the business of the step that runs it.
-            return;
+            return finished;
         }
         match &stamped.event {
             Event::LoopStart(start) => {
@@ -314,6 +320,7 @@ impl Digest {
             | Event::LoopError { .. }
             | Event::LoopTimeout { .. } => {}
         }
+        finished
     }
 
     /// Returns the kind of end that the run came to.

@@ -21,6 +21,7 @@ mod recent;
 pub mod shown;
 mod silence;
 pub mod stages;
+pub mod stats;
 pub mod step;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -57,6 +57,7 @@ pub mod runs;
 pub mod secrets;
 mod snapshots;
 pub mod start;
+pub mod stats;
 pub mod stop;
 pub mod successor;
 pub mod talk;

@@ -23,6 +23,7 @@ pub(super) mod resume;
 pub(super) mod run;
 pub(super) mod schema;
 pub(super) mod show;
+pub(super) mod stats;
 pub(super) mod status;
 pub(super) mod stop;
 pub(super) mod validate;

@@ -1,0 +1,47 @@
+//! `ll-loop stats`: shows what many runs have in common, for people and for programs.
+
+use clap::Args;
+
+use crate::base::time::Since;
+use crate::cli::output::Output;
+use crate::report::stats::shown;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::stats::RunsAsked;
+
+/// The arguments of `stats`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct StatsArgs {
+    /// A loop; all of them without
+    #[arg(value_name = "LOOP")]
+    pub(super) name: Option<String>,
+    /// Only runs that began since then: `7d`, `2026-11-20`, or `2026-11-20T18:00:00Z`
+    #[arg(long, value_name = "DURATION|DATE")]
+    pub(super) since: Option<Since>,
+    /// The runs in a directory with bundles or reports, or in an artifact on GitHub (`run:ID`, `run:latest` or
+    /// `artifact:NAME`), and not those of this checkout
+    #[arg(long, value_name = "DIR|ARTIFACT")]
+    pub(super) from: Option<String>,
+    /// With `--from`: the repository on GitHub, if it is not that of the job
+    #[arg(long, value_name = "OWNER/NAME", requires = "from")]
+    pub(super) repo: Option<String>,
+    /// Write JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+pub(in crate::cli) fn stats(args: &StatsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let asked = RunsAsked {
+        name: args.name.clone(),
+        since: args.since,
+        from: args.from.clone(),
+        repository: args.repo.clone(),
+    };
+    let stats = session.stats(&asked)?;
+    if args.json {
+        output.pretty_json(shown::json(&stats));
+    } else {
+        output.data(&shown::text(&stats));
+    }
+    Ok(0)
+}
