@@ -8,6 +8,7 @@ use super::commands::bundle::BundleArgs;
 use super::commands::compile::CompileArgs;
 use super::commands::criteria::CriteriaArgs;
 use super::commands::deliver::DeliverArgs;
+use super::commands::diff::DiffArgs;
 use super::commands::explain::ExplainArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
@@ -81,6 +82,8 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Show what many runs have in common: outcomes, durations, flaky states, cost
     Stats(StatsArgs),
+    /// Show what tells two runs apart: the first step where they part, verdicts, durations, captures
+    Diff(DiffArgs),
     /// Show what the actions of a run printed
     Logs(LogsArgs),
     /// Show a run in one of the report formats

@@ -7,6 +7,7 @@ pub mod ci_log;
 pub mod closing;
 pub mod console;
 pub mod dialect;
+pub mod difference;
 pub mod digest;
 pub mod formats;
 mod level;

@@ -24,6 +24,12 @@ impl StepNumber {
         Self { around: around.to_vec(), own: step }
     }
 
+    /// Returns the number of a step by those of the steps on the way to it, the outermost first, and its own.
+    pub fn of(mut way: Vec<u32>) -> Option<Self> {
+        let own = way.pop()?;
+        Some(Self { around: way, own })
+    }
+
     /// Returns the number of the step in its own loop.
     pub fn own(&self) -> u32 {
         self.own

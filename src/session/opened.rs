@@ -41,6 +41,11 @@ impl OpenedBundle {
         Ok(Self { manifest, digest, file, sum, unpacked, _found: found })
     }
 
+    /// Returns its journal.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.unpacked.path().join(names::JOURNAL)
+    }
+
     /// Returns the objects of the working tree, if it has any.
     pub(crate) fn objects(&self) -> Option<PathBuf> {
         Some(self.unpacked.path().join(names::TREE)).filter(|path| path.exists())

@@ -6,6 +6,7 @@ pub(super) mod bundle;
 pub(super) mod compile;
 pub(super) mod criteria;
 pub(super) mod deliver;
+pub(super) mod diff;
 
 pub(super) mod explain;
 pub(super) mod go_on;

@@ -1,0 +1,458 @@
+//! What tells two runs apart: the first step at which they part, and the verdicts, times and captures after all steps.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use indexmap::{IndexMap, IndexSet};
+use serde_json::{Map, Value, json};
+
+use super::digest::Digest;
+use super::numbers::StepNumber;
+use crate::base::text::{one_line, plural};
+use crate::base::time::{human, millis};
+use crate::engine::event::{Event, Stamped};
+
+/// Characters of a name, of the words of a verdict, and of the end of a capture, that are shown.
+const NAME: usize = 80;
+const WORDS: usize = 40;
+const CAPTURE: usize = 120;
+
+/// How many states and captures are shown to people.
+const MOST: usize = 50;
+
+/// The fields of a capture that tell it from another. How long its state took is no part of what it says.
+const TELLING: [&str; 6] = ["state", "output", "stderr", "exit_code", "verdict", "output_bytes"];
+
+/// The steps of a run, a few numbers for each, so that long runs can be compared.
+#[derive(Clone, Debug, Default)]
+pub struct Trail {
+    steps: Vec<TrailStep>,
+    words: IndexSet<String>,
+    /// The steps that are not left, each in the sub-loop of the one before.
+    open: Vec<usize>,
+}
+
+/// A step. Its words are those of the trail, by their place there.
+#[derive(Clone, Copy, Debug)]
+struct TrailStep {
+    depth: u32,
+    number: u32,
+    state: usize,
+    word: Option<usize>,
+    to: Option<usize>,
+    duration_ms: u64,
+}
+
+/// A step as it is compared and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ShownStep<'t> {
+    depth: u32,
+    number: u32,
+    state: &'t str,
+    word: Option<&'t str>,
+    to: Option<&'t str>,
+}
+
+impl Trail {
+    /// Takes the next event.
+    pub fn event(&mut self, stamped: &Stamped) {
+        let depth = usize::try_from(stamped.depth).unwrap_or(usize::MAX);
+        match &stamped.event {
+            Event::StateEnter { state, step, .. } => {
+                // A journal that somebody changed may begin in a sub-loop.
+                if depth <= self.open.len() {
+                    self.enter((depth, stamped.depth), *step, state.as_str());
+                }
+            }
+            Event::ActionComplete(complete) => {
+                let exit = format!("exit {}", complete.seen.exit_code);
+                self.set(depth, millis(complete.seen.duration), &exit);
+            }
+            Event::SubLoopComplete(complete) => {
+                self.open.truncate(depth.saturating_add(1));
+                self.set(depth, complete.duration_ms, complete.verdict.as_str());
+            }
+            Event::Evaluate { verdict, .. } => self.say(depth, verdict.as_str()),
+            Event::Board(event) => self.say(depth, event.verdict.as_str()),
+            Event::ActionError { .. } | Event::LoopError { .. } => self.say(depth, "error"),
+            Event::Route { from, to, verdict, .. } => {
+                if let Some(verdict) = verdict {
+                    self.say(depth, verdict.as_str());
+                }
+                let (from, to) = (self.word(from.as_str()), self.word(to.as_str()));
+                if let Some(step) = self.at(depth).filter(|step| step.state == from) {
+                    step.to = Some(to);
+                }
+            }
+            Event::LoopStart(_)
+            | Event::LoopResume(_)
+            | Event::LoopComplete(_)
+            | Event::ActionStart { .. }
+            | Event::SubLoopStart { .. }
+            | Event::Message { .. }
+            | Event::Retry { .. }
+            | Event::Backoff { .. }
+            | Event::Warning { .. }
+            | Event::CallFailed(_)
+            | Event::Judge { .. }
+            | Event::Signal { .. }
+            | Event::Handoff(_)
+            | Event::Stall { .. }
+            | Event::LoopTimeout { .. } => {}
+        }
+    }
+
+    fn enter(&mut self, (at, depth): (usize, u32), number: u32, state: &str) {
+        let state = self.word(state);
+        let entered = TrailStep { depth, number, state, word: None, to: None, duration_ms: 0 };
+        // A step that was cut off, and begins again after a resume, is the same one; what its sub-loop did stays.
+        let again = self.open.get(at).copied();
+        if let Some(again) = again.filter(|again| self.steps[*again].number == number) {
+            self.steps[again] = entered;
+            self.open.truncate(at + 1);
+            return;
+        }
+        self.open.truncate(at);
+        self.open.push(self.steps.len());
+        self.steps.push(entered);
+    }
+
+    fn at(&mut self, depth: usize) -> Option<&mut TrailStep> {
+        let step = *self.open.get(depth)?;
+        self.steps.get_mut(step)
+    }
+
+    fn set(&mut self, depth: usize, duration_ms: u64, word: &str) {
+        if let Some(step) = self.at(depth) {
+            step.duration_ms = duration_ms;
+        }
+        self.say(depth, word);
+    }
+
+    fn say(&mut self, depth: usize, word: &str) {
+        let word = self.word(word);
+        if let Some(step) = self.at(depth) {
+            step.word = Some(word);
+        }
+    }
+
+    fn word(&mut self, word: &str) -> usize {
+        match self.words.get_index_of(word) {
+            Some(known) => known,
+            None => self.words.insert_full(word.to_owned()).0,
+        }
+    }
+
+    fn shown(&self, step: TrailStep) -> ShownStep<'_> {
+        let word = |at: usize| self.words.get_index(at).map_or("", String::as_str);
+        ShownStep {
+            depth: step.depth,
+            number: step.number,
+            state: word(step.state),
+            word: step.word.map(word),
+            to: step.to.map(word),
+        }
+    }
+
+    /// Returns the numbers that people know a step by.
+    fn number(&self, index: usize) -> Option<StepNumber> {
+        let mut around: Vec<u32> = Vec::new();
+        for step in self.steps.get(..=index)? {
+            around.truncate(usize::try_from(step.depth).unwrap_or(usize::MAX));
+            around.push(step.number);
+        }
+        StepNumber::of(around)
+    }
+
+    /// Returns what the states of the run itself came to, in the order of their first visits.
+    fn states(&self) -> IndexMap<&str, StateSum<'_>> {
+        let mut states: IndexMap<&str, StateSum<'_>> = IndexMap::new();
+        for step in self.steps.iter().filter(|step| step.depth == 0) {
+            let shown = self.shown(*step);
+            let sum = states.entry(shown.state).or_default();
+            sum.visits += 1;
+            sum.total_ms = sum.total_ms.saturating_add(step.duration_ms);
+            *sum.verdicts.entry(shown.word.unwrap_or("next")).or_default() += 1;
+        }
+        states
+    }
+}
+
+/// What a state came to in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct StateSum<'t> {
+    visits: u64,
+    total_ms: u64,
+    verdicts: IndexMap<&'t str, u64>,
+}
+
+/// A run that is compared.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// What it is called: its id, or the bundle that it is in.
+    pub name: String,
+    /// What all formats know of it.
+    pub digest: Digest,
+    /// Its steps.
+    pub trail: Trail,
+    /// Its captures at its end, by name, as its state has them; absent where the state is missing.
+    pub captured: Option<Map<String, Value>>,
+}
+
+/// The step at which two runs part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parting<'r> {
+    /// The number of the step in the run that has it, the first one before the second.
+    number: StepNumber,
+    steps: [Option<(ShownStep<'r>, Duration)>; 2],
+}
+
+impl Parting<'_> {
+    fn state(&self) -> &str {
+        self.steps.iter().flatten().next().map_or("", |(step, _)| step.state)
+    }
+}
+
+fn parting<'r>([one, other]: [&'r Compared; 2]) -> Option<Parting<'r>> {
+    let step = |run: &'r Compared, at: usize| {
+        let step = *run.trail.steps.get(at)?;
+        Some((run.trail.shown(step), Duration::from_millis(step.duration_ms)))
+    };
+    let longest = one.trail.steps.len().max(other.trail.steps.len());
+    let at = (0..longest).find(|at| {
+        let [one, other] = [step(one, *at), step(other, *at)];
+        one.map(|(step, _)| step) != other.map(|(step, _)| step)
+    })?;
+    let number = one.trail.number(at).or_else(|| other.trail.number(at))?;
+    Some(Parting { number, steps: [step(one, at), step(other, at)] })
+}
+
+/// Returns the names of the captures that differ; nothing where the captures of one are not known.
+fn captures<'r>([one, other]: [&'r Compared; 2]) -> Option<Vec<&'r str>> {
+    let (one, other) = (one.captured.as_ref()?, other.captured.as_ref()?);
+    let names: IndexSet<&String> = one.keys().chain(other.keys()).collect();
+    let is_same = |name: &str| match (one.get(name), other.get(name)) {
+        (Some(one), Some(other)) => TELLING.iter().all(|field| one.get(field) == other.get(field)),
+        _ => false,
+    };
+    Some(names.into_iter().map(String::as_str).filter(|name| !is_same(name)).collect())
+}
+
+/// Writes the difference for programs.
+pub fn json(runs: [&Compared; 2]) -> Value {
+    let first = parting(runs).map(|first| json!({"step": first.number.to_string(), "state": first.state()}));
+    json!({
+        "first": first,
+        "outcomes": runs.map(|run| run.digest.outcome_word()),
+        "captures": captures(runs).unwrap_or_default().iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+    })
+}
+
+/// Writes the difference for people.
+pub fn text(runs: [&Compared; 2]) -> String {
+    let mut out = String::new();
+    for (mark, run) in ["a", "b"].into_iter().zip(runs) {
+        let (steps, took) = (plural(run.digest.step_count(), "step"), human(run.digest.duration()));
+        let (name, outcome) = (one_line(&run.name, 200), run.digest.outcome_word());
+        let _ = writeln!(out, "{mark}  {name}: {outcome}, {steps} in {took}");
+    }
+    out.push('\n');
+    match parting(runs) {
+        Some(first) => {
+            let _ = writeln!(out, "they part at step {}", first.number);
+            for (mark, step) in ["a", "b"].into_iter().zip(&first.steps) {
+                let _ = writeln!(out, "  {mark}  {}", step.as_ref().map_or("has ended".to_owned(), line));
+            }
+        }
+        None => out.push_str("the same states, verdicts and ways, step by step\n"),
+    }
+    out.push_str(&states_text(runs));
+    out.push_str(&captures_text(runs));
+    out
+}
+
+fn line((step, took): &(ShownStep<'_>, Duration)) -> String {
+    let mut line = one_line(step.state, NAME);
+    if let Some(word) = step.word {
+        let _ = write!(line, ": {}", one_line(word, WORDS));
+    }
+    if let Some(to) = step.to {
+        let _ = write!(line, " → {}", one_line(to, NAME));
+    }
+    line + &format!(", {}", human(*took))
+}
+
+fn states_text(runs: [&Compared; 2]) -> String {
+    let [one, other] = runs.map(|run| run.trail.states());
+    let names: IndexSet<&str> = one.keys().chain(other.keys()).copied().collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["state", "visits", "verdicts", "actions took"].map(str::to_owned)];
+    for name in names.iter().take(MOST) {
+        let sums = [one.get(name), other.get(name)].map(|sum| sum.cloned().unwrap_or_default());
+        let both = |show: &dyn Fn(&StateSum<'_>) -> String| {
+            let [one, other] = [show(&sums[0]), show(&sums[1])];
+            if one == other { one } else { format!("{one} | {other}") }
+        };
+        rows.push([
+            one_line(name, WORDS),
+            both(&|sum| sum.visits.to_string()),
+            both(&verdicts),
+            both(&|sum| human(Duration::from_millis(sum.total_ms))),
+        ]);
+    }
+    let mut out = "\n".to_owned();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    for [state, visits, verdicts, took] in &rows {
+        let [a, b, c] = widths;
+        let _ = writeln!(out, "{state:<a$}  {visits:<b$}  {verdicts:<c$}  {took}");
+    }
+    if names.len() > MOST {
+        let _ = writeln!(out, "… and {} more", plural((names.len() - MOST) as u64, "state"));
+    }
+    out
+}
+
+fn verdicts(sum: &StateSum<'_>) -> String {
+    let each = sum.verdicts.iter().map(|(word, count)| format!("{count}× {}", one_line(word, WORDS)));
+    let shown: Vec<String> = each.take(4).collect();
+    if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
+}
+
+fn captures_text(runs: [&Compared; 2]) -> String {
+    let Some(names) = captures(runs) else {
+        return "\nthe captures are not known: the `state.json` of a run is missing\n".to_owned();
+    };
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut out = "\ncaptures that differ\n".to_owned();
+    for name in names.iter().take(MOST) {
+        let _ = writeln!(out, "  {}", one_line(name, NAME));
+        for (mark, run) in ["a", "b"].into_iter().zip(runs) {
+            let capture = run.captured.as_ref().and_then(|captured| captured.get(*name));
+            let output = capture.map_or("none".to_owned(), |capture| {
+                let output = one_line(capture["output"].as_str().unwrap_or_default().trim_end(), CAPTURE);
+                format!("exit {}, `{output}`", capture["exit_code"])
+            });
+            let _ = writeln!(out, "    {mark}  {output}");
+        }
+    }
+    if names.len() > MOST {
+        let _ = writeln!(out, "  … and {} more", names.len() - MOST);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::super::testing::{Journal, failing, state, succeeding};
+    use super::*;
+    use crate::engine::event::Event;
+
+    fn compared(name: &str, journal: &Journal, captured: Value) -> Compared {
+        let mut trail = Trail::default();
+        journal.events.iter().for_each(|event| trail.event(event));
+        let captured = captured.as_object().cloned();
+        Compared { name: name.to_owned(), digest: journal.digest(), trail, captured }
+    }
+
+    #[test]
+    fn the_first_step_that_differs_is_named() {
+        let one = compared("one", &failing(), json!({"kept": {"output": "1\n", "exit_code": 0}, "same": {}}));
+        let gone = json!({"kept": {"output": "2\u{1b}[31m\n", "exit_code": 3}, "same": {"duration_ms": 7}});
+        let other = compared("other", &succeeding(), gone);
+        assert_snapshot!(text([&one, &other]), @"
+        a  one: failure, 5 steps in 11.8s
+        b  other: success, 3 steps in 7.0s
+
+        they part at step 3
+          a  check: no → fix, 2.3s
+          b  check: yes → done, 2.3s
+
+        state  visits  verdicts               actions took
+        check  3 | 2   3× no | 1× no, 1× yes  7.0s | 4.6s
+        fix    2 | 1   2× exit 0 | 1× exit 0  4.6s | 2.3s
+
+        captures that differ
+          kept
+            a  exit 0, `1`
+            b  exit 3, `2`
+        ");
+        assert_eq!(
+            json([&one, &other]),
+            json!({
+                "first": {"step": "3", "state": "check"},
+                "outcomes": ["failure", "success"],
+                "captures": [{"name": "kept"}],
+            })
+        );
+    }
+
+    #[test]
+    fn runs_that_are_the_same_part_nowhere() {
+        let one = compared("one", &succeeding(), json!({}));
+        assert_eq!(json([&one, &one])["first"], Value::Null);
+        assert!(text([&one, &one]).contains("the same states, verdicts and ways"));
+    }
+
+    #[test]
+    fn a_run_that_is_over_first_parts_at_the_next_step_of_the_other() {
+        let mut short = Journal::start();
+        short.step(("check", 1), "x", (1, ""), "no", "fix");
+        let short = compared("short", &short, Value::Null);
+        let whole = compared("whole", &succeeding(), json!({}));
+        for runs in [[&short, &whole], [&whole, &short]] {
+            assert_eq!(json(runs)["first"], json!({"step": "2", "state": "fix"}));
+            assert!(text(runs).contains("has ended"), "{}", text(runs));
+            assert!(text(runs).contains("the captures are not known"));
+        }
+    }
+
+    /// Each step is its depth, its number and its state, and is left by this verdict.
+    fn of(steps: &[(u32, u32, &str, &str)]) -> Compared {
+        let mut journal = Journal::start();
+        for (depth, step, name, verdict) in steps {
+            let at = journal.events.len();
+            journal.push(Event::StateEnter { state: state(name), iteration: 1, step: *step, attempt: 1 });
+            journal.judge(verdict);
+            journal.events[at..].iter_mut().for_each(|event| event.depth = *depth);
+        }
+        compared("run", &journal, json!({}))
+    }
+
+    #[test]
+    fn a_step_of_a_sub_loop_has_its_whole_number() {
+        let first = |one: &[_], other: &[_]| json([&of(one), &of(other)])["first"]["step"].clone();
+        let steps = [
+            (0, 1, "a", "yes"),
+            (0, 2, "b", "yes"),
+            (1, 1, "c", "yes"),
+            (1, 2, "d", "yes"),
+            (0, 3, "e", "yes"),
+        ];
+        assert_eq!(first(&steps, &steps), Value::Null);
+        for (at, number) in ["1", "2", "2.1", "2.2", "3"].into_iter().enumerate() {
+            let mut other = steps;
+            other[at].3 = "no";
+            assert_eq!(first(&steps, &other), number);
+            other = steps;
+            other[at].2 = "z";
+            assert_eq!(first(&steps, &other), number);
+            assert_eq!(first(&steps[..at], &steps), number);
+        }
+        // Nobody writes this, but somebody may have.
+        assert_eq!(first(&[(7, 1, "a", "yes")], &steps), "1");
+    }
+
+    #[test]
+    fn a_step_that_begins_again_is_one_step() {
+        let once = of(&[(0, 1, "a", "yes"), (0, 2, "b", "no")]);
+        let again = of(&[(0, 1, "a", "timeout"), (0, 1, "a", "yes"), (0, 2, "b", "no")]);
+        assert_eq!(json([&once, &again])["first"], Value::Null);
+    }
+}

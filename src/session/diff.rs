@@ -1,0 +1,76 @@
+//! Reads two runs to tell them apart, from their journals or their bundles. Only reads.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::bundle::names;
+use crate::bundle::open::{Bundle, LIMITS, OpenError};
+use crate::files::read::MIB;
+use crate::journal::known::state_now;
+use crate::journal::reader;
+use crate::report::difference::{Compared, Trail};
+use crate::report::digest::Digest;
+
+use super::context::Session;
+use super::error::Error;
+use super::incoming::unusable;
+use super::killed;
+use super::opened::OpenedBundle;
+use super::runs::Places;
+
+/// The longest `state.json` that is read from a bundle.
+const MAX_STATE: u64 = 64 * MIB;
+
+impl Session<'_> {
+    /// Reads a run to be compared: the last one of a loop, a run by its id, or the one in a bundle.
+    pub(crate) fn compared(&self, name: &str) -> Result<Compared, Error> {
+        match self.path(Path::new(name)) {
+            path if path.is_file() || path.is_dir() => {
+                of_bundle(&path, name).map_err(|error| unusable(name, &error))
+            }
+            _ => of_run(name, self),
+        }
+    }
+}
+
+fn of_run(name: &str, session: &Session<'_>) -> Result<Compared, Error> {
+    let places = Places::of(session);
+    let asked = places.asked(name);
+    let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
+        return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
+    };
+    let instance = run.files.instance().to_owned();
+    let (mut digest, trail) =
+        read(&run.files.journal()).map_err(|error| Error::failed(format!("run {instance}"), &error))?;
+    if killed::is_killed(&run) {
+        digest.was_killed();
+    }
+    Ok(Compared { name: instance, digest, trail, captured: state_now(&run).and_then(captured) })
+}
+
+fn of_bundle(path: &Path, name: &str) -> Result<Compared, OpenError> {
+    let opened = OpenedBundle::open(path)?;
+    let mut trail = Trail::default();
+    reader::read(&opened.journal(), |event| trail.event(&event))
+        .map_err(|error| OpenError::Damaged(error.to_string()))?;
+    let state = Bundle::open(&opened.file, LIMITS)?.read(names::STATE, MAX_STATE)?;
+    let state = state.and_then(|state| serde_json::from_slice(&state).ok());
+    Ok(Compared { name: name.to_owned(), digest: opened.digest, trail, captured: state.and_then(captured) })
+}
+
+fn captured(mut state: Value) -> Option<Map<String, Value>> {
+    match state.get_mut("captured")?.take() {
+        Value::Object(captured) => Some(captured),
+        _ => None,
+    }
+}
+
+fn read(journal: &Path) -> Result<(Digest, Trail), reader::ReadError> {
+    let (mut digest, mut trail) = (Digest::without_steps(0), Trail::default());
+    reader::read(journal, |event| {
+        digest.event(&event);
+        trail.event(&event);
+    })?;
+    Ok((digest, trail))
+}
