@@ -53,6 +53,13 @@ struct ShownStep<'t> {
     to: Option<&'t str>,
 }
 
+impl<'t> ShownStep<'t> {
+    /// Returns what is known of the step when it is entered.
+    fn entered(&self) -> (u32, u32, &'t str) {
+        (self.depth, self.number, self.state)
+    }
+}
+
 impl Trail {
     /// Takes the next event.
     pub fn event(&mut self, stamped: &Stamped) {
@@ -202,29 +209,43 @@ pub struct Compared {
 /// The step at which two runs part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parting<'r> {
-    /// The number of the step in the run that has it, the first one before the second.
+    /// The number of the step in the run that has it.
     number: StepNumber,
     steps: [Option<(ShownStep<'r>, Duration)>; 2],
 }
 
 impl Parting<'_> {
     fn state(&self) -> &str {
-        self.steps.iter().flatten().next().map_or("", |(step, _)| step.state)
+        let is_it = |(step, _): &&(ShownStep<'_>, Duration)| step.number == self.number.own();
+        self.steps.iter().flatten().find(is_it).map_or("", |(step, _)| step.state)
     }
 }
 
-fn parting<'r>([one, other]: [&'r Compared; 2]) -> Option<Parting<'r>> {
-    let step = |run: &'r Compared, at: usize| {
-        let step = *run.trail.steps.get(at)?;
-        Some((run.trail.shown(step), Duration::from_millis(step.duration_ms)))
+fn parting<'r>(runs: [&'r Compared; 2]) -> Option<Parting<'r>> {
+    let [one, other] = runs.map(|run| &run.trail);
+    let steps = |at: usize| [one, other].map(|trail| trail.steps.get(at).map(|step| trail.shown(*step)));
+    let differs = |at: &usize| {
+        let [one, other] = steps(*at);
+        one != other
     };
-    let longest = one.trail.steps.len().max(other.trail.steps.len());
-    let at = (0..longest).find(|at| {
-        let [one, other] = [step(one, *at), step(other, *at)];
-        one.map(|(step, _)| step) != other.map(|(step, _)| step)
-    })?;
-    let number = one.trail.number(at).or_else(|| other.trail.number(at))?;
-    Some(Parting { number, steps: [step(one, at), step(other, at)] })
+    let longest = one.steps.len().max(other.steps.len());
+    let mut at = (0..longest).find(differs)?;
+    // A step that ran a sub-loop came to something else because a step in there did.
+    while let [Some(left), Some(right)] = steps(at)
+        && left.entered() == right.entered()
+    {
+        let is_inner = |at: &usize| steps(*at).iter().flatten().any(|step| step.depth > left.depth);
+        let Some(inner) = (at + 1..longest).take_while(is_inner).find(differs) else { break };
+        at = inner;
+    }
+    // Where one has left a sub-loop, the other has a further step in it.
+    let depth = |step: Option<ShownStep<'_>>| step.map(|step| step.depth);
+    let [left, right] = steps(at).map(depth);
+    let number = if left >= right { one.number(at) } else { other.number(at) }?;
+    let took = |trail: &Trail| Duration::from_millis(trail.steps.get(at).map_or(0, |step| step.duration_ms));
+    let [left, right] = steps(at);
+    let steps = [left.map(|step| (step, took(one))), right.map(|step| (step, took(other)))];
+    Some(Parting { number, steps })
 }
 
 /// Returns the names of the captures that differ; nothing where the captures of one are not known.
@@ -445,6 +466,13 @@ mod tests {
             assert_eq!(first(&steps, &other), number);
             assert_eq!(first(&steps[..at], &steps), number);
         }
+        // What a sub-loop did is why its step came to something else.
+        let mut other = steps;
+        (other[1].3, other[3].3) = ("no", "no");
+        assert_eq!(first(&steps, &other), "2.2");
+        // A sub-loop with a step more.
+        let fewer = [steps[0], steps[1], steps[2], steps[4]];
+        assert_eq!((first(&steps, &fewer), first(&fewer, &steps)), (json!("2.2"), json!("2.2")));
         // Nobody writes this, but somebody may have.
         assert_eq!(first(&[(7, 1, "a", "yes")], &steps), "1");
     }

@@ -13,7 +13,7 @@ use crate::report::difference::{Compared, Trail};
 use crate::report::digest::Digest;
 
 use super::context::Session;
-use super::error::Error;
+use super::error::{Error, Kind};
 use super::incoming::unusable;
 use super::killed;
 use super::opened::OpenedBundle;
@@ -38,7 +38,8 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Compared, Error> {
     let places = Places::of(session);
     let asked = places.asked(name);
     let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-        return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
+        let nothing = asked.nothing("no run of", "`ll-loop history` lists the runs");
+        return Err(nothing.of_kind(Kind::Refused));
     };
     let instance = run.files.instance().to_owned();
     let (mut digest, trail) =

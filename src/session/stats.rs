@@ -68,7 +68,7 @@ impl Session<'_> {
                 None => "`ll-loop history` lists the runs",
             };
             let nothing = format!("there is no run{of}{place} that has ended{since} and can be read");
-            return Err(Error::refused(nothing).of_kind(Kind::Absent).with_hint(hint));
+            return Err(Error::refused(nothing).with_hint(hint));
         }
         Ok(stats)
     }
@@ -88,7 +88,9 @@ fn here(
         let asked = places.asked(name);
         runs.retain(|run| asked.is(run));
         if runs.is_empty() {
-            return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
+            return Err(asked
+                .nothing("no run of", "`ll-loop history` lists the runs")
+                .of_kind(Kind::Refused));
         }
     }
     // One that was over by then is not read.
@@ -125,7 +127,7 @@ fn brought(
     let fetched = fetched.transpose()?;
     let path = fetched.as_ref().map_or_else(|| session.path(Path::new(from)), |local| local.path.clone());
     let unusable = |error: io::Error| {
-        Error::failed(format!("cannot read the runs in {from}"), &error).of_kind(Kind::Absent)
+        Error::failed(format!("cannot read the runs in {from}"), &error).of_kind(Kind::Refused)
     };
     let mut files = Vec::new();
     if fs::metadata(&path).map_err(unusable)?.is_dir() {

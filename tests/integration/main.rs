@@ -60,6 +60,7 @@ mod libraries;
 mod limits;
 mod locks;
 #[cfg(feature = "mcp")]
+mod many_runs;
 mod mcp;
 mod mutations;
 mod names;
