@@ -1,9 +1,8 @@
-//! A machine as a graph: what can be reached, and how it is drawn.
+//! A machine as a graph: the ways between its states, and what can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-use super::{Machine, Meaning, StepId, Target};
+use super::{Machine, StepId, Target};
 
 /// A way from one state to another, with the words for which it is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,90 +138,4 @@ fn spread(start: Vec<Target>, pairs: impl Iterator<Item = (Target, Target)>) -> 
         }
     }
     reached
-}
-
-/// Draws the machine for a terminal: every state with its action and its ways out.
-pub fn text(machine: &Machine) -> String {
-    let mut out = String::new();
-    let edges = edges(machine);
-    for target in targets(machine) {
-        let start = if target == machine.initial { "▶" } else { " " };
-        let what = match target {
-            Target::Step(id) => {
-                machine.step(id).action.as_ref().map(|action| action.text().source().to_owned())
-            }
-            Target::End(id) => Some(format!("■ {}", meaning(machine.end(id).meaning))),
-        };
-        let what =
-            what.map(|what| format!("  {}", crate::base::text::one_line(&what, 60))).unwrap_or_default();
-        let _ = writeln!(out, "{start} {}{what}", machine.name_of(target));
-        let ways: Vec<_> = edges.iter().filter(|edge| edge.from == target).collect();
-        for (index, edge) in ways.iter().enumerate() {
-            let branch = if index + 1 == ways.len() { "└─" } else { "├─" };
-            let back = if edge.to == target { " ↺" } else { "" };
-            let _ = writeln!(out, "    {branch} {} → {}{back}", edge.label, machine.name_of(edge.to));
-        }
-    }
-    out
-}
-
-/// Draws the machine as a Mermaid state diagram.
-pub fn mermaid(machine: &Machine) -> String {
-    let mut out = String::from("stateDiagram-v2\n");
-    for (alias, target) in aliases(machine) {
-        let _ = writeln!(out, "    state \"{}\" as {alias}", quoted(machine.name_of(target).as_str()));
-    }
-    let _ = writeln!(out, "    [*] --> {}", alias(machine.initial));
-    for edge in edges(machine) {
-        let _ = writeln!(out, "    {} --> {}: {}", alias(edge.from), alias(edge.to), quoted(&edge.label));
-    }
-    for (id, _) in machine.ends() {
-        let _ = writeln!(out, "    {} --> [*]", alias(Target::End(id)));
-    }
-    out
-}
-
-/// Draws the machine in the language of Graphviz.
-pub fn dot(machine: &Machine) -> String {
-    let mut out = String::from("digraph loop {\n    rankdir=LR\n    node [shape=box, style=rounded]\n");
-    for (alias, target) in aliases(machine) {
-        let shape = if matches!(target, Target::End(_)) { ", shape=doublecircle" } else { "" };
-        let _ = writeln!(out, "    {alias} [label=\"{}\"{shape}]", quoted(machine.name_of(target).as_str()));
-    }
-    let _ = writeln!(out, "    start [shape=point]\n    start -> {}", alias(machine.initial));
-    for edge in edges(machine) {
-        let _ = writeln!(
-            out,
-            "    {} -> {} [label=\"{}\"]",
-            alias(edge.from),
-            alias(edge.to),
-            quoted(&edge.label)
-        );
-    }
-    out.push_str("}\n");
-    out
-}
-
-fn aliases(machine: &Machine) -> impl Iterator<Item = (String, Target)> {
-    targets(machine).map(|target| (alias(target), target))
-}
-
-fn alias(target: Target) -> String {
-    match target {
-        Target::Step(id) => format!("s{}", id.0),
-        Target::End(id) => format!("e{}", id.0),
-    }
-}
-
-/// Names may hold anything that is printable; both languages take it between quotes once quotes are gone.
-fn quoted(text: &str) -> String {
-    text.replace('\\', "/").replace('"', "'").replace([':', ';', '#'], " ")
-}
-
-fn meaning(meaning: Meaning) -> &'static str {
-    match meaning {
-        Meaning::Success | Meaning::DeclaredSuccess => "success",
-        Meaning::Failure => "failure",
-        Meaning::Blocked => "blocked",
-    }
 }

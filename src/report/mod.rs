@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod difference;
 pub mod digest;
 pub mod formats;
+pub mod graph;
 mod level;
 pub mod log_file;
 pub mod mends;

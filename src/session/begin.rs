@@ -15,9 +15,10 @@ use crate::engine::Start;
 use crate::engine::changes::StartTree;
 use crate::engine::event::{LoopStart, Overrides, SCHEMA};
 use crate::journal::files::RunFiles;
-use crate::machine::{calls, graph};
+use crate::machine::calls;
 use crate::process::signal::Cancel;
 use crate::report::digest::{Digest, NotRun};
+use crate::report::graph;
 use crate::run::clock::Clock;
 use crate::run::projection::Projection;
 
@@ -106,7 +107,7 @@ impl<'s> Bound<'s> {
             let _ = writeln!(out, "  {}", bound.sentence());
         }
         out.push('\n');
-        out.push_str(&graph::text(machine));
+        out.push_str(&graph::text(&graph::Graph::of_machine(machine)));
         out.push_str("\nnothing was run\n");
         out
     }

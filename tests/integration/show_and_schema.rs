@@ -47,6 +47,40 @@ fn a_loop_is_drawn_in_three_ways() {
 }
 
 #[test]
+fn the_way_of_a_run_is_drawn_into_its_loop() {
+    let project = Project::with_loop(CHECK_FIX);
+    project.run(&["run", "main"]).code(0);
+    let drawn = |format: &str| {
+        project.run(&["show", "main", "--run", "main", "--format", format]).code(0).stdout.replace("\r", "")
+    };
+    assert_snapshot!(drawn("text"), @"");
+    assert_snapshot!(drawn("mermaid"), @"");
+    assert!(drawn("dot").contains(r#"s0 -> s1 [label="no ×1", penwidth=2]"#), "{}", drawn("dot"));
+    let svg = drawn("svg");
+    assert!(svg.starts_with("<svg ") && svg.contains("✓ success") && svg.contains("no ×1"), "{svg}");
+    assert!(!project.run(&["show", "main", "--format", "svg"]).code(0).stdout.contains("×"));
+}
+
+#[test]
+fn only_a_run_of_the_loop_is_drawn_into_it() {
+    let project = Project::with_loop(CHECK_FIX);
+    project.write(".loops/other.yaml", "name: other\ninitial: done\nstates: {done: {terminal: true}}\n");
+    project.run(&["run", "main"]).code(0);
+    let refused = project.run(&["show", "other", "--run", "main"]).code(2);
+    assert!(refused.stderr.contains("is a run of `main`, not of `other`"), "{}", refused.stderr);
+    project.run(&["show", "main", "--run", "nobody"]).code(2);
+    project
+        .write(".loops/main.yaml", &CHECK_FIX.replace("fix:", "mend:").replace("on_no: fix", "on_no: mend"));
+    let changed = project.run(&["show", "main", "--run", "main"]).code(0);
+    assert!(changed.stderr.contains("the loop has changed since that run"), "{}", changed.stderr);
+    assert!(
+        changed.stdout.contains("mend") && changed.stdout.contains("fix  [1 visit]"),
+        "{}",
+        changed.stdout
+    );
+}
+
+#[test]
 fn the_schema_accepts_the_loops_of_this_repository() {
     let schema: serde_json::Value =
         serde_json::from_str(&Project::new().run(&["schema"]).code(0).stdout).unwrap();

@@ -12,7 +12,8 @@ use ll_loop::internals::definition::resolve::{self, Fetched, Reference};
 use ll_loop::internals::definition::schema::Loop;
 use ll_loop::internals::definition::source::Sources;
 use ll_loop::internals::definition::{emit, render, yaml};
-use ll_loop::internals::machine::{Machine, check, compile, graph};
+use ll_loop::internals::machine::{Machine, check, compile};
+use ll_loop::internals::report::graph::{self, Graph};
 
 use crate::{Target, note, repository};
 
@@ -231,7 +232,8 @@ fn run(data: &[u8]) {
     );
     if let (Some(machine), Some(definition)) = (&came.machine, &came.definition) {
         came.findings.extend(check::check_deeply(machine, definition));
-        drop((graph::text(machine), graph::mermaid(machine), graph::dot(machine)));
+        let graph = Graph::of_machine(machine);
+        drop((graph::text(&graph), graph::mermaid(&graph), graph::dot(&graph), graph::standalone(&graph)));
     }
     for finding in came.findings.iter() {
         note((finding.code, matches!(finding.place, Place::File)));

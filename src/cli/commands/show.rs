@@ -1,14 +1,17 @@
-//! `ll-loop show`: draws a loop as a graph.
+//! `ll-loop show`: draws a loop as a graph, and the way of a run through it.
 
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 
+use crate::base::command;
+use crate::base::text::plural;
 use crate::cli::flags::ReachFlags;
 use crate::cli::output::Output;
-use crate::machine::graph;
+use crate::report::digest::Digest;
+use crate::report::graph::{self, Graph};
 use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::session::error::{Error, Kind};
 use crate::session::prepared::Prepared;
 
 /// The arguments of `show`.
@@ -18,42 +21,79 @@ pub(in crate::cli) struct ShowArgs {
     #[arg(value_name = "LOOP")]
     pub(super) name: String,
     /// The format of the graph
-    #[arg(long, value_enum, default_value_t = Graph::Text)]
-    pub(super) format: Graph,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+    /// Draw the way of a run into it: a run of this loop, or a bundle of one
+    #[arg(long, value_name = "RUN|BUNDLE")]
+    pub(super) run: Option<String>,
     #[command(flatten)]
     pub(super) reach: ReachFlags,
 }
 
 /// The formats of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Graph {
+pub(in crate::cli) enum Format {
     /// For a terminal
     Text,
     /// For GitHub, GitLab and others that draw Mermaid
     Mermaid,
     /// For Graphviz
     Dot,
+    /// A picture of its own, for browsers and documents
+    Svg,
 }
 
 pub(in crate::cli) fn show(args: &ShowArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let prepared = session.prepare(session.find(&args.name, args.reach.allow_outside)?)?;
+    let mut drawn = Graph::of_machine(&prepared.machine);
+    if let Some(run) = &args.run {
+        drawn = drawn.with_run(&walked(run, &prepared, session)?);
+    }
     let text = match args.format {
-        Graph::Text => text(&prepared),
-        Graph::Mermaid => graph::mermaid(&prepared.machine),
-        Graph::Dot => graph::dot(&prepared.machine),
+        Format::Text => text(&prepared, &drawn),
+        Format::Mermaid => graph::mermaid(&drawn),
+        Format::Dot => graph::dot(&drawn),
+        Format::Svg => graph::standalone(&drawn).ok_or_else(|| too_large(&drawn))?,
     };
     output.data(&text);
     Ok(0)
 }
 
-fn text(prepared: &Prepared) -> String {
+/// Reads what a run of this loop did.
+fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Digest, Error> {
+    let digest = session.digest(run)?;
+    let asked = prepared.located.name.as_ref().unwrap_or(&prepared.loaded.definition.name);
+    let Some(start) = digest.start() else {
+        return Err(Error::refused(format!("nothing was run in `{run}`")).of_kind(Kind::Absent));
+    };
+    if start.r#loop != *asked && start.r#loop != prepared.loaded.definition.name {
+        return Err(Error::refused(format!("`{run}` is a run of `{}`, not of `{asked}`", start.r#loop))
+            .of_kind(Kind::Absent)
+            .with_hint(format!("`{}` lists the runs of `{asked}`", command::history(asked.as_str()))));
+    }
+    if start.definition_sha256 != prepared.loaded.digest {
+        session.talk.warning(
+            "the loop has changed since that run: states and ways that it no longer has are drawn, too",
+        );
+    }
+    Ok(digest)
+}
+
+fn too_large(graph: &Graph) -> Error {
+    let (states, ways) = (graph.states.len() as u64, graph.edges.len() as u64);
+    let size = format!("{} and {}", plural(states, "state"), plural(ways, "way"));
+    Error::refused(format!("a picture of {size} cannot be read"))
+        .with_hint("`--format dot` is for Graphviz, which takes it")
+}
+
+fn text(prepared: &Prepared, drawn: &Graph) -> String {
     let definition = &prepared.loaded.definition;
     let mut out = format!("{}  ({})\n", definition.name, prepared.located.shown);
     if let Some(description) = &definition.description {
         let _ = writeln!(out, "{}", description.trim());
     }
     let _ = writeln!(out, "at most {} iterations\n", prepared.machine.limits.iterations.limit);
-    out.push_str(&graph::text(&prepared.machine));
+    out.push_str(&graph::text(drawn));
     if !definition.commands.is_empty() {
         out.push_str("\ncommands:\n");
         for hint in &definition.commands {

@@ -58,7 +58,7 @@ const LAYERS: &[Layer] = &[
     pure("host", &["base", "evaluate"], &["agent_client_protocol_schema", "shlex"]),
     pure(
         "report",
-        &["base", "board", "evaluate", "engine"],
+        &["base", "board", "evaluate", "machine", "engine"],
         &["chrono", "console", "indicatif", "quick_junit", "regex", "shlex"],
     ),
     pure("delivery", &["base", "engine", "report"], &[]),

@@ -1,0 +1,258 @@
+//! The states of a loop and the ways between them, of a machine, of a run, or of a machine with what a run did in it.
+
+use std::fmt::Write as _;
+
+use crate::base::text::plural;
+use crate::engine::outcome::Outcome;
+use crate::machine::{self, Machine, Meaning, Target};
+use crate::report::digest::{Digest, EndKind};
+use crate::report::way::EdgeCount;
+
+/// So many words of one edge are written; the rest is counted.
+const MAX_WORDS: usize = 3;
+
+/// A state, as it is drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Its name.
+    pub name: String,
+    /// What it does, where the loop is known.
+    pub work: Option<String>,
+    /// What ending here means, for a terminal of a loop that is known.
+    pub meaning: Option<&'static str>,
+    /// How often the run was here.
+    pub visits: u64,
+    /// How often it failed here.
+    pub failing: u64,
+    /// How the run ended, if it ended here.
+    pub end: Option<EndKind>,
+    /// Where a picture of it leads.
+    pub link: Option<String>,
+}
+
+/// A way from one state to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The index of the state that is left.
+    pub from: usize,
+    /// The index of the state that follows.
+    pub to: usize,
+    /// The words for which it is taken.
+    pub label: String,
+    /// How often the run took it.
+    pub count: u64,
+}
+
+/// A loop as states and the ways between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The states, in the order of the file, or in that of the first visits.
+    pub states: Vec<State>,
+    /// The ways between them.
+    pub edges: Vec<Edge>,
+    /// The index of the state in which it begins; beyond the last where nothing is known of it.
+    pub initial: usize,
+    /// Whether a run is drawn into it, so that no count means that the run did not come there.
+    pub has_run: bool,
+}
+
+/// An edge, as a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The state that is left.
+    pub from: String,
+    /// The words for which it is left.
+    pub words: String,
+    /// The state that follows.
+    pub to: String,
+    /// How often.
+    pub count: u64,
+}
+
+impl Graph {
+    /// Returns the graph of a loop.
+    pub fn of_machine(machine: &Machine) -> Self {
+        let targets: Vec<Target> = machine::graph::targets(machine).collect();
+        let index = |target: Target| targets.iter().position(|known| *known == target).unwrap_or_default();
+        let state = |target: &Target| State {
+            name: machine.name_of(*target).to_string(),
+            work: match target {
+                Target::Step(id) => machine.step(*id).action.as_ref(),
+                Target::End(_) => None,
+            }
+            .map(|action| action.text().source().to_owned()),
+            meaning: match target {
+                Target::Step(_) => None,
+                Target::End(id) => Some(meaning(machine.end(*id).meaning)),
+            },
+            ..State::default()
+        };
+        let edges = machine::graph::edges(machine).into_iter();
+        let edges =
+            edges.map(|way| Edge { from: index(way.from), to: index(way.to), label: way.label, count: 0 });
+        Self {
+            states: targets.iter().map(state).collect(),
+            edges: edges.collect(),
+            initial: index(machine.initial),
+            has_run: false,
+        }
+    }
+
+    /// Returns the graph of what a run did: the states that it visited, and the ways that it took.
+    pub fn of_run(digest: &Digest) -> Self {
+        Self { initial: 0, ..Self::default() }.with_run(digest)
+    }
+
+    /// Draws a run into the graph. What it did that the loop does not have, because the loop has changed or because a rule
+    /// of the whole loop led there, is added.
+    #[must_use]
+    pub fn with_run(mut self, digest: &Digest) -> Self {
+        self.has_run = true;
+        let taken = if self.states.is_empty() { digest.shown_edges() } else { digest.edges() };
+        for ((from, to), edge) in taken {
+            let (from, to) = (self.state(from.as_str()), self.state(to.as_str()));
+            // A step counts its visits itself.
+            self.states[to].visits += edge.count;
+            match self.edges.iter_mut().find(|known| known.from == from && known.to == to) {
+                Some(known) => known.count += edge.count,
+                None => self.edges.push(Edge { from, to, label: words(edge), count: edge.count }),
+            }
+        }
+        let keeps_all = digest.shown_edges().len() == digest.edges().len();
+        for (name, count) in digest.states() {
+            if keeps_all || self.states.iter().any(|state| state.name == name.as_str()) {
+                let state = self.state(name.as_str());
+                (self.states[state].visits, self.states[state].failing) = (count.visits, count.failing);
+            }
+        }
+        if let Some(end) = digest.end() {
+            let state = self.state(end.final_state.as_str());
+            self.states[state].end = Some(digest.end_kind());
+            if end.outcome == Outcome::Success || self.states[state].visits == 0 {
+                self.states[state].visits = self.states[state].visits.max(1);
+            }
+        }
+        self
+    }
+
+    /// Returns every way as a row: those that the run took first, the most frequent one on top.
+    pub fn rows(&self) -> Vec<Row> {
+        let name = |index: usize| self.states[index].name.clone();
+        let row = |edge: &Edge| Row {
+            from: name(edge.from),
+            words: edge.label.clone(),
+            to: name(edge.to),
+            count: edge.count,
+        };
+        let mut rows: Vec<Row> = self.edges.iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows
+    }
+
+    /// Returns the index of a state, which is added if it is not there.
+    fn state(&mut self, name: &str) -> usize {
+        self.states.iter().position(|state| state.name == name).unwrap_or_else(|| {
+            self.states.push(State { name: name.to_owned(), ..State::default() });
+            self.states.len() - 1
+        })
+    }
+}
+
+impl State {
+    /// Tells whether it is a terminal.
+    pub fn is_end(&self) -> bool {
+        self.meaning.is_some()
+    }
+
+    /// Returns what a run did here, in words; nothing if it was not here.
+    pub fn standing(&self) -> Option<String> {
+        let mut out = String::new();
+        if let Some(end) = self.end {
+            out.push_str(word(end));
+        }
+        if self.visits > 0 && !(self.end.is_some() && self.visits == 1) {
+            let _ = write!(out, "{}{}", separator(&out), plural(self.visits, "visit"));
+        }
+        if self.failing > 0 {
+            let _ = write!(out, "{}{} failed", separator(&out), self.failing);
+        }
+        Some(out).filter(|out| !out.is_empty())
+    }
+}
+
+impl Edge {
+    /// Returns the words, and how often a run went this way.
+    pub fn counted(&self) -> String {
+        if self.count == 0 { self.label.clone() } else { format!("{} ×{}", self.label, self.count) }
+    }
+}
+
+fn separator(before: &str) -> &'static str {
+    if before.is_empty() { "" } else { ", " }
+}
+
+/// Returns what an end is called in a picture, with a sign that needs no colour.
+fn word(end: EndKind) -> &'static str {
+    match end {
+        EndKind::Success => "✓ success",
+        EndKind::NotRun => "✓ not run",
+        EndKind::HandedOff => "⏸ handed off",
+        EndKind::Failure => "✗ failed",
+        EndKind::Error => "✗ ended here",
+    }
+}
+
+fn words(edge: &EdgeCount) -> String {
+    let mut words: Vec<&str> = edge.verdicts.keys().take(MAX_WORDS).map(String::as_str).collect();
+    if edge.verdicts.len() > MAX_WORDS {
+        words.push("…");
+    }
+    words.join(", ")
+}
+
+fn meaning(meaning: Meaning) -> &'static str {
+    match meaning {
+        Meaning::Success | Meaning::DeclaredSuccess => "success",
+        Meaning::Failure => "failure",
+        Meaning::Blocked => "blocked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::failing;
+
+    #[test]
+    fn the_graph_of_a_run_has_what_it_did() {
+        let graph = Graph::of_run(&failing().digest());
+        let names: Vec<&str> = graph.states.iter().map(|state| state.name.as_str()).collect();
+        assert_eq!(names, ["check", "fix", "failed"]);
+        assert_eq!(graph.states.iter().map(|state| state.visits).collect::<Vec<_>>(), [3, 2, 1]);
+        assert_eq!(graph.states[2].end, Some(EndKind::Failure));
+        let rows: Vec<(String, u64)> = graph
+            .rows()
+            .into_iter()
+            .map(|row| (format!("{} {} {}", row.from, row.words, row.to), row.count))
+            .collect();
+        let expected = [("check no fix", 2), ("fix next check", 2), ("check no failed", 1)];
+        assert_eq!(rows, expected.map(|(row, count)| (row.to_owned(), count)));
+    }
+
+    #[test]
+    fn what_a_run_did_is_added_to_what_the_loop_has() {
+        let state = |name: &str| State { name: name.to_owned(), ..State::default() };
+        let edge = Edge { from: 0, to: 1, label: "no".to_owned(), count: 0 };
+        let known = Graph {
+            states: vec![state("check"), state("other")],
+            edges: vec![edge],
+            initial: 0,
+            has_run: false,
+        };
+        let graph = known.with_run(&failing().digest());
+        let visits: Vec<(&str, u64)> =
+            graph.states.iter().map(|state| (state.name.as_str(), state.visits)).collect();
+        assert_eq!(visits, [("check", 3), ("other", 0), ("fix", 2), ("failed", 1)]);
+        assert_eq!(graph.edges.iter().map(|edge| edge.count).collect::<Vec<_>>(), [0, 2, 2, 1]);
+    }
+}
