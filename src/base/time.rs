@@ -29,6 +29,11 @@ impl Timestamp {
         (self.0 - earlier.0).to_std().unwrap_or_default()
     }
 
+    /// Returns the form for lists that people read: `2026-11-20 23:48`, in UTC.
+    pub fn minute(self) -> String {
+        self.0.format("%Y-%m-%d %H:%M").to_string()
+    }
+
     /// Returns the form used in instance ids: `20261120T234847`.
     pub fn compact(self) -> String {
         self.0.format("%Y%m%dT%H%M%S").to_string()

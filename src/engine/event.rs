@@ -532,6 +532,20 @@ pub enum ResumeReason {
 }
 
 impl ResumeReason {
+    /// Returns why, in words that follow "after".
+    pub fn after(self) -> &'static str {
+        match self {
+            Self::Handoff => "a hand-off",
+            Self::Interrupted => "an interruption",
+            Self::Crash => "its process was gone",
+            Self::Timeout => "its timeout passed",
+            Self::OverBudget => "its budget was used up",
+            Self::Unavailable => "something was unavailable",
+            Self::JournalLost => "its events could not be written",
+            Self::Failed => "it ended without success",
+        }
+    }
+
     /// Returns why a run with this outcome had been left, if it can go on; none for an outcome that is always final.
     pub fn of(outcome: Outcome) -> Option<Self> {
         match outcome {

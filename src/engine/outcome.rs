@@ -31,6 +31,21 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Success,
+        Self::Failure,
+        Self::Exhausted,
+        Self::Stopped,
+        Self::Error,
+        Self::Blocked,
+        Self::OverBudget,
+        Self::Unavailable,
+        Self::Handoff,
+        Self::Timeout,
+        Self::Interrupted,
+    ];
+
     /// Returns the word that is written everywhere.
     pub fn word(self) -> &'static str {
         match self {

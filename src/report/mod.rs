@@ -12,6 +12,7 @@ pub mod digest;
 pub mod formats;
 pub mod graph;
 mod level;
+pub mod lineage;
 pub mod log_file;
 pub mod mends;
 pub mod nights;

@@ -402,3 +402,92 @@ fn runs_are_found_from_below_and_not_from_a_stranger() {
     from("src/deep").code(0).says("long-");
     ended(&project, child);
 }
+
+/// Makes a run in the history, of the journal of another one.
+fn copied(project: &Project, from: &str, name: &str, change: impl Fn(&str) -> String) {
+    let path = |name: &str| format!(".loops/.history/main/{name}.events.jsonl");
+    project.write(&path(name), &change(&project.read(&path(from)).replace(from, name)));
+}
+
+#[test]
+fn history_has_dates_and_filters() {
+    let project = Project::with_loop(CHECK_FIX);
+    project.run(&["run", "main"]).code(0);
+    project.write(".loops/main.yaml", &CHECK_FIX.replace("touch flag", "true").replace("20", "2"));
+    fs::remove_file(project.at("flag")).unwrap();
+    project.run(&["run", "main"]).code(3);
+    let all = project.run(&["history"]).code(0).stdout;
+    let first = all.lines().next().unwrap();
+    let instance = first.split("  ").nth(1).unwrap();
+    let date = project.run(&["history", instance, "--json"]).code(0).stdout[..200].to_owned();
+    let at = date.split("\"ts\":\"").nth(1).unwrap();
+    assert!(first.starts_with(&at[..16].replace('T', " ")), "{first} began at {at}");
+    let lines =
+        |arguments: &[&str]| project.run(&[&["history"], arguments].concat()).code(0).stdout.lines().count();
+    assert_eq!(lines(&["--outcome", "success"]), 1);
+    assert_eq!(lines(&["main", "--outcome", "exhausted"]), 1);
+    assert_eq!(lines(&["--outcome", "success,exhausted", "--since", "1h"]), 2);
+    assert_eq!(lines(&["--last", "1", "--json"]), 1);
+    copied(&project, instance, "main-20191122T061530-0001", |text| {
+        text.replace("\"ts\":\"20", "\"ts\":\"19")
+    });
+    assert_eq!((lines(&[]), lines(&["--since", "1h"])), (3, 2));
+    project.run(&["history", "--outcome", "blocked"]).code(0).says("no run is like that");
+    project.run(&["history", "--outcome", "good"]).code(2);
+    project.run(&["history", "--prune", "--outcome", "success"]).code(2);
+}
+
+#[test]
+fn runs_that_came_out_of_others_are_a_tree() {
+    let project = Project::with_loop(CHECK_FIX);
+    project.run(&["run", "main"]).code(0);
+    let listed = project.run(&["history"]).code(0).stdout;
+    let instance = listed.split("  ").nth(1).unwrap();
+    let rewound = |parent: &'static str| {
+        move |text: &str| {
+            let start = format!("\"parent\":{{\"run\":\"{parent}\",\"seq\":4}},\"source\":");
+            text.replacen("\"source\":", &start, 1)
+        }
+    };
+    copied(&project, instance, "main-20201122T061530-000a", |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        let seq = lines.len();
+        let time = lines[0].split("\"ts\":\"").nth(1).unwrap().split('"').next().unwrap();
+        let resume = format!(
+            r#"{{"event":"loop_resume","from_state":"check","iteration":1,"step":1,"reason":"handoff","ts":"{time}","seq":{seq}}}"#
+        );
+        let last = lines[seq - 1].replace(&format!("\"seq\":{seq}"), &format!("\"seq\":{}", seq + 1));
+        format!("{}\n{resume}\n{last}\n", lines[..seq - 1].join("\n"))
+    });
+    copied(&project, instance, "main-20201122T061530-000b", rewound("main-20201122T061530-000a"));
+    copied(&project, instance, "main-20201122T061530-000c", rewound("main-20201122T061530-000b"));
+    copied(&project, instance, "main-20201122T061530-000d", rewound("main-20201122T061530-000e"));
+    copied(&project, instance, "main-20201122T061530-000e", rewound("main-20201122T061530-000d"));
+    let drawn = project.run(&["history", "--graph"]).code(0).stdout;
+    let short: Vec<String> = drawn
+        .lines()
+        .map(|line| line.split("  completed").next().unwrap().replace(instance, "RUN"))
+        .map(|line| line.replace(&listed[..16], "DATE"))
+        .collect();
+    insta::assert_snapshot!(short.join("\n"), @"
+    DATE  main-20201122T061530-000a
+    │  resumed DATE in check, after a hand-off
+    └─ DATE  main-20201122T061530-000b
+       │  rewound from main-20201122T061530-000a, after its event 4
+       └─ DATE  main-20201122T061530-000c
+             rewound from main-20201122T061530-000b, after its event 4
+    DATE  RUN
+    DATE  main-20201122T061530-000d
+    │  rewound from main-20201122T061530-000e, after its event 4
+    └─ DATE  main-20201122T061530-000e
+          rewound from main-20201122T061530-000d, after its event 4
+    ");
+    let objects = json(&project.run(&["history", "--graph", "--json"]).code(0));
+    let a = objects.iter().find(|run| run["instance"] == "main-20201122T061530-000a").unwrap();
+    assert_eq!(
+        (&a["resumed"][0]["from_state"], &a["resumed"][0]["reason"]),
+        (&"check".into(), &"handoff".into())
+    );
+    let b = objects.iter().find(|run| run["instance"] == "main-20201122T061530-000b").unwrap();
+    assert_eq!((&b["parent"]["run"], &b["parent"]["seq"]), (&"main-20201122T061530-000a".into(), &4.into()));
+}

@@ -53,8 +53,31 @@ fn the_way_of_a_run_is_drawn_into_its_loop() {
     let drawn = |format: &str| {
         project.run(&["show", "main", "--run", "main", "--format", format]).code(0).stdout.replace("\r", "")
     };
-    assert_snapshot!(drawn("text"), @"");
-    assert_snapshot!(drawn("mermaid"), @"");
+    assert_snapshot!(drawn("text"), @"
+    main  (.loops/main.yaml)
+    fixes a flag
+    at most 20 iterations
+
+    ▶ check  echo looking; test -f flag  [2 visits, 1 failed]
+        ├─ no → fix  ×1
+        └─ yes → done  ×1
+      fix  touch flag  [1 visit]
+        └─ next → check  ×1
+      done  ■ success  [✓ success]
+    ");
+    assert_snapshot!(drawn("mermaid"), @r#"
+    stateDiagram-v2
+        state "check (2 visits, 1 failed)" as s0
+        state "fix (1 visit)" as s1
+        state "done (✓ success)" as e0
+        [*] --> s0
+        s0 --> s1: no ×1
+        s0 --> e0: yes ×1
+        s1 --> s0: next ×1
+        e0 --> [*]
+        classDef visited stroke-width:3px
+        class s0,s1,e0 visited
+    "#);
     assert!(drawn("dot").contains(r#"s0 -> s1 [label="no ×1", penwidth=2]"#), "{}", drawn("dot"));
     let svg = drawn("svg");
     assert!(svg.starts_with("<svg ") && svg.contains("✓ success") && svg.contains("no ×1"), "{svg}");

@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::base::command;
-use crate::base::text::plural;
+use crate::base::text::{one_line, plural};
 use crate::base::time::parse_duration;
 use crate::base::time::{Timestamp, human};
 use crate::cli::output::Output;
+use crate::engine::event::{Event, LoopResume, Parent};
+use crate::engine::outcome::Outcome;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
 use crate::journal::retention::{self, HistoryLimits};
 use crate::report::digest::Digest;
 use crate::report::formats::text;
+use crate::report::lineage;
 use crate::run::clock::Clock;
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
@@ -33,6 +37,11 @@ pub(in crate::cli) struct HistoryArgs {
     /// Write one JSON object per line: one for each run, or for each event of a run
     #[arg(long)]
     pub(super) json: bool,
+    /// Draw which run was rewound from which, and where each was resumed
+    #[arg(long, conflicts_with_all = ["prune", "run"])]
+    pub(super) graph: bool,
+    #[command(flatten)]
+    pub(super) filter: Filter,
     /// Delete old runs. Runs that are running or can be resumed stay
     #[arg(long)]
     pub(super) prune: bool,
@@ -47,6 +56,48 @@ pub(in crate::cli) struct HistoryArgs {
     pub(super) dry_run: bool,
 }
 
+/// Which runs are listed.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Filter {
+    /// Only runs with this outcome; may be given several times
+    #[arg(long, value_name = "OUTCOME", value_delimiter = ',', conflicts_with_all = ["prune", "run"],
+          value_parser = PossibleValuesParser::new(outcomes()))]
+    outcome: Vec<String>,
+    /// Only runs that began since then: `24h`, `7d`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with_all = ["prune", "run"])]
+    since: Option<Duration>,
+    /// Only so many runs, the newest
+    #[arg(long, value_name = "N", conflicts_with_all = ["prune", "run"])]
+    last: Option<usize>,
+}
+
+/// The outcome of a run that ended without saying how.
+const CRASHED: &str = "crashed";
+
+fn outcomes() -> impl Iterator<Item = &'static str> {
+    Outcome::ALL.into_iter().map(Outcome::word).chain([CRASHED])
+}
+
+impl Filter {
+    fn is_set(&self) -> bool {
+        !self.outcome.is_empty() || self.since.is_some() || self.last.is_some()
+    }
+
+    /// Leaves the runs that are asked for.
+    fn apply(&self, runs: &mut Vec<KnownRun>, now: Timestamp) {
+        let outcome = |run: &KnownRun| run.ends.complete.as_ref().map_or(CRASHED, |end| end.outcome.word());
+        if !self.outcome.is_empty() {
+            runs.retain(|run| self.outcome.iter().any(|word| word == outcome(run)));
+        }
+        if let Some(since) = self.since {
+            runs.retain(|run| run.started().is_some_and(|began| now.since(began) <= since));
+        }
+        if let Some(last) = self.last {
+            runs.drain(..runs.len().saturating_sub(last));
+        }
+    }
+}
+
 pub(in crate::cli) fn history(
     args: &HistoryArgs,
     session: &Session<'_>,
@@ -59,12 +110,12 @@ pub(in crate::cli) fn history(
     let mut runs = places.all()?;
     runs.retain(|run| !run.status.is_live());
     let Some(name) = &args.name else {
-        show(&runs, args, output);
+        show(runs, args, output);
         return Ok(0);
     };
     let asked = places.asked(name);
     runs.retain(|run| asked.is(run));
-    let wanted = args.run.as_ref().or(Some(name));
+    let wanted = args.run.as_ref().or(Some(name)).filter(|_| !args.graph && !args.filter.is_set());
     if let Some(run) = runs.iter().find(|run| Some(run.files.instance()) == wanted.map(String::as_str)) {
         return whole(run, args, output).map(|()| 0);
     }
@@ -74,20 +125,77 @@ pub(in crate::cli) fn history(
             .with_hint(format!("`{}` lists its runs", command::history(name)))),
         None if runs.is_empty() => Err(asked.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {
-            show(&runs, args, output);
+            show(runs, args, output);
             Ok(0)
         }
     }
 }
 
-fn show(runs: &[KnownRun], args: &HistoryArgs, output: &Output) {
+fn show(mut runs: Vec<KnownRun>, args: &HistoryArgs, output: &Output) {
     let now = now();
-    for run in runs {
-        runs::show(run, args.json, now, output);
+    let is_empty = runs.is_empty();
+    args.filter.apply(&mut runs, now);
+    if args.graph {
+        graph(&runs, args.json, now, output);
+    } else {
+        for run in &runs {
+            if args.json {
+                output.json(json(run));
+            } else {
+                output.data(&runs::dated(run, now));
+            }
+        }
     }
-    if runs.is_empty() {
+    if is_empty {
         output.talk("no run has ended here yet\n");
+    } else if runs.is_empty() && args.filter.is_set() {
+        output.talk("no run is like that\n");
     }
+}
+
+/// Draws the runs as a tree. A run that was resumed is the same run, so that it stays one line, with a line for each time.
+fn graph(runs: &[KnownRun], as_json: bool, now: Timestamp, output: &Output) {
+    let parent = |run: &KnownRun| Some(run.ends.start.as_ref()?.1.parent.clone()?);
+    let parents: Vec<Option<Parent>> = runs.iter().map(parent).collect();
+    let named = runs
+        .iter()
+        .zip(&parents)
+        .map(|(run, parent)| (run.files.instance(), parent.as_ref().map(|parent| parent.run.as_str())));
+    for branch in lineage::tree(&named.collect::<Vec<_>>()) {
+        let run = &runs[branch.item];
+        let resumptions = resumptions(run);
+        if as_json {
+            let mut object = json(run);
+            let resumed = resumptions.iter().map(|(at, resume)| {
+                serde_json::json!({"at": at, "from_state": resume.from_state, "reason": resume.reason})
+            });
+            object["resumed"] = resumed.collect();
+            output.json(object);
+            continue;
+        }
+        output.data(&format!("{}{}", branch.lead, runs::dated(run, now)));
+        if let Some(parent) = &parents[branch.item] {
+            let run = one_line(&parent.run, 200);
+            output.data(&format!("{}rewound from {run}, after its event {}\n", branch.inner, parent.seq));
+        }
+        for (at, resume) in resumptions {
+            let (state, why) = (one_line(resume.from_state.as_str(), 80), resume.reason.after());
+            let line = format!("{}resumed {} in {state}, after {why}\n", branch.inner, at.minute());
+            output.data(&line);
+        }
+    }
+}
+
+/// Returns when and where a run went on after it was left. What cannot be read of a journal is passed over here:
+/// the line of the run says so.
+fn resumptions(run: &KnownRun) -> Vec<(Timestamp, LoopResume)> {
+    let mut found = Vec::new();
+    let _unread = reader::read(&run.files.journal(), |event| {
+        if let (Event::LoopResume(resume), 0, false) = (event.event, event.depth, event.inherited) {
+            found.push((event.ts, resume));
+        }
+    });
+    found
 }
 
 /// Shows one run from its journal, as its report did.

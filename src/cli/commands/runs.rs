@@ -33,7 +33,18 @@ pub(super) fn show(run: &KnownRun, as_json: bool, now: Timestamp, output: &Outpu
 
 /// Returns one line about a run.
 pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
-    let mut out = format!("{}  {}", run.files.instance(), word(run));
+    format!("{}  {}", run.files.instance(), standing(run, now))
+}
+
+/// Returns one line about a run that is over, with its date.
+pub(super) fn dated(run: &KnownRun, now: Timestamp) -> String {
+    let date = run.started().map_or_else(|| "unknown date    ".to_owned(), Timestamp::minute);
+    format!("{date}  {}  {}", run.files.instance(), standing(run, now))
+}
+
+/// Returns how a run stands, where, and how long it took, as the rest of a line.
+fn standing(run: &KnownRun, now: Timestamp) -> String {
+    let mut out = word(run);
     if let Some(place) = &run.ends.place {
         let _ = write!(out, "  {}, iteration {}, step {}", place.state, place.iteration, place.step);
     }
@@ -162,6 +173,7 @@ pub(super) fn json(run: &KnownRun) -> Value {
         "iteration": place.map(|place| place.iteration),
         "step": place.map(|place| place.step),
         "max_iterations": start.map(|start| start.max_iterations),
+        "parent": start.and_then(|start| start.parent.as_ref()),
         "started_at": run.started(),
         "updated_at": run.ends.last.map(|(at, _)| at),
         "duration_ms": complete.map(|complete| complete.duration_ms),

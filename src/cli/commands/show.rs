@@ -68,7 +68,6 @@ fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Diges
     };
     if start.r#loop != *asked && start.r#loop != prepared.loaded.definition.name {
         return Err(Error::refused(format!("`{run}` is a run of `{}`, not of `{asked}`", start.r#loop))
-            .of_kind(Kind::Absent)
             .with_hint(format!("`{}` lists the runs of `{asked}`", command::history(asked.as_str()))));
     }
     if start.definition_sha256 != prepared.loaded.digest {
