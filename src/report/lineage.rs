@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_circle_is_drawn_once() {
-        assert_eq!(drawn(&[("a", Some("b")), ("b", Some("a")), ("c", Some("c"))]), "a\n└─ b\nc\n");
+        assert_eq!(drawn(&[("a", Some("b")), ("b", Some("a")), ("c", Some("c"))]), "c\na\n└─ b\n");
     }
 
     proptest! {

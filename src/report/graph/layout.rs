@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Between two elements of one layer.
 const GAP: f64 = 22.0;
 /// Between two layers.
-const LEADING: f64 = 13.0;
+const LEADING: f64 = 15.0;
 /// The height of a label.
 const LABEL: f64 = 16.0;
 /// The width of a lane in which a way passes a layer.
@@ -95,8 +95,9 @@ pub(super) fn place(shapes: &[Shape], links: &[Link], initial: usize) -> Layout 
         }
         lanes.push((lane, label));
     }
-    let mut layers = ordered(&elements);
-    spread(&mut elements, &mut layers);
+    let layers = ordered(&elements);
+    spread(&mut elements, &layers);
+    straighten(&mut elements, &layers, &lanes);
     finished(shapes, links, &ranks, &elements, &layers, &lanes)
 }
 
@@ -217,13 +218,13 @@ fn crossings(elements: &[Element], layers: &[Vec<usize>], position: &[f64]) -> u
 }
 
 /// Gives every element its place across: near to what it is joined with, and apart from its neighbours.
-fn spread(elements: &mut [Element], layers: &mut [Vec<usize>]) {
+fn spread(elements: &mut [Element], layers: &[Vec<usize>]) {
     let weight = |one: &Element, other: &Element| match (one.is_box, other.is_box) {
         (false, false) => 8.0,
         (true, true) => 1.0,
         _ => 2.0,
     };
-    for layer in layers.iter() {
+    for layer in layers {
         let none = vec![(0.0, 1.0); layer.len()];
         apart(elements, layer, &none);
     }
@@ -240,6 +241,25 @@ fn spread(elements: &mut [Element], layers: &mut [Vec<usize>]) {
             });
             let wanted: Vec<(f64, f64)> = wanted.collect();
             apart(elements, layer, &wanted);
+        }
+    }
+}
+
+/// Makes each way one straight lane, as far as there is room: its bends are where it leaves one state and comes to the
+/// other.
+fn straighten(elements: &mut [Element], layers: &[Vec<usize>], lanes: &[(Vec<usize>, usize)]) {
+    for _ in 0..SWEEPS {
+        let mut wanted: Vec<(f64, f64)> = elements.iter().map(|element| (element.x, 4.0)).collect();
+        for (lane, _) in lanes {
+            let inner = &lane[1..lane.len() - 1];
+            let mut places: Vec<f64> = inner.iter().map(|index| elements[*index].x).collect();
+            places.sort_by(f64::total_cmp);
+            let median = places[places.len() / 2];
+            inner.iter().for_each(|index| wanted[*index] = (median, 1.0));
+        }
+        for layer in layers {
+            let of_layer: Vec<(f64, f64)> = layer.iter().map(|index| wanted[*index]).collect();
+            apart(elements, layer, &of_layer);
         }
     }
 }
@@ -324,10 +344,16 @@ fn finished(
         let (top, bottom) = (lane[0], lane[lane.len() - 1]);
         let half = |state: usize| shapes[state].height / 2.0;
         let mut points = vec![(port(&lower[top], top, way), middle(ranks[top] * 2) + half(top))];
-        for index in &lane[1..lane.len() - 1] {
-            let (from, to) = bands[elements[*index].layer];
-            points.push((x(*index), from));
-            points.push((x(*index), to));
+        // Between the states of a layer, and past the labels where it begins and ends, a way is straight; elsewhere it
+        // may bend.
+        let inner = &lane[1..lane.len() - 1];
+        for index in inner {
+            let layer = elements[*index].layer;
+            if layer % 2 == 0 || Some(index) == inner.first() || Some(index) == inner.last() {
+                let (from, to) = bands[layer];
+                points.push((x(*index), from));
+                points.push((x(*index), to));
+            }
         }
         points.push((port(&upper[bottom], bottom, way), middle(ranks[bottom] * 2) - half(bottom)));
         if link.from != top {

@@ -7,6 +7,6 @@ mod model;
 mod svg;
 mod written;
 
-pub use model::{Edge, Graph, Row, State};
+pub use model::{Edge, End, Graph, Row, State};
 pub use svg::{CSS, standalone, svg};
 pub use written::{dot, mermaid, text};

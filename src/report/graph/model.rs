@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use crate::base::text::plural;
-use crate::engine::outcome::Outcome;
 use crate::machine::{self, Machine, Meaning, Target};
 use crate::report::digest::{Digest, EndKind};
 use crate::report::way::EdgeCount;
@@ -24,10 +23,21 @@ pub struct State {
     pub visits: u64,
     /// How often it failed here.
     pub failing: u64,
+    /// Whether it is a terminal.
+    pub is_end: bool,
     /// How the run ended, if it ended here.
-    pub end: Option<EndKind>,
+    pub end: Option<End>,
     /// Where a picture of it leads.
     pub link: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// For readers that know only good, bad and broken.
+    pub kind: EndKind,
+    /// The outcome.
+    pub word: &'static str,
 }
 
 /// A way from one state to another.
@@ -85,6 +95,7 @@ impl Graph {
                 Target::Step(_) => None,
                 Target::End(id) => Some(meaning(machine.end(*id).meaning)),
             },
+            is_end: matches!(target, Target::End(_)),
             ..State::default()
         };
         let edges = machine::graph::edges(machine).into_iter();
@@ -127,10 +138,11 @@ impl Graph {
         }
         if let Some(end) = digest.end() {
             let state = self.state(end.final_state.as_str());
-            self.states[state].end = Some(digest.end_kind());
-            if end.outcome == Outcome::Success || self.states[state].visits == 0 {
-                self.states[state].visits = self.states[state].visits.max(1);
-            }
+            let is_step = digest.states().contains_key(&end.final_state);
+            let ended = &mut self.states[state];
+            ended.end = Some(End { kind: digest.end_kind(), word: end.outcome.word() });
+            ended.is_end |= !is_step;
+            ended.visits = ended.visits.max(1);
         }
         self
     }
@@ -159,24 +171,30 @@ impl Graph {
 }
 
 impl State {
-    /// Tells whether it is a terminal.
-    pub fn is_end(&self) -> bool {
-        self.meaning.is_some()
-    }
-
     /// Returns what a run did here, in words; nothing if it was not here.
     pub fn standing(&self) -> Option<String> {
         let mut out = String::new();
         if let Some(end) = self.end {
-            out.push_str(word(end));
+            let _ = write!(out, "{} {}", end.sign(), end.word.replace('_', " "));
         }
-        if self.visits > 0 && !(self.end.is_some() && self.visits == 1) {
+        if self.visits > 0 && !(self.is_end && self.end.is_some() && self.visits == 1) {
             let _ = write!(out, "{}{}", separator(&out), plural(self.visits, "visit"));
         }
         if self.failing > 0 {
             let _ = write!(out, "{}{} failed", separator(&out), self.failing);
         }
         Some(out).filter(|out| !out.is_empty())
+    }
+}
+
+impl End {
+    /// Returns a sign for it that needs no colour.
+    pub fn sign(self) -> &'static str {
+        match self.kind {
+            EndKind::Success | EndKind::NotRun => "✓",
+            EndKind::HandedOff => "⏸",
+            EndKind::Failure | EndKind::Error => "✗",
+        }
     }
 }
 
@@ -189,17 +207,6 @@ impl Edge {
 
 fn separator(before: &str) -> &'static str {
     if before.is_empty() { "" } else { ", " }
-}
-
-/// Returns what an end is called in a picture, with a sign that needs no colour.
-fn word(end: EndKind) -> &'static str {
-    match end {
-        EndKind::Success => "✓ success",
-        EndKind::NotRun => "✓ not run",
-        EndKind::HandedOff => "⏸ handed off",
-        EndKind::Failure => "✗ failed",
-        EndKind::Error => "✗ ended here",
-    }
 }
 
 fn words(edge: &EdgeCount) -> String {
@@ -229,7 +236,8 @@ mod tests {
         let names: Vec<&str> = graph.states.iter().map(|state| state.name.as_str()).collect();
         assert_eq!(names, ["check", "fix", "failed"]);
         assert_eq!(graph.states.iter().map(|state| state.visits).collect::<Vec<_>>(), [3, 2, 1]);
-        assert_eq!(graph.states[2].end, Some(EndKind::Failure));
+        assert_eq!(graph.states[2].standing().as_deref(), Some("✗ failure"));
+        assert!(graph.states[2].is_end);
         let rows: Vec<(String, u64)> = graph
             .rows()
             .into_iter()

@@ -13,8 +13,10 @@ const MAX_STATES: usize = 150;
 /// A graph with more ways is not drawn.
 const MAX_EDGES: usize = 300;
 
-/// A name is cut to so many characters, and so is what stands below it.
+/// A name is cut to so many characters.
 const MAX_NAME: usize = 32;
+/// What stands below it is smaller.
+const MAX_DETAIL: usize = 42;
 /// A label is cut to so many characters.
 const MAX_LABEL: usize = 36;
 
@@ -37,7 +39,10 @@ pub fn svg(graph: &Graph) -> Option<String> {
 
 /// Draws a graph as a file of its own; nothing if it is too large to be looked at.
 pub fn standalone(graph: &Graph) -> Option<String> {
-    let style = format!("<style>{CSS}</style>\n");
+    let (x, y) = (-MARGIN, -MARGIN - START);
+    let style = format!(
+        "<style>{CSS}</style>\n<rect class=\"paper\" x=\"{x}\" y=\"{y}\" width=\"100%\" height=\"100%\"/>\n"
+    );
     (graph.states.len() <= MAX_STATES && graph.edges.len() <= MAX_EDGES).then(|| drawn(graph, &style))
 }
 
@@ -98,7 +103,7 @@ fn name(state: &State) -> String {
 /// Returns what stands below a name: what a run did there, else what the loop says.
 fn detail(state: &State) -> String {
     let said = || state.meaning.map(str::to_owned).or_else(|| state.work.clone());
-    one_line(&state.standing().or_else(said).unwrap_or_default(), MAX_NAME)
+    one_line(&state.standing().or_else(said).unwrap_or_default(), MAX_DETAIL)
 }
 
 fn label(edge: &Edge) -> String {
@@ -201,13 +206,13 @@ fn start(graph: &Graph, shapes: &[Shape], layout: &Layout, out: &mut String) {
 }
 
 fn state_box(state: &State, shape: &Shape, (x, y): Point, out: &mut String) {
-    let end = state.end.map_or("", |end| match end {
+    let end = state.end.map_or("", |end| match end.kind {
         EndKind::Success | EndKind::NotRun => " success",
         EndKind::HandedOff => " handed-off",
         EndKind::Failure | EndKind::Error => " failure",
     });
     let visited = if state.visits > 0 || state.end.is_some() { " visited" } else { "" };
-    let terminal = if state.is_end() { " terminal" } else { "" };
+    let terminal = if state.is_end { " terminal" } else { "" };
     let full = match (&state.work, state.standing()) {
         (_, Some(standing)) => format!("{}: {standing}", state.name),
         (Some(work), None) => format!("{}: {}", state.name, one_line(work, 400)),
@@ -219,7 +224,7 @@ fn state_box(state: &State, shape: &Shape, (x, y): Point, out: &mut String) {
         let _ = write!(out, "<a href=\"{}\">", escaped(link));
     }
     // A terminal is round, as people know it.
-    let radius = if state.is_end() || state.end.is_some() { shape.height / 2.0 } else { 7.0 };
+    let radius = if state.is_end { shape.height / 2.0 } else { 7.0 };
     let _ = write!(
         out,
         "<g class=\"state{terminal}{visited}{end}\"><title>{}</title>\
@@ -250,6 +255,7 @@ fn state_box(state: &State, shape: &Shape, (x, y): Point, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::graph::model::End;
 
     const HOSTILE: &str = "a\"><script>alert(1)</script>\u{202e}\u{0}&amp;";
 
@@ -290,11 +296,12 @@ mod tests {
     #[test]
     fn the_way_of_a_run_is_told_from_what_it_left_out() {
         let mut walked = graph(&["a", "b", "c"], &[(0, 1), (0, 2)]);
-        (walked.has_run, walked.edges[0].count, walked.states[1].end) = (true, 3, Some(EndKind::Failure));
+        (walked.has_run, walked.edges[0].count, walked.states[1].end) =
+            (true, 3, Some(End { kind: EndKind::Failure, word: "failure" }));
         let drawn = svg(&walked).unwrap();
         assert_eq!(drawn.matches("class=\"way taken label\"").count(), 1, "{drawn}");
         assert!(
-            drawn.contains("a ×3") && drawn.contains("state visited failure") && drawn.contains("✗ failed")
+            drawn.contains("a ×3") && drawn.contains("state visited failure") && drawn.contains("✗ failure")
         );
     }
 

@@ -43,7 +43,7 @@ pub fn mermaid(graph: &Graph) -> String {
             writeln!(out, "    {} --> {}: {}", aliases[edge.from], aliases[edge.to], quoted(&edge.counted()));
     }
     for (state, alias) in graph.states.iter().zip(&aliases) {
-        if state.is_end() {
+        if state.is_end {
             let _ = writeln!(out, "    {alias} --> [*]");
         }
     }
@@ -60,7 +60,7 @@ pub fn dot(graph: &Graph) -> String {
     let mut out = String::from("digraph loop {\n    rankdir=LR\n    node [shape=box, style=rounded]\n");
     let aliases = aliases(graph);
     for (state, alias) in graph.states.iter().zip(&aliases) {
-        let shape = if state.is_end() { ", shape=doublecircle" } else { "" };
+        let shape = if state.is_end { ", shape=doublecircle" } else { "" };
         let drawn = drawn(graph, state.visits > 0 || state.end.is_some());
         let _ = writeln!(out, "    {alias} [label=\"{}\"{shape}{drawn}]", quoted(&named(state)));
     }
@@ -103,7 +103,7 @@ fn visited<'a>(graph: &'a Graph, aliases: &'a [String]) -> impl Iterator<Item = 
 fn aliases(graph: &Graph) -> Vec<String> {
     let (mut steps, mut ends) = (0..graph.states.len(), 0..graph.states.len());
     let mut alias = |state: &State| {
-        let (letter, numbers) = if state.is_end() { ('e', &mut ends) } else { ('s', &mut steps) };
+        let (letter, numbers) = if state.is_end { ('e', &mut ends) } else { ('s', &mut steps) };
         format!("{letter}{}", numbers.next().unwrap_or_default())
     };
     graph.states.iter().map(&mut alias).collect()
