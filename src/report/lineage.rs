@@ -56,7 +56,8 @@ mod tests {
     use super::*;
 
     fn drawn(items: &[(&str, Option<&str>)]) -> String {
-        tree(items).iter().map(|branch| format!("{}{}\n", branch.lead, items[branch.item].0)).collect()
+        let lines = tree(items).into_iter().map(|branch| branch.lead + items[branch.item].0);
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -69,12 +70,12 @@ mod tests {
             ("e", Some("a")),
             ("f", Some("gone")),
         ];
-        assert_eq!(drawn(&items), "a\n├─ b\n│  └─ d\n└─ e\nc\nf\n");
+        assert_eq!(drawn(&items), "a\n├─ b\n│  └─ d\n└─ e\nc\nf");
     }
 
     #[test]
     fn a_circle_is_drawn_once() {
-        assert_eq!(drawn(&[("a", Some("b")), ("b", Some("a")), ("c", Some("c"))]), "c\na\n└─ b\n");
+        assert_eq!(drawn(&[("a", Some("b")), ("b", Some("a")), ("c", Some("c"))]), "c\na\n└─ b");
     }
 
     proptest! {

@@ -50,9 +50,8 @@ fn a_loop_is_drawn_in_three_ways() {
 fn the_way_of_a_run_is_drawn_into_its_loop() {
     let project = Project::with_loop(CHECK_FIX);
     project.run(&["run", "main"]).code(0);
-    let drawn = |format: &str| {
-        project.run(&["show", "main", "--run", "main", "--format", format]).code(0).stdout.replace("\r", "")
-    };
+    let drawn =
+        |format: &str| project.run(&["show", "main", "--run", "main", "--format", format]).code(0).stdout;
     assert_snapshot!(drawn("text"), @"
     main  (.loops/main.yaml)
     fixes a flag

@@ -27,6 +27,7 @@ use super::runs::{self, json};
 
 /// The arguments of `history`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct HistoryArgs {
     /// A loop or a run
     #[arg(value_name = "NAME|INSTANCE")]
@@ -155,7 +156,7 @@ fn show(mut runs: Vec<KnownRun>, args: &HistoryArgs, output: &Output) {
 
 /// Draws the runs as a tree. A run that was resumed is the same run, so that it stays one line, with a line for each time.
 fn graph(runs: &[KnownRun], as_json: bool, now: Timestamp, output: &Output) {
-    let parent = |run: &KnownRun| Some(run.ends.start.as_ref()?.1.parent.clone()?);
+    let parent = |run: &KnownRun| run.ends.start.as_ref()?.1.parent.clone();
     let parents: Vec<Option<Parent>> = runs.iter().map(parent).collect();
     let named = runs
         .iter()

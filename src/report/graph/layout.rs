@@ -101,17 +101,19 @@ pub(super) fn place(shapes: &[Shape], links: &[Link], initial: usize) -> Layout 
     finished(shapes, links, &ranks, &elements, &layers, &lanes)
 }
 
+/// Where the walk through a graph has been.
+#[derive(Clone, Copy, PartialEq)]
+enum Seen {
+    No,
+    Open,
+    Done,
+}
+
 /// Returns the layer of each state: below everything that leads to it, but for the ways back.
 fn ranks(states: usize, links: &[Link], initial: usize) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); states];
     for link in links {
         out[link.from].push(link.to);
-    }
-    #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
-        No,
-        Open,
-        Done,
     }
     let mut seen = vec![Seen::No; states];
     let mut done = Vec::new();
@@ -167,13 +169,15 @@ fn ordered(elements: &[Element]) -> Vec<Vec<usize>> {
         layers[element.layer].push(index);
     }
     let mut position = vec![0.0; elements.len()];
-    let number = |layer: &[usize], position: &mut Vec<f64>| {
+    let arrange = |layer: &[usize], position: &mut Vec<f64>| {
         for (at, index) in layer.iter().enumerate() {
             // Relative to the middle, so that layers of different sizes compare.
-            position[*index] = at as f64 - (layer.len() as f64 - 1.0) / 2.0;
+            position[*index] = number(at) - (number(layer.len()) - 1.0) / 2.0;
         }
     };
-    layers.iter().for_each(|layer| number(layer, &mut position));
+    for layer in &layers {
+        arrange(layer, &mut position);
+    }
     let mut best = (crossings(elements, &layers, &position), layers.clone());
     for sweep in 0..SWEEPS {
         let is_down = sweep % 2 == 0;
@@ -187,7 +191,7 @@ fn ordered(elements: &[Element]) -> Vec<Vec<usize>> {
                 layers[layer].iter().map(|index| (middle(index), *index)).collect();
             keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
             layers[layer] = keyed.into_iter().map(|(_, index)| index).collect();
-            number(&layers[layer], &mut position);
+            arrange(&layers[layer], &mut position);
         }
         let found = crossings(elements, &layers, &position);
         if found < best.0 {
@@ -255,13 +259,20 @@ fn straighten(elements: &mut [Element], layers: &[Vec<usize>], lanes: &[(Vec<usi
             let mut places: Vec<f64> = inner.iter().map(|index| elements[*index].x).collect();
             places.sort_by(f64::total_cmp);
             let median = places[places.len() / 2];
-            inner.iter().for_each(|index| wanted[*index] = (median, 1.0));
+            for index in inner {
+                wanted[*index] = (median, 1.0);
+            }
         }
         for layer in layers {
             let of_layer: Vec<(f64, f64)> = layer.iter().map(|index| wanted[*index]).collect();
             apart(elements, layer, &of_layer);
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are few elements in a layer")]
+fn number(count: usize) -> f64 {
+    count as f64
 }
 
 fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
@@ -333,10 +344,10 @@ fn finished(
         ports.sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     let port = |ports: &[(f64, usize)], state: usize, way: usize| {
-        let at = ports.iter().position(|(_, other)| *other == way).unwrap_or_default() as f64;
-        let count = ports.len() as f64;
+        let at = ports.iter().position(|(_, other)| *other == way).unwrap_or_default();
+        let count = number(ports.len());
         let apart = PORTS.min((shapes[state].width - 16.0) / count);
-        x(state) + (at - (count - 1.0) / 2.0) * apart
+        x(state) + (number(at) - (count - 1.0) / 2.0) * apart
     };
     let mut ways = Vec::with_capacity(links.len());
     let mut labels = Vec::with_capacity(links.len());
@@ -349,7 +360,7 @@ fn finished(
         let inner = &lane[1..lane.len() - 1];
         for index in inner {
             let layer = elements[*index].layer;
-            if layer % 2 == 0 || Some(index) == inner.first() || Some(index) == inner.last() {
+            if layer.is_multiple_of(2) || Some(index) == inner.first() || Some(index) == inner.last() {
                 let (from, to) = bands[layer];
                 points.push((x(*index), from));
                 points.push((x(*index), to));
