@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
+use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 use crate::files::read;
 
@@ -177,9 +180,16 @@ pub(super) fn whole_line(file: &mut impl io::BufRead, line: &mut Vec<u8>) -> io:
 }
 
 fn of_a_later_version(line: &[u8]) -> Option<String> {
-    let value = serde_json::from_slice::<serde_json::Value>(line).ok()?;
-    let is_event = ["event", "ts", "seq"].iter().all(|key| value.get(key).is_some());
-    value.get("event").and_then(|event| event.as_str()).filter(|_| is_event).map(str::to_owned)
+    /// What every event has. The rest is passed over, and not taken into memory: nobody knows what it is.
+    #[derive(Deserialize)]
+    struct Header {
+        event: String,
+        #[serde(rename = "ts")]
+        _ts: Timestamp,
+        #[serde(rename = "seq")]
+        _seq: u64,
+    }
+    Some(serde_json::from_slice::<Header>(line).ok()?.event)
 }
 
 #[cfg(test)]
@@ -236,6 +246,10 @@ mod tests {
         let more = ENTER.replace(r#""attempt":1"#, r#""attempt":1,"mood":"fine""#);
         check(&format!("{later}\n{more}\n"), Ok(1));
         check_whole(&format!("{ENTER}\n{later}\n"), Err(2));
+        // Without a time or a number it is nobody's event.
+        for bad in [later.replace("2026-01-01T00:00:00.000Z", "now"), later.replace(":2,", ":[],")] {
+            check(&format!("{ENTER}\n{bad}\n{ENTER}\n"), Err(2));
+        }
     }
 
     #[test]

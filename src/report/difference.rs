@@ -1,6 +1,8 @@
 //! What tells two runs apart: the first step at which they part, and the verdicts, times and captures after all steps.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use indexmap::{IndexMap, IndexSet};
@@ -8,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::digest::Digest;
 use super::numbers::StepNumber;
-use crate::base::text::{one_line, plural};
+use super::way::{MAX_STATES, count, has_room};
+use crate::base::text::{head, one_line, plural};
 use crate::base::time::{human, millis};
 use crate::engine::event::{Event, Stamped};
 
@@ -23,23 +26,35 @@ const MOST: usize = 50;
 /// The fields of a capture that tell it from another. How long its state took is no part of what it says.
 const TELLING: [&str; 6] = ["state", "output", "stderr", "exit_code", "verdict", "output_bytes"];
 
+/// How many steps of a run are compared, and how many words are kept to be shown. Only a journal that no loop of ours wrote
+/// has more of them.
+const MAX_STEPS: usize = 1_000_000;
+const MAX_WORDS: usize = 20_000;
+
+/// How much is kept of a word, in bytes.
+const MAX_WORD: usize = 400;
+
 /// The steps of a run, a few numbers for each, so that long runs can be compared.
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     steps: Vec<TrailStep>,
-    words: IndexSet<String>,
+    words: HashMap<Word, String>,
     /// The steps that are not left, each in the sub-loop of the one before.
     open: Vec<usize>,
+    is_cut: bool,
 }
 
-/// A step. Its words are those of the trail, by their place there.
+/// A word, by a number that is the same in every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Word(u64);
+
 #[derive(Clone, Copy, Debug)]
 struct TrailStep {
     depth: u32,
     number: u32,
-    state: usize,
-    word: Option<usize>,
-    to: Option<usize>,
+    state: Word,
+    word: Option<Word>,
+    to: Option<Word>,
     duration_ms: u64,
 }
 
@@ -48,14 +63,29 @@ struct TrailStep {
 struct ShownStep<'t> {
     depth: u32,
     number: u32,
-    state: &'t str,
-    word: Option<&'t str>,
-    to: Option<&'t str>,
+    state: Shown<'t>,
+    word: Option<Shown<'t>>,
+    to: Option<Shown<'t>>,
 }
+
+/// A word with its text, which is no part of what it is.
+#[derive(Clone, Copy, Debug)]
+struct Shown<'t> {
+    word: Word,
+    text: &'t str,
+}
+
+impl PartialEq for Shown<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl Eq for Shown<'_> {}
 
 impl<'t> ShownStep<'t> {
     /// Returns what is known of the step when it is entered.
-    fn entered(&self) -> (u32, u32, &'t str) {
+    fn entered(&self) -> (u32, u32, Shown<'t>) {
         (self.depth, self.number, self.state)
     }
 }
@@ -120,6 +150,10 @@ impl Trail {
             return;
         }
         self.open.truncate(at);
+        if self.steps.len() == MAX_STEPS {
+            self.is_cut = true;
+            return;
+        }
         self.open.push(self.steps.len());
         self.steps.push(entered);
     }
@@ -143,21 +177,24 @@ impl Trail {
         }
     }
 
-    fn word(&mut self, word: &str) -> usize {
-        match self.words.get_index_of(word) {
-            Some(known) => known,
-            None => self.words.insert_full(word.to_owned()).0,
+    fn word(&mut self, text: &str) -> Word {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let word = Word(hasher.finish());
+        if self.words.len() < MAX_WORDS && !self.words.contains_key(&word) {
+            self.words.insert(word, head(text, MAX_WORD).to_owned());
         }
+        word
     }
 
     fn shown(&self, step: TrailStep) -> ShownStep<'_> {
-        let word = |at: usize| self.words.get_index(at).map_or("", String::as_str);
+        let text = |word: Word| Shown { word, text: self.words.get(&word).map_or("…", String::as_str) };
         ShownStep {
             depth: step.depth,
             number: step.number,
-            state: word(step.state),
-            word: step.word.map(word),
-            to: step.to.map(word),
+            state: text(step.state),
+            word: step.word.map(text),
+            to: step.to.map(text),
         }
     }
 
@@ -172,14 +209,18 @@ impl Trail {
     }
 
     /// Returns what the states of the run itself came to, in the order of their first visits.
-    fn states(&self) -> IndexMap<&str, StateSum<'_>> {
-        let mut states: IndexMap<&str, StateSum<'_>> = IndexMap::new();
+    fn states(&self) -> IndexMap<&str, StateSum> {
+        let mut states: IndexMap<&str, StateSum> = IndexMap::new();
         for step in self.steps.iter().filter(|step| step.depth == 0) {
             let shown = self.shown(*step);
-            let sum = states.entry(shown.state).or_default();
+            let state = shown.state.text;
+            if !has_room(&states, &state, MAX_STATES) {
+                continue;
+            }
+            let sum = states.entry(state).or_default();
             sum.visits += 1;
             sum.total_ms = sum.total_ms.saturating_add(step.duration_ms);
-            *sum.verdicts.entry(shown.word.unwrap_or("next")).or_default() += 1;
+            count(&mut sum.verdicts, shown.word.map_or("next", |word| word.text));
         }
         states
     }
@@ -187,10 +228,10 @@ impl Trail {
 
 /// What a state came to in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct StateSum<'t> {
+struct StateSum {
     visits: u64,
     total_ms: u64,
-    verdicts: IndexMap<&'t str, u64>,
+    verdicts: IndexMap<String, u64>,
 }
 
 /// A run that is compared.
@@ -217,7 +258,7 @@ struct Parting<'r> {
 impl Parting<'_> {
     fn state(&self) -> &str {
         let is_it = |(step, _): &&(ShownStep<'_>, Duration)| step.number == self.number.own();
-        self.steps.iter().flatten().find(is_it).map_or("", |(step, _)| step.state)
+        self.steps.iter().flatten().find(is_it).map_or("", |(step, _)| step.state.text)
     }
 }
 
@@ -287,18 +328,21 @@ pub fn text(runs: [&Compared; 2]) -> String {
         }
         None => out.push_str("the same states, verdicts and ways, step by step\n"),
     }
+    if runs.iter().any(|run| run.trail.is_cut) {
+        let _ = writeln!(out, "only the first {MAX_STEPS} steps were compared");
+    }
     out.push_str(&states_text(runs));
     out.push_str(&captures_text(runs));
     out
 }
 
 fn line((step, took): &(ShownStep<'_>, Duration)) -> String {
-    let mut line = one_line(step.state, NAME);
+    let mut line = one_line(step.state.text, NAME);
     if let Some(word) = step.word {
-        let _ = write!(line, ": {}", one_line(word, WORDS));
+        let _ = write!(line, ": {}", one_line(word.text, WORDS));
     }
     if let Some(to) = step.to {
-        let _ = write!(line, " → {}", one_line(to, NAME));
+        let _ = write!(line, " → {}", one_line(to.text, NAME));
     }
     line + &format!(", {}", human(*took))
 }
@@ -312,7 +356,7 @@ fn states_text(runs: [&Compared; 2]) -> String {
     let mut rows = vec![["state", "visits", "verdicts", "actions took"].map(str::to_owned)];
     for name in names.iter().take(MOST) {
         let sums = [one.get(name), other.get(name)].map(|sum| sum.cloned().unwrap_or_default());
-        let both = |show: &dyn Fn(&StateSum<'_>) -> String| {
+        let both = |show: &dyn Fn(&StateSum) -> String| {
             let [one, other] = [show(&sums[0]), show(&sums[1])];
             if one == other { one } else { format!("{one} | {other}") }
         };
@@ -336,7 +380,7 @@ fn states_text(runs: [&Compared; 2]) -> String {
     out
 }
 
-fn verdicts(sum: &StateSum<'_>) -> String {
+fn verdicts(sum: &StateSum) -> String {
     let each = sum.verdicts.iter().map(|(word, count)| format!("{count}× {}", one_line(word, WORDS)));
     let shown: Vec<String> = each.take(4).collect();
     if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }

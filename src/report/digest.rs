@@ -14,12 +14,12 @@ use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::unbegun::Unbegun;
-use super::way::{EdgeCount, Way, count};
+use super::way::{EdgeCount, MAX_STATES, Way, count, count_edge, has_room};
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
-use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, Stamped, TreeState};
+use crate::engine::event::{Event, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::model::Usage;
 use crate::evaluate::verdict::Observes;
@@ -268,6 +268,13 @@ impl Digest {
             Event::LoopStart(start) => {
                 self.work = start.board.as_deref().map(|limits| Box::new(Work::within(*limits)));
                 self.start = Some(start.clone());
+                if let Some(schema) = self.newer_schema() {
+                    let message = format!(
+                        "a newer version of ll-loop wrote the journal (schema {schema}; this one knows {SCHEMA}), and \
+                         what this one does not know is left out"
+                    );
+                    self.warn(None, &message);
+                }
             }
             Event::LoopResume(resume) => {
                 if let Some(start) = &mut self.start {
@@ -277,7 +284,7 @@ impl Digest {
             Event::Route { from, to, verdict, reason } => {
                 self.restarts += u32::from(*reason == RouteReason::Maintain);
                 let word = verdict.as_ref().map_or("next", |verdict| verdict.as_str());
-                self.edges.entry((from.clone(), to.clone())).or_default().add(word);
+                count_edge(&mut self.edges, (from.clone(), to.clone()), word);
                 if self.work.is_some() {
                     self.way.route(from, word, self.tracker.current());
                 }
@@ -441,6 +448,11 @@ impl Digest {
         self.reader.in_repository(self.file())
     }
 
+    /// Returns the version of the format of the journal, where a newer version of ll-loop wrote it than this one knows.
+    pub fn newer_schema(&self) -> Option<u32> {
+        self.start.as_ref().map(|start| start.schema).filter(|schema| *schema > SCHEMA)
+    }
+
     /// Returns the line of the loop file on which a state is written down.
     pub fn line(&self, state: &StateName) -> Option<u32> {
         self.start.as_ref()?.source.lines.get(state).copied().filter(|line| *line > 0)
@@ -537,7 +549,9 @@ impl Digest {
         if let Some(step) = self.tracker.current() {
             let is_same = self.trees.get(&step.state).is_some_and(|(last, _)| last == tree);
             let was_seen = matches!(tree, TreeState::Seen(_));
-            self.trees.insert(step.state.clone(), (tree.clone(), is_same && was_seen));
+            if has_room(&self.trees, &step.state, MAX_STATES) {
+                self.trees.insert(step.state.clone(), (tree.clone(), is_same && was_seen));
+            }
         }
     }
 
@@ -591,7 +605,7 @@ impl Digest {
     }
 
     fn count(&mut self, step: &Step) {
-        if step.closing {
+        if step.closing || !has_room(&self.states, &step.state, MAX_STATES) {
             return;
         }
         let state = self.states.entry(step.state.clone()).or_default();
@@ -735,6 +749,24 @@ mod tests {
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");
         assert!(!digest.states().keys().any(|state| state.as_str() == "failed"));
         assert!(digest.steps().last().unwrap().closing);
+    }
+
+    #[test]
+    fn a_journal_that_names_more_states_than_a_loop_has_is_not_counted_without_end() {
+        let mut journal = Journal::start();
+        let mut digest = Digest::default();
+        for index in 0..2 * MAX_STATES {
+            journal.step((&format!("s{index}"), 1), "x", (1, ""), "no", "b");
+            journal.events.drain(..).for_each(|event| digest.event(&event));
+        }
+        assert_eq!(digest.states().len(), MAX_STATES);
+        for index in 0..2 * MAX_STATES {
+            for end in ["x", "y", "z"] {
+                journal.step((&format!("s{index}"), 1), "x", (1, ""), "no", end);
+            }
+            journal.events.drain(..).for_each(|event| digest.event(&event));
+        }
+        assert_eq!((digest.states()[0].visits, digest.edges().len()), (4, 4 * MAX_STATES));
     }
 
     #[test]

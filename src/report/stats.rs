@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 
 use super::digest::Digest;
 use super::step::Step;
+use super::way::{MAX_STATES, has_room};
 use crate::base::name::StateName;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::event::{Event, Stamped};
@@ -115,6 +116,11 @@ impl RunFold {
         }
     }
 
+    /// Returns the version of the format of the journal, where only a newer version of ll-loop understands it.
+    pub fn newer_schema(&self) -> Option<u32> {
+        self.digest.newer_schema()
+    }
+
     /// Ends the fold of a run whose process was killed.
     pub fn was_killed(&mut self) {
         self.digest.was_killed();
@@ -145,7 +151,9 @@ impl RunFold {
     }
 
     fn visited(&mut self, step: &Step) {
-        self.states.entry(step.state.clone()).or_default().add(step);
+        if has_room(&self.states, &step.state, MAX_STATES) {
+            self.states.entry(step.state.clone()).or_default().add(step);
+        }
     }
 }
 
@@ -240,6 +248,9 @@ impl LoopStats {
         run.passes.into_iter().for_each(|passes| self.passes.add(u64::from(passes)));
         self.usage.add(&run.usage);
         for (name, visits) in &run.states {
+            if !has_room(&self.states, name, MAX_STATES) {
+                continue;
+            }
             let state = self.states.entry(name.clone()).or_default();
             state.visits.add_all(visits);
             state.runs += 1;

@@ -1,5 +1,7 @@
 //! The way that a run took, as edges between states: all of them, and those between the steps that people see.
 
+use std::hash::Hash;
+
 use indexmap::IndexMap;
 
 use super::step::Step;
@@ -7,6 +9,26 @@ use crate::base::name::StateName;
 
 /// A state or an edge counts so many different verdicts; the rest is counted together.
 const MAX_VERDICTS: usize = 16;
+
+/// A run counts so many states, more than a loop has, and so many edges between them. Only a journal that no loop of ours
+/// wrote names more, which are not counted: it must not take more memory the longer it is.
+pub(super) const MAX_STATES: usize = 4_000;
+const MAX_EDGES: usize = 4 * MAX_STATES;
+
+/// Tells whether an entry may be counted: there is room for one more, or it is counted already.
+pub(super) fn has_room<K: Hash + Eq, V>(counts: &IndexMap<K, V>, key: &K, most: usize) -> bool {
+    counts.len() < most || counts.contains_key(key)
+}
+
+/// How often a state followed another, by both.
+pub(super) type Edges = IndexMap<(StateName, StateName), EdgeCount>;
+
+/// Counts an edge once more.
+pub(super) fn count_edge(edges: &mut Edges, edge: (StateName, StateName), word: &str) {
+    if has_room(edges, &edge, MAX_EDGES) {
+        edges.entry(edge).or_default().add(word);
+    }
+}
 
 /// How often a state followed another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +52,7 @@ impl EdgeCount {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
     left: Option<(StateName, String)>,
-    edges: IndexMap<(StateName, StateName), EdgeCount>,
+    edges: Edges,
 }
 
 impl Way {
@@ -46,11 +68,11 @@ impl Way {
     /// Takes the end of the run.
     pub(super) fn reach(&mut self, state: &StateName) {
         if let Some((from, word)) = self.left.take() {
-            self.edges.entry((from, state.clone())).or_default().add(&word);
+            count_edge(&mut self.edges, (from, state.clone()), &word);
         }
     }
 
-    pub(super) fn edges(&self) -> &IndexMap<(StateName, StateName), EdgeCount> {
+    pub(super) fn edges(&self) -> &Edges {
         &self.edges
     }
 }

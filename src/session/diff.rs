@@ -25,12 +25,18 @@ const MAX_STATE: u64 = 64 * MIB;
 impl Session<'_> {
     /// Reads a run to be compared: the last one of a loop, a run by its id, or the one in a bundle.
     pub(crate) fn compared(&self, name: &str) -> Result<Compared, Error> {
-        match self.path(Path::new(name)) {
+        let compared = match self.path(Path::new(name)) {
             path if path.is_file() || path.is_dir() => {
-                of_bundle(&path, name).map_err(|error| unusable(name, &error))
+                of_bundle(&path, name).map_err(|error| unusable(name, &error))?
             }
-            _ => of_run(name, self),
+            _ => of_run(name, self)?,
+        };
+        if compared.digest.newer_schema().is_some() {
+            compared.digest.warnings().first().into_iter().for_each(|warning| {
+                self.talk.warning(&format!("{}: {}", compared.name, warning.message));
+            });
         }
+        Ok(compared)
     }
 }
 

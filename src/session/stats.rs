@@ -12,6 +12,7 @@ use crate::base::time::{Since, Timestamp};
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::{EXTENSION, names};
 use crate::ci::github::artifacts::RunsMeant;
+use crate::engine::event::SCHEMA;
 use crate::journal::ends;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
@@ -98,12 +99,11 @@ fn here(
     runs.retain(|run| !since.is_some_and(|since| is_over(run, since)));
     for run in &runs {
         match numbers(&run.files.journal(), killed::is_killed(run)) {
-            Ok(Some(mut numbers)) => {
+            Ok(mut numbers) => {
                 numbers.loop_name = known_as(run);
                 add(&numbers);
             }
-            Ok(None) => left_out(run.files.instance(), "its journal has no beginning", session),
-            Err(error) => left_out(run.files.instance(), &error.to_string(), session),
+            Err(error) => left_out(run.files.instance(), &error.sentence(), session),
         }
     }
     Ok(())
@@ -149,7 +149,7 @@ fn brought(
             Err(error) => {
                 let shown =
                     fetched.as_ref().map_or_else(|| file.display().to_string(), |local| local.shown.clone());
-                left_out(&shown, &error.to_string(), session);
+                left_out(&shown, &error.sentence(), session);
             }
         }
     }
@@ -169,7 +169,7 @@ struct Brought {
 }
 
 impl Brought {
-    fn open(file: &Path) -> Result<Self, OpenError> {
+    fn open(file: &Path) -> Result<Self, Unread> {
         if is_journal(file) {
             return Self::read(file);
         }
@@ -179,13 +179,8 @@ impl Brought {
         Self::read(&unpacked.path().join(names::JOURNAL))
     }
 
-    fn read(journal: &Path) -> Result<Self, OpenError> {
-        let damaged = |error: reader::ReadError| match error {
-            reader::ReadError::Io { source, .. } => OpenError::Io(source),
-            error => OpenError::Damaged(error.to_string()),
-        };
-        let numbers = numbers(journal, false).map_err(damaged)?;
-        let numbers = numbers.ok_or_else(|| OpenError::Damaged("its journal has no beginning".to_owned()))?;
+    fn read(journal: &Path) -> Result<Self, Unread> {
+        let numbers = numbers(journal, false)?;
         let last_seq = ends::ends(journal)?.last.map_or(0, |(_, seq)| seq);
         Ok(Self { id: numbers.run_id.clone(), last_seq, numbers })
     }
@@ -195,14 +190,42 @@ impl Brought {
     }
 }
 
-/// Reads the numbers of a run, if its journal has a beginning.
-fn numbers(journal: &Path, is_killed: bool) -> Result<Option<RunNumbers>, reader::ReadError> {
+/// Why a run has no numbers.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error(transparent)]
+    Journal(#[from] reader::ReadError),
+    #[error("its journal has no beginning")]
+    Headless,
+    #[error("a newer version of ll-loop wrote its journal (schema {0}; this one knows {SCHEMA})")]
+    Newer(u32),
+    #[error(transparent)]
+    Bundle(#[from] OpenError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Unread {
+    /// Says it with its cause, which has the place in the line.
+    fn sentence(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// Reads the numbers of a run.
+fn numbers(journal: &Path, is_killed: bool) -> Result<RunNumbers, Unread> {
     let mut fold = RunFold::default();
     reader::read(journal, |event| fold.event(&event))?;
+    if let Some(schema) = fold.newer_schema() {
+        return Err(Unread::Newer(schema));
+    }
     if is_killed {
         fold.was_killed();
     }
-    Ok(fold.numbers())
+    fold.numbers().ok_or(Unread::Headless)
 }
 
 fn is_journal(path: &Path) -> bool {

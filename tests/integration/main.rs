@@ -22,6 +22,7 @@ mod artifact_output;
 mod asked;
 mod background;
 mod bad_input;
+mod bad_journals;
 mod board;
 mod bounds;
 mod bundle;
