@@ -12,6 +12,9 @@ use crate::engine::event::TreeState;
 /// How many states that failed are followed; the first ones.
 pub const MAX_STATES: usize = 32;
 
+/// How many states are named that may have mended another, the first ones.
+const MAX_MENDERS: usize = 200;
+
 /// How many flaky steps of a state are named.
 const MAX_FLAKY: usize = 100;
 
@@ -50,7 +53,8 @@ impl Mends {
         // An operation on the board touches nothing that a state could look at.
         if step.action.is_some() && !step.is_operation() {
             let others = self.states.iter_mut().filter(|(state, _)| **state != step.state);
-            others.filter_map(|(_, mend)| mend.failed.as_mut()).for_each(|failure| {
+            let failures = others.filter_map(|(_, mend)| mend.failed.as_mut());
+            failures.filter(|failure| failure.by.len() < MAX_MENDERS).for_each(|failure| {
                 failure.by.insert(step.state.clone());
             });
         }
@@ -122,6 +126,7 @@ impl Mend {
             self.by.insert(step.state.clone());
         } else {
             self.by.extend(failure.by);
+            self.by.truncate(MAX_MENDERS);
         }
     }
 }
@@ -228,6 +233,20 @@ mod tests {
         journal.act("x").done(0, "", "").judge("yes").route(Some("yes"), "done");
         journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
         assert_eq!(told(&journal), " |  | ");
+    }
+
+    #[test]
+    fn only_so_many_states_are_said_to_have_mended_another() {
+        let mut journal = Journal::of("long", 1000);
+        for _ in 0..2 {
+            journal.step(("a", 1), "x", (1, ""), "no", "b");
+            for index in 0..2 * MAX_MENDERS {
+                journal.next((&format!("s{}", journal.events.len() + index), 1), "x", 0, "b");
+            }
+            journal.step(("a", 1), "x", (0, ""), "yes", "b");
+        }
+        assert_eq!(journal.digest().mends().mended_by(&state("a")).count(), MAX_MENDERS);
+        assert!(journal.digest().mends().flaky().is_empty());
     }
 
     #[test]
