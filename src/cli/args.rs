@@ -16,6 +16,7 @@ use super::commands::hook::HookArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::publish::PublishArgs;
+use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
 use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
@@ -88,6 +89,8 @@ pub(super) enum Command {
     Logs(LogsArgs),
     /// Show a run in one of the report formats
     Report(ReportArgs),
+    /// Show the log of a run again, as it was printed
+    Replay(ReplayArgs),
     /// Stand where a step of a run stood: a shell in its tree, or a script that makes it again
     Repro(ReproArgs),
     /// Upload files to a run of GitHub Actions, or download what a run uploaded

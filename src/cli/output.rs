@@ -9,12 +9,14 @@ use crate::base::redact::Redactor;
 use crate::base::text::{screen, screen_drawn, screen_json};
 use crate::ci::Provider;
 use crate::definition::render;
+use crate::engine::event::Shown;
 use crate::report::Sink;
 use crate::report::ci_log::CiLog;
 use crate::report::console::{Console, ConsoleOptions, Verbosity};
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
+use crate::session::replay::Part;
 use crate::session::talk::{Findings, Talk, Watched};
 
 use super::flags::Color;
@@ -160,14 +162,37 @@ impl Output {
     /// Returns the sink that shows a run on standard output.
     pub(super) fn shown(&self, run: &Watched<'_>, verbosity: Verbosity) -> Box<dyn Sink> {
         let (stdout, reader) = (Box::new(io::stdout()), run.reader.clone());
+        let (colour, width) = (self.color, self.width);
+        let look = |provider: Option<&str>| {
+            let (provider, verbosity) = (provider.map(str::to_owned), verbosity.word().to_owned());
+            Shown::Look { provider, colour, width, verbosity }
+        };
         match run.audience {
             Audience::Ci(provider) => {
-                Box::new(CiLog::new(stdout, provider.dialect(), self.color).read_by(reader))
+                let log = CiLog::new(stdout, provider.dialect(), colour).of_look(look(Some(provider.name())));
+                Box::new(log.read_by(reader))
             }
             Audience::Person => {
-                let (colour, width, interactive) = (self.color, self.width, self.is_terminal);
-                let look = ConsoleOptions { verbosity, colour, width, interactive };
-                Box::new(Console::new(stdout, look).read_by(reader))
+                let options = ConsoleOptions { verbosity, colour, width, interactive: self.is_terminal };
+                Box::new(Console::new(stdout, options).of_look(look(None)).read_by(reader))
+            }
+        }
+    }
+
+    /// Returns the sink that shows a part of a run again, as it looked, or as this provider shows it.
+    pub(super) fn replayed(&self, part: &Part, provider: Option<&Provider>) -> Box<dyn Sink> {
+        let (stdout, reader) = (Box::new(io::stdout()), part.reader.clone());
+        let (colour, width, verbosity) =
+            part.look.as_ref().map_or((self.color, self.width, Verbosity::Normal), |look| look.console);
+        let own = part.look.as_ref().and_then(|look| look.provider.as_ref());
+        match provider.or(own) {
+            Some(provider) => {
+                let log = CiLog::new(stdout, provider.dialect(), colour);
+                Box::new(log.with_tokens(part.tokens.iter().cloned()).read_by(reader))
+            }
+            None => {
+                let options = ConsoleOptions { verbosity, colour, width, interactive: false };
+                Box::new(Console::new(stdout, options).read_by(reader))
             }
         }
     }

@@ -980,9 +980,39 @@ pub struct Stamped {
     /// Whether it is an event of the run that this one was rewound from: budgets count it, statistics do not.
     #[serde(default)]
     pub inherited: bool,
+    /// What was shown since the event before it that does not follow from events.
+    #[serde(default)]
+    pub shown: Vec<Shown>,
     /// What.
     #[serde(flatten)]
     pub event: Event,
+}
+
+/// Something in the log of a run that does not follow from its events, so that the log can be shown again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// How this part of the run is shown.
+    Look {
+        /// The CI system whose log it is; none for a person.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        provider: Option<String>,
+        /// Whether there are colours.
+        colour: bool,
+        /// The columns of the window.
+        width: usize,
+        /// How much a person is shown: `quiet`, `normal` or `verbose`.
+        verbosity: String,
+    },
+    /// The token behind which commands of the CI system were on again.
+    Token(String),
+    /// A line in a long silence.
+    Still {
+        /// How many lines of output had come since the last event.
+        lines: u64,
+        /// The time that it told.
+        took_ms: u64,
+    },
 }
 
 /// What every line has in front.
@@ -1000,25 +1030,28 @@ struct LineHead<'l> {
     path: Vec<LoopName>,
     #[serde(default)]
     inherited: bool,
+    #[serde(default)]
+    shown: Vec<Shown>,
 }
 
 impl Stamped {
     /// Reads a line of a journal: the same as `Deserialize`, in a third of the time, because the fields of an event are
     /// not collected before it is known which event they are of.
     pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
-        let LineHead { event, ts, seq, at_ms, depth, path, inherited } = serde_json::from_slice(line)?;
+        let LineHead { event, ts, seq, at_ms, depth, path, inherited, shown } = serde_json::from_slice(line)?;
         let event = match &*event {
             "action_complete" => Event::ActionComplete(serde_json::from_slice(line)?),
             "loop_start" => Event::LoopStart(serde_json::from_slice(line)?),
             "loop_complete" => Event::LoopComplete(serde_json::from_slice(line)?),
             _ => serde_json::from_slice(line)?,
         };
-        Ok(Self { ts, seq, at: Duration::from_millis(at_ms), depth, path, inherited, event })
+        Ok(Self { ts, seq, at: Duration::from_millis(at_ms), depth, path, inherited, shown, event })
     }
 
     /// Stamps an event of the run itself.
     pub fn new(ts: Timestamp, seq: u64, event: Event) -> Self {
-        Self { ts, seq, at: Duration::ZERO, depth: 0, path: Vec::new(), inherited: false, event }
+        let (path, shown) = (Vec::new(), Vec::new());
+        Self { ts, seq, at: Duration::ZERO, depth: 0, path, inherited: false, shown, event }
     }
 }
 
@@ -1053,6 +1086,9 @@ impl Serialize for Stamped {
         }
         if self.inherited {
             map.serialize_entry("inherited", &true)?;
+        }
+        if !self.shown.is_empty() {
+            map.serialize_entry("shown", &self.shown)?;
         }
         for (key, value) in fields {
             map.serialize_entry(&key, &value)?;

@@ -10,7 +10,7 @@ use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
-use crate::engine::event::{ActionComplete, Event, Stamped, TAIL, is_long};
+use crate::engine::event::{ActionComplete, Event, Shown, Stamped, TAIL, is_long};
 use crate::evaluate::observation::{Observation, Stream, Text};
 
 use super::files::RunFiles;
@@ -39,6 +39,8 @@ pub struct Journal {
     /// The largest size that a file may have here.
     limit: u64,
     space: Space,
+    /// What the next event carries beside itself.
+    shown: Vec<Shown>,
 }
 
 impl Journal {
@@ -62,6 +64,7 @@ impl Journal {
             reserve,
             limit,
             space: Space::whole(),
+            shown: Vec::new(),
         })
     }
 
@@ -82,7 +85,24 @@ impl Journal {
         let (streams, reserve, seq) = (files.streams(), files.reserve(), whole.last_seq);
         let space = Space::beside(&streams)?;
         let witness = Witness::of(&file, length)?;
-        Ok(Self { path, file, length, seq, witness, redactor, streams, reserve, limit, space })
+        Ok(Self {
+            path,
+            file,
+            length,
+            seq,
+            witness,
+            redactor,
+            streams,
+            reserve,
+            limit,
+            space,
+            shown: Vec::new(),
+        })
+    }
+
+    /// Gives the next event what was shown that does not follow from events.
+    pub fn remember(&mut self, shown: Vec<Shown>) {
+        self.shown.extend(shown);
     }
 
     /// Appends events and returns them as written: numbered, with the time of the clock and the time that the run
@@ -170,6 +190,7 @@ impl Journal {
                 depth,
                 path: path.to_vec(),
                 inherited: false,
+                shown: if written.is_empty() { self.shown.clone() } else { Vec::new() },
                 event,
             })?;
             if let Event::ActionComplete(complete) = &mut stamped.event {
@@ -179,7 +200,17 @@ impl Journal {
             if self.space.is_full && !was_full {
                 seq += 1;
                 let event = Event::Warning { state: None, message: full() };
-                written.push(Stamped { ts, seq, at, depth, path: path.to_vec(), inherited: false, event });
+                let path = path.to_vec();
+                written.push(Stamped {
+                    ts,
+                    seq,
+                    at,
+                    depth,
+                    path,
+                    inherited: false,
+                    shown: Vec::new(),
+                    event,
+                });
             }
         }
         for stamped in &written {
@@ -191,6 +222,7 @@ impl Journal {
         fault::torn(&mut self.file, &lines)?;
         self.file.write_all(&lines)?;
         self.witness.wrote(&lines, seq, &self.file)?;
+        self.shown.clear();
         fault::point();
         let is_end = |stamped: &Stamped| depth == 0 && matches!(stamped.event, Event::LoopComplete(_));
         if written.last().is_some_and(is_end) {

@@ -1,6 +1,7 @@
 //! The log of a run in CI: a flat group per step that holds what its action printed, and after it, visible without
 //! opening the group, what the step came to. What actions print can issue no command.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use super::stages::{self, Stage};
 use super::step::Step;
 use super::wording::{self, Heading};
 use super::{OutputLine, Sink};
+use crate::base::sum::Sum;
 use crate::base::text::{coloured, is_line_end, plural};
-use crate::base::time::{Timestamp, human};
-use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
+use crate::base::time::{Timestamp, human, millis};
+use crate::engine::event::{BoardEvent, Event, RouteReason, Shown, Stamped};
 
 /// Bytes of one step's output that are shown as they come; the log file of the run holds the rest.
 pub const MAX_LIVE: u64 = 4 * 1024 * 1024;
@@ -50,6 +52,33 @@ pub struct CiLog {
     is_waiting: bool,
     /// When the last event happened.
     now: Timestamp,
+    /// Lines of output since the last event.
+    lines: u64,
+    tokens: Tokens,
+    /// What a replay of this log has to know, as far as it was not asked for yet.
+    shown: Vec<Shown>,
+}
+
+/// The tokens that end blocks of output.
+#[derive(Default)]
+struct Tokens {
+    /// Those of a log that is shown again.
+    known: VecDeque<String>,
+    /// That of the last block. No action knew it while it printed.
+    last: Option<String>,
+    /// Whether a replay will know that of the block that is open.
+    is_told: bool,
+}
+
+impl Tokens {
+    /// Returns the token of the next block; none for a random one.
+    fn next(&mut self, is_end: bool) -> Option<String> {
+        // The journal is complete when the end is shown. What is quoted there was printed before the last token was
+        // told to anybody, so it cannot hold what is made from that.
+        let at_end =
+            || self.last.as_ref().map(|last| Sum::of(last.as_bytes()).to_string().chars().take(32).collect());
+        if is_end && self.last.is_some() { at_end() } else { self.known.pop_front() }
+    }
 }
 
 /// What has to be closed before the log goes back to others.
@@ -77,7 +106,24 @@ impl CiLog {
             silence: Silence::default(),
             is_waiting: false,
             now: Timestamp::from_millis(0),
+            lines: 0,
+            tokens: Tokens::default(),
+            shown: Vec::new(),
         }
+    }
+
+    /// Ends blocks with these tokens, to show a log again.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: impl IntoIterator<Item = String>) -> Self {
+        self.tokens.known.extend(tokens);
+        self
+    }
+
+    /// Notes how the log looks, for whoever shows it again.
+    #[must_use]
+    pub fn of_look(mut self, look: Shown) -> Self {
+        self.shown.push(look);
+        self
     }
 
     /// Says where the run is read about.
@@ -149,6 +195,8 @@ impl CiLog {
             self.levels.verdict_due |= self.levels.digest.work().is_some();
             return self.open_group();
         }
+        // The action can read the token of the block before.
+        self.tokens.last = None;
         let number = self.levels.digest.unfinished().map_or(0, |step| step.number);
         self.levels.recent.begin(number);
         Ok(())
@@ -232,7 +280,13 @@ impl CiLog {
         }
         // Set before the line is written, so that a line that is written in part is closed as well.
         self.open.block = true;
-        match self.dialect.block_start() {
+        let token = self.tokens.next(self.open.end);
+        let start = self.dialect.block_start(token);
+        self.tokens.is_told = false;
+        if let Some(token) = self.dialect.token() {
+            self.tokens.last = Some(token.to_owned());
+        }
+        match start {
             Some(start) => self.raw(&start),
             None => Ok(()),
         }
@@ -242,9 +296,18 @@ impl CiLog {
         if !std::mem::take(&mut self.open.block) {
             return Ok(());
         }
+        self.tell_token();
         match self.dialect.block_end() {
             Some(end) => self.raw(&end),
             None => Ok(()),
+        }
+    }
+
+    fn tell_token(&mut self) {
+        if let Some(token) =
+            self.dialect.token().filter(|_| !std::mem::replace(&mut self.tokens.is_told, true))
+        {
+            self.shown.push(Shown::Token(token.to_owned()));
         }
     }
 
@@ -381,7 +444,7 @@ impl Sink for CiLog {
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
-        self.now = stamped.ts;
+        (self.now, self.lines) = (stamped.ts, 0);
         if let Event::Backoff { .. } | Event::StateEnter { .. } | Event::ActionStart { .. } = stamped.event {
             self.silence.begin();
             self.is_waiting = matches!(stamped.event, Event::Backoff { .. });
@@ -406,6 +469,7 @@ impl Sink for CiLog {
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
+        self.lines += 1;
         self.levels.recent.push(line.text);
         if self.is_silent {
             return Ok(());
@@ -419,17 +483,29 @@ impl Sink for CiLog {
         self.quote(line.text)
     }
 
+    fn shown(&mut self, is_over: bool) -> Vec<Shown> {
+        if is_over && self.open.block {
+            self.tell_token();
+        }
+        std::mem::take(&mut self.shown)
+    }
+
+    fn still(&mut self, took: Duration) -> io::Result<()> {
+        let what = if self.is_waiting { "waiting" } else { "running" };
+        let text = format!("still {what}, {}", human(took));
+        if self.repeats.is_holding() {
+            // The group that would be around it is held back.
+            let line = self.dialect.between_groups(self.own("…", &text));
+            self.write(&line)
+        } else {
+            self.line("…", &text)
+        }
+    }
+
     fn tick(&mut self, running: Duration) -> io::Result<()> {
         if let Some(took) = self.silence.tick(running) {
-            let what = if self.is_waiting { "waiting" } else { "running" };
-            let text = format!("still {what}, {}", human(took));
-            if self.repeats.is_holding() {
-                // The group that would be around it is held back.
-                let line = self.dialect.between_groups(self.own("…", &text));
-                self.write(&line)?;
-            } else {
-                self.line("…", &text)?;
-            }
+            self.shown.push(Shown::Still { lines: self.lines, took_ms: millis(took) });
+            self.still(took)?;
         }
         self.out.flush()
     }

@@ -22,7 +22,7 @@ use super::wording;
 use super::work::TaskChange;
 use super::{OutputLine, Sink};
 use crate::base::text::{coloured, head, is_direction, is_line_end, one_line, plain};
-use crate::engine::event::{BoardEvent, Event, RouteReason, Stamped};
+use crate::engine::event::{BoardEvent, Event, RouteReason, Shown, Stamped};
 
 /// How much a console says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +33,22 @@ pub enum Verbosity {
     Normal,
     /// Every step with all that it prints.
     Verbose,
+}
+
+impl Verbosity {
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Normal => "normal",
+            Self::Verbose => "verbose",
+        }
+    }
+
+    /// Reads the word for it.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Quiet, Self::Normal, Self::Verbose].into_iter().find(|verbosity| verbosity.word() == word)
+    }
 }
 
 /// How a console looks. All of it is decided by the caller.
@@ -55,6 +71,8 @@ pub struct Console {
     levels: LoopViews,
     repeats: Repeats,
     spinner: Option<ProgressBar>,
+    /// How it looks, until somebody asked.
+    shown: Vec<Shown>,
 }
 
 const INDENT: &str = "       ";
@@ -85,6 +103,7 @@ impl Console {
             levels: LoopViews::new(),
             repeats: Repeats::default(),
             spinner: None,
+            shown: Vec::new(),
         }
     }
 
@@ -98,6 +117,13 @@ impl Console {
     #[must_use]
     pub fn read_by(mut self, reader: Reader) -> Self {
         self.levels.digest.reader = reader;
+        self
+    }
+
+    /// Notes how the log looks, for whoever shows it again.
+    #[must_use]
+    pub fn of_look(mut self, look: Shown) -> Self {
+        self.shown.push(look);
         self
     }
 
@@ -447,6 +473,10 @@ impl Sink for Console {
             }
         }
         Ok(())
+    }
+
+    fn shown(&mut self, _is_over: bool) -> Vec<Shown> {
+        std::mem::take(&mut self.shown)
     }
 
     fn tick(&mut self, _running: Duration) -> io::Result<()> {

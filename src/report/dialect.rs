@@ -31,7 +31,13 @@ pub trait Dialect {
     fn untrusted<'a>(&self, text: &'a str) -> Cow<'a, str>;
 
     /// Returns the line that turns commands off, for the block of text from outside that follows, where there is one.
-    fn block_start(&mut self) -> Option<String> {
+    /// The block ends with a token that nobody can guess, or with the one that is given.
+    fn block_start(&mut self, _token: Option<String>) -> Option<String> {
+        None
+    }
+
+    /// Returns the token that ends the block that is open, where there is one.
+    fn token(&self) -> Option<&str> {
         None
     }
 

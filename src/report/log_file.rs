@@ -12,6 +12,15 @@ use super::{OutputLine, Sink, wording};
 /// The most that one run writes.
 const LIMIT: u64 = 64 * 1024 * 1024;
 
+/// What the line begins with that ends a log file which is full.
+pub const END: &str = "[the log ends here: ";
+
+/// Returns the line before the output of the action that an event begins.
+pub fn header(event: &Stamped) -> Option<String> {
+    let Event::ActionStart { state, action, .. } = &event.event else { return None };
+    Some(format!("==> {} {}", event.ts, wording::began(state.as_str(), action)))
+}
+
 /// A sink that keeps what the actions print, with a line before each of them.
 pub struct LogFile {
     file: BufWriter<File>,
@@ -34,7 +43,7 @@ impl LogFile {
         }
         if length > self.left {
             self.left = 0;
-            return writeln!(self.file, "[the log ends here: {} MiB are enough]", LIMIT >> 20);
+            return writeln!(self.file, "{END}{} MiB are enough]", LIMIT >> 20);
         }
         self.left -= length;
         self.file.write_all(text.as_bytes())?;
@@ -49,9 +58,7 @@ impl Sink for LogFile {
 
     fn event(&mut self, event: &Stamped) -> io::Result<()> {
         match &event.event {
-            Event::ActionStart { state, action, .. } => {
-                self.line(&format!("==> {} {}", event.ts, wording::began(state.as_str(), action)))
-            }
+            Event::ActionStart { .. } => header(event).map_or(Ok(()), |header| self.line(&header)),
             // What an action printed is in the file before the run goes on.
             Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),
             Event::LoopStart(_)

@@ -36,7 +36,7 @@ pub mod work;
 use std::io;
 use std::time::Duration;
 
-use crate::engine::event::Stamped;
+use crate::engine::event::{Shown, Stamped};
 pub use crate::engine::outcome::Outcome;
 pub use crate::evaluate::observation::Stream;
 
@@ -64,6 +64,17 @@ pub trait Sink {
 
     /// Takes a line that the running action printed.
     fn output(&mut self, _line: OutputLine<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns what it showed since the last call that does not follow from events. What an action could abuse while it
+    /// runs is returned once `is_over`: nothing that it prints is shown any more.
+    fn shown(&mut self, _is_over: bool) -> Vec<Shown> {
+        Vec::new()
+    }
+
+    /// Shows again that something took so long without a line.
+    fn still(&mut self, _took: Duration) -> io::Result<()> {
         Ok(())
     }
 
@@ -100,6 +111,11 @@ impl Sinks {
     /// Tells every sink what happened before the run was resumed.
     pub fn past(&mut self, event: &Stamped) {
         self.active.iter_mut().for_each(|sink| sink.past(event));
+    }
+
+    /// Collects what was shown that does not follow from events.
+    pub fn shown(&mut self, is_over: bool) -> Vec<Shown> {
+        self.active.iter_mut().flat_map(|sink| sink.shown(is_over)).collect()
     }
 
     /// Shows a line everywhere.

@@ -185,6 +185,9 @@ impl World {
             }
             _ => None,
         };
+        let is_over =
+            events.iter().any(|event| matches!(event, Event::ActionComplete(_) | Event::LoopComplete(_)));
+        self.journal.remember(self.sinks.shown(is_over));
         let written = self.journal.append(events, (now, self.elapsed()), &self.path);
         let written = written.map_err(|source| JournalError { source, opening })?;
         if self.path.len() == 1 {

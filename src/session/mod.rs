@@ -50,6 +50,7 @@ pub mod prepared;
 pub mod publish;
 pub mod ready;
 pub mod relay;
+pub(crate) mod replay;
 pub mod report;
 mod repro;
 mod repro_script;

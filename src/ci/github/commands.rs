@@ -42,11 +42,15 @@ impl Dialect for Commands {
         }
     }
 
-    fn block_start(&mut self) -> Option<String> {
-        let token = Uuid::new_v4().simple().to_string();
+    fn block_start(&mut self, token: Option<String>) -> Option<String> {
+        let token = token.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
         let line = format!("::stop-commands::{token}");
         self.token = Some(token);
         Some(line)
+    }
+
+    fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     fn block_end(&mut self) -> Option<String> {
@@ -406,7 +410,7 @@ mod tests {
     #[test]
     fn tokens_are_fresh_and_long() {
         let mut commands = Commands::default();
-        let (one, two) = (commands.block_start().unwrap(), commands.block_start().unwrap());
+        let (one, two) = (commands.block_start(None).unwrap(), commands.block_start(None).unwrap());
         assert_ne!(one, two);
         assert_eq!(one.len(), "::stop-commands::".len() + 32);
         assert!(commands.block_end().is_some());

@@ -18,6 +18,7 @@ pub(super) mod list;
 pub(super) mod logs;
 pub(super) mod publish;
 pub(super) mod query;
+pub(super) mod replay;
 pub(super) mod report;
 pub(super) mod repro;
 pub(super) mod resume;
