@@ -490,6 +490,16 @@ impl Sink for CiLog {
         std::mem::take(&mut self.shown)
     }
 
+    fn ends(&mut self) {
+        // The token of the last block is made from one that the journal has, which can be that of no block.
+        if self.tokens.last.is_none()
+            && let Some(token) = self.tokens.known.pop_front().or_else(|| self.dialect.new_token())
+        {
+            self.shown.push(Shown::Token(token.clone()));
+            self.tokens.last = Some(token);
+        }
+    }
+
     fn still(&mut self, took: Duration) -> io::Result<()> {
         let what = if self.is_waiting { "waiting" } else { "running" };
         let text = format!("still {what}, {}", human(took));

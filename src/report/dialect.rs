@@ -36,6 +36,11 @@ pub trait Dialect {
         None
     }
 
+    /// Returns a token that nobody can guess, where blocks end with one.
+    fn new_token(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the token that ends the block that is open, where there is one.
     fn token(&self) -> Option<&str> {
         None

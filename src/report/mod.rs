@@ -73,6 +73,9 @@ pub trait Sink {
         Vec::new()
     }
 
+    /// Is called before the end of the run is written: nothing runs any more.
+    fn ends(&mut self) {}
+
     /// Shows again that something took so long without a line.
     fn still(&mut self, _took: Duration) -> io::Result<()> {
         Ok(())
@@ -111,6 +114,11 @@ impl Sinks {
     /// Tells every sink what happened before the run was resumed.
     pub fn past(&mut self, event: &Stamped) {
         self.active.iter_mut().for_each(|sink| sink.past(event));
+    }
+
+    /// Tells every sink that nothing runs any more.
+    pub fn ends(&mut self) {
+        self.active.iter_mut().for_each(|sink| sink.ends());
     }
 
     /// Collects what was shown that does not follow from events.

@@ -187,6 +187,9 @@ impl World {
         };
         let is_over =
             events.iter().any(|event| matches!(event, Event::ActionComplete(_) | Event::LoopComplete(_)));
+        if self.path.len() == 1 && events.iter().any(|event| matches!(event, Event::LoopComplete(_))) {
+            self.sinks.ends();
+        }
         self.journal.remember(self.sinks.shown(is_over));
         let written = self.journal.append(events, (now, self.elapsed()), &self.path);
         let written = written.map_err(|source| JournalError { source, opening })?;

@@ -126,7 +126,13 @@ impl Told {
         let (mut numbering, mut is_over, mut last) = (Numbering::default(), false, None);
         let read = reader::read(&told.journal, |stamped| {
             let number = numbering.event(&stamped);
-            if is_over || stamped.inherited {
+            if stamped.inherited {
+                return;
+            }
+            if let Some(header) = log_file::header(&stamped) {
+                told.headers.push((stamped.seq, header));
+            }
+            if is_over {
                 return;
             }
             last = number.clone();
@@ -137,9 +143,6 @@ impl Told {
             if let Some(part) = told.parts.last_mut() {
                 part.span.1 = stamped.seq;
                 part.takes(&stamped.shown);
-            }
-            if let Some(header) = log_file::header(&stamped) {
-                told.headers.push((stamped.seq, header));
             }
             let is_verdict = matches!(stamped.event, Event::Route { .. });
             is_over = is_verdict && until.is_some() && number.as_ref() == until;
@@ -172,7 +175,13 @@ impl Told {
                 sink.past(&stamped);
                 return;
             }
-            shown = between(&stamped, sink, &mut waiting).and_then(|()| sink.event(&stamped));
+            shown = between(&stamped, sink, &mut waiting);
+            if stamped.depth == 0 && matches!(stamped.event, Event::LoopComplete(_)) {
+                sink.ends();
+            }
+            if shown.is_ok() {
+                shown = sink.event(&stamped);
+            }
             if matches!(stamped.event, Event::ActionStart { .. }) {
                 waiting = printed.of(stamped.seq);
             }
@@ -260,7 +269,12 @@ impl<'h> Printed<'h> {
 
     /// Returns the lines before the next header, and passes that.
     fn up_to_next(&mut self) -> Vec<String> {
-        let header = self.headers.peek().map(|(_, header)| header.as_bytes());
+        // The text of an action can have several lines. The first one has the time.
+        let header = self.headers.peek().map(|(_, header)| header.as_str()).unwrap_or_default();
+        let (mut first, mut more) = (None, 0);
+        if !header.is_empty() {
+            (first, more) = (header.split('\n').next(), header.matches('\n').count());
+        }
         let Some(file) = &mut self.file else { return Vec::new() };
         let mut lines = Vec::new();
         let mut line = Vec::new();
@@ -268,7 +282,11 @@ impl<'h> Printed<'h> {
             if line.last() == Some(&b'\n') {
                 line.pop();
             }
-            if header == Some(line.as_slice()) {
+            if first.map(str::as_bytes) == Some(line.as_slice()) {
+                let mut rest = Vec::new();
+                while more > 0 && file.read_until(b'\n', &mut rest).is_ok_and(|read| read > 0) {
+                    more -= 1;
+                }
                 break;
             }
             lines.push(String::from_utf8_lossy(&line).into_owned());

@@ -74,6 +74,7 @@ mod provided;
 mod providers;
 mod redaction;
 mod relay;
+mod replay;
 mod reported;
 mod reports;
 mod resume;

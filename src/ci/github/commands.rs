@@ -26,6 +26,10 @@ pub struct Commands {
     token: Option<String>,
 }
 
+fn random() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
 impl Dialect for Commands {
     fn group_start(&mut self, title: &str, _at: Timestamp) -> String {
         format!("::group::{}", escape_data(title))
@@ -43,10 +47,14 @@ impl Dialect for Commands {
     }
 
     fn block_start(&mut self, token: Option<String>) -> Option<String> {
-        let token = token.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
+        let token = token.unwrap_or_else(random);
         let line = format!("::stop-commands::{token}");
         self.token = Some(token);
         Some(line)
+    }
+
+    fn new_token(&self) -> Option<String> {
+        Some(random())
     }
 
     fn token(&self) -> Option<&str> {
