@@ -262,7 +262,7 @@ impl Parting<'_> {
     }
 }
 
-fn parting<'r>(runs: [&'r Compared; 2]) -> Option<Parting<'r>> {
+fn parting(runs: [&Compared; 2]) -> Option<Parting<'_>> {
     let [one, other] = runs.map(|run| &run.trail);
     let steps = |at: usize| [one, other].map(|trail| trail.steps.get(at).map(|step| trail.shown(*step)));
     let differs = |at: &usize| {
@@ -290,7 +290,7 @@ fn parting<'r>(runs: [&'r Compared; 2]) -> Option<Parting<'r>> {
 }
 
 /// Returns the names of the captures that differ; nothing where the captures of one are not known.
-fn captures<'r>([one, other]: [&'r Compared; 2]) -> Option<Vec<&'r str>> {
+fn captures([one, other]: [&Compared; 2]) -> Option<Vec<&str>> {
     let (one, other) = (one.captured.as_ref()?, other.captured.as_ref()?);
     let names: IndexSet<&String> = one.keys().chain(other.keys()).collect();
     let is_same = |name: &str| match (one.get(name), other.get(name)) {

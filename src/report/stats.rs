@@ -224,7 +224,7 @@ impl Stats {
             }
         }
         all.retain(|slow| slow.total >= Duration::from_millis(1));
-        all.sort_by(|one, other| other.total.cmp(&one.total));
+        all.sort_by_key(|slow| std::cmp::Reverse(slow.total));
         all.truncate(SLOWEST);
         all
     }

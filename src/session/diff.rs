@@ -69,7 +69,7 @@ fn of_bundle(path: &Path, name: &str) -> Result<Compared, OpenError> {
 fn captured(mut state: Value) -> Option<Map<String, Value>> {
     match state.get_mut("captured")?.take() {
         Value::Object(captured) => Some(captured),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
     }
 }
 

@@ -153,7 +153,9 @@ fn brought(
             }
         }
     }
-    runs.into_values().for_each(|run| add(&run.numbers));
+    for run in runs.values() {
+        add(&run.numbers);
+    }
     Ok(())
 }
 

@@ -61,7 +61,7 @@ impl Stage {
     /// Makes a project with one run that is over.
     fn new() -> Self {
         let project = Project::with_loop(CHECK_FIX);
-        let _ended = project.run(&["run", "main", "-q"]).code(0);
+        project.run(&["run", "main", "-q"]).code(0);
         let journal = project.run_files(".events.jsonl").remove(0);
         let text = fs::read_to_string(&journal).unwrap();
         let name = journal.file_name().unwrap().to_string_lossy().into_owned();
@@ -79,7 +79,8 @@ impl Stage {
     }
 
     fn put_lines(&self, lines: &[Value]) {
-        self.put(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        self.put(&(lines.join("\n") + "\n"));
     }
 
     /// Runs a command as long as there is such a one.
@@ -259,7 +260,7 @@ fn is_code(markdown: &str, line: &str) -> bool {
 #[test]
 fn a_bundle_that_is_damaged_is_refused_by_whoever_looks_at_it() {
     let project = Project::with_loop(CHECK_FIX);
-    let _ended = project.run(&["run", "main", "-q", "--report-dir", "out"]).code(0);
+    project.run(&["run", "main", "-q", "--report-dir", "out"]).code(0);
     let bundle = project.run(&["history", "--json"]).code(0).stdout;
     let bundle: Value = serde_json::from_str(bundle.lines().next().unwrap()).unwrap();
     let whole = fs::read(project.at(&format!("out/{}.llz", bundle["instance"].as_str().unwrap()))).unwrap();

@@ -44,7 +44,7 @@ fn with_history() -> Project {
     let project =
         Project::with_loop(CHECK_FIX).file(".loops/other.yaml", &CHECK_FIX.replace("main", "other"));
     for name in ["main", "main", "other"] {
-        let _ended = project.run(&["run", name]).code(0);
+        project.run(&["run", name]).code(0);
     }
     project
 }
@@ -83,9 +83,9 @@ fn stats_are_of_every_loop_that_has_run() {
         (&json!(1.0), &json!(0.0), &json!(0.0))
     );
     assert_eq!(main["passes"], json!({"median": 1}));
-    let state = &main["states"][0];
-    assert_eq!(keys(state), ["state", "visits", "median_ms", "p90_ms", "total_ms", "flaky"]);
-    assert_eq!((&state["state"], &state["visits"]), (&json!("check"), &json!(3)));
+    let check = &main["states"][0];
+    assert_eq!(keys(check), ["state", "visits", "median_ms", "p90_ms", "total_ms", "flaky"]);
+    assert_eq!((&check["state"], &check["visits"]), (&json!("check"), &json!(3)));
     assert_eq!(stats["loops"][1]["loop"], "other");
     for slow in stats["slowest"].as_array().unwrap() {
         assert_eq!(keys(slow), ["loop", "state", "total_ms"]);
@@ -114,9 +114,9 @@ fn without_a_run_there_are_no_stats() {
     let project = Project::with_loop(CHECK_FIX);
     let ran = project.run(&["stats", "--json"]).code(2).says("there is no run");
     assert_eq!(ran.stdout, "");
-    let _ = project.run(&["stats", "main"]).code(2).says("no run of `main`");
-    let _ = project.run(&["stats", "mian"]).code(2).says("main");
-    let _ = project.run(&["stats", "--from", "nowhere"]).code(2).says("nowhere");
+    project.run(&["stats", "main"]).code(2).says("no run of `main`");
+    project.run(&["stats", "mian"]).code(2).says("main");
+    project.run(&["stats", "--from", "nowhere"]).code(2).says("nowhere");
     fs::create_dir(project.at("empty")).unwrap();
     let _ =
         project.run(&["stats", "--from", "empty"]).code(2).says("there is no run in empty").says("<run>.llz");
@@ -126,7 +126,7 @@ fn without_a_run_there_are_no_stats() {
 fn stats_of_a_directory_count_every_run_in_it_once() {
     let project = Project::with_loop(CHECK_FIX);
     for directory in ["down/1/report", "down/2"] {
-        let _ended = project.run(&["run", "main", "--report-dir", directory]).code(0);
+        project.run(&["run", "main", "--report-dir", directory]).code(0);
     }
     fs::remove_dir_all(project.at(".loops/.history")).unwrap();
     // The same run once more, from another download.
@@ -148,7 +148,7 @@ fn stats_of_a_directory_count_every_run_in_it_once() {
     assert_eq!(parsed(&ran)["loops"][0]["runs"], 2);
     let ran = ran.says("broken.llz is left out").says("events.jsonl is left out: ");
     assert_eq!(ran.stderr.matches("warning").count(), 2, "{}", ran.stderr);
-    let _ = project.run(&["stats", "--from", "down/3/again.llz"]).code(0).says("main: 1 run, 1 success");
+    project.run(&["stats", "--from", "down/3/again.llz"]).code(0).says("main: 1 run, 1 success");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn stats_and_diff_of_a_killed_run_change_nothing() {
     let long = CHECK_FIX.replace("touch flag", "touch begun flag; while test -e begun; do sleep 0.02; done");
     let project = Project::with_loop(&long);
     let mut child = project.start_until(&["run", "main"], "begun");
-    let _ = project.run(&["stats"]).code(2).says("there is no run that has ended");
+    project.run(&["stats"]).code(2).says("there is no run that has ended");
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     fs::remove_file(project.at("begun")).unwrap();
@@ -172,9 +172,9 @@ fn stats_and_diff_of_a_killed_run_change_nothing() {
 #[test]
 fn a_diff_names_the_step_where_two_runs_part_and_the_captures_that_differ() {
     let project = Project::new().file(".loops/told.yaml", TOLD).file(".loops/part.yaml", PART);
-    let _good = project.run(&["run", "told"]).code(0);
-    let _bad = project.run(&["run", "told", "--context", "word=bad", "--report-dir", "out"]).code(1);
-    let _same = project.run(&["run", "told"]).code(0);
+    project.run(&["run", "told"]).code(0);
+    project.run(&["run", "told", "--context", "word=bad", "--report-dir", "out"]).code(1);
+    project.run(&["run", "told"]).code(0);
     let runs = instances(&project, "told");
     let [good, bad, same] = runs.as_slice() else { panic!("{runs:?}") };
     let bundle = format!("out/{bad}.llz");
@@ -192,9 +192,9 @@ fn a_diff_names_the_step_where_two_runs_part_and_the_captures_that_differ() {
     }
     let ran = project.run(&["diff", good, bad]).code(0);
     let ran = ran.says("they part at step 2.2").says("test: yes → done").says("test: no → failed");
-    let _ = ran.says("a  exit 0, `good`").says("b  exit 0, `bad`");
+    ran.says("a  exit 0, `good`").says("b  exit 0, `bad`");
     let diff = parsed(&project.run(&["diff", good, same, "--json"]).code(0));
     assert_eq!(diff, json!({"first": null, "outcomes": ["success", "success"], "captures": []}));
-    let _ = project.run(&["diff", good, "nothing"]).code(2);
-    let _ = project.run(&["diff", good]).code(2);
+    project.run(&["diff", good, "nothing"]).code(2);
+    project.run(&["diff", good]).code(2);
 }

@@ -34,14 +34,14 @@ fn of_loop(name: &str, stats: &LoopStats) -> Value {
     let runs = stats.runs.len() as u64;
     let outcomes: Map<String, Value> =
         stats.outcomes.iter().map(|(word, count)| ((*word).to_owned(), json!(count))).collect();
-    let state = |(name, state): (&_, &StateStats)| {
+    let of_state = |(name, numbers): (&_, &StateStats)| {
         json!({
             "state": name,
-            "visits": state.visits.count,
-            "median_ms": state.visits.durations.median(),
-            "p90_ms": state.visits.durations.percentile(90),
-            "total_ms": millis(state.visits.total),
-            "flaky": share(state.flaky, state.runs),
+            "visits": numbers.visits.count,
+            "median_ms": numbers.visits.durations.median(),
+            "p90_ms": numbers.visits.durations.percentile(90),
+            "total_ms": millis(numbers.visits.total),
+            "flaky": share(numbers.flaky, numbers.runs),
         })
     };
     json!({
@@ -54,7 +54,7 @@ fn of_loop(name: &str, stats: &LoopStats) -> Value {
         "p90_ms": stats.durations.percentile(90),
         "passes": {"median": stats.passes.median()},
         "cost_usd": cost(&stats.usage),
-        "states": stats.states.iter().map(state).collect::<Vec<_>>(),
+        "states": stats.states.iter().map(of_state).collect::<Vec<_>>(),
     })
 }
 
@@ -67,8 +67,8 @@ pub fn text(stats: &Stats) -> String {
         out.push_str("\nmost time went into\n");
     }
     for slow in slowest {
-        let (name, state) = (one_line(slow.loop_name, 80), one_line(slow.state.as_str(), 80));
-        let _ = writeln!(out, "  {:>9}  {name}: {state}", human(slow.total));
+        let (of, name) = (one_line(slow.loop_name, 80), one_line(slow.state.as_str(), 80));
+        let _ = writeln!(out, "  {:>9}  {of}: {name}", human(slow.total));
     }
     out
 }
