@@ -96,7 +96,8 @@ impl Session<'_> {
         let places = Places::of(self);
         let asked = places.asked(name);
         let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
-            return Err(asked.nothing("no run of", "`ll-loop history` lists the runs"));
+            let none = asked.nothing("no run of", "`ll-loop history` lists the runs");
+            return Err(none.of_kind(Kind::Refused));
         };
         let home = run.files.loops().parent().unwrap_or(run.files.loops());
         let of = |look: &Option<Look>| {
@@ -150,7 +151,6 @@ impl Told {
         read.map_err(|error| Error::failed(format!("run {name}"), &error))?;
         if let Some(until) = until.filter(|until| !is_over && last.as_ref() != Some(until)) {
             return Err(Error::refused(format!("run {name} has no step {until} with a verdict"))
-                .of_kind(Kind::Absent)
                 .with_hint(format!("`ll-loop report {name}` shows its steps")));
         }
         for part in &mut told.parts {

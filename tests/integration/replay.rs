@@ -205,3 +205,27 @@ fn what_is_not_kept_is_counted() {
     let without = replayed(&project, &[]);
     assert_eq!(whole.contains("│ "), without.contains("bytes not kept"), "{without}");
 }
+
+#[test]
+fn every_part_of_a_resumed_run_is_shown_as_it_was() {
+    let text = "\
+name: main
+description: x
+initial: look
+states:
+  look: {action: echo looking, next: check}
+  check: {action: 'echo checking; test -f flag', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true}
+";
+    let project = project(text);
+    let first = project.run(&["run", "main", "--ci=github"]).code(1);
+    project.write("flag", "");
+    let second = project.run(&["resume", "main", "--ci=gitlab"]).code(0);
+    let shown = replayed(&project, &[]);
+    let at = shown.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
+    let is_split =
+        |at: usize| first.stdout.starts_with(&shown[..at]) && second.stdout.starts_with(&shown[at..]);
+    assert!(at.clone().any(is_split), "{shown}\n=====\n{}\n=====\n{}", first.stdout, second.stdout);
+    assert!(shown.contains("::group::") && shown.contains("section_start"), "{shown}");
+}
