@@ -185,16 +185,12 @@ impl Output {
         let (colour, width, verbosity) =
             part.look.as_ref().map_or((self.color, self.width, Verbosity::Normal), |look| look.console);
         let own = part.look.as_ref().and_then(|look| look.provider.as_ref());
-        match provider.or(own) {
-            Some(provider) => {
-                let log = CiLog::new(stdout, provider.dialect(), colour);
-                Box::new(log.with_tokens(part.tokens.iter().cloned()).read_by(reader))
-            }
-            None => {
-                let options = ConsoleOptions { verbosity, colour, width, interactive: false };
-                Box::new(Console::new(stdout, options).read_by(reader))
-            }
+        if let Some(provider) = provider.or(own) {
+            let log = CiLog::new(stdout, provider.dialect(), colour);
+            return Box::new(log.with_tokens(part.tokens.iter().cloned()).read_by(reader));
         }
+        let options = ConsoleOptions { verbosity, colour, width, interactive: false };
+        Box::new(Console::new(stdout, options).read_by(reader))
     }
 
     /// Shows the last line about a run, where the rest of it was shown.

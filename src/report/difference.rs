@@ -419,7 +419,7 @@ mod tests {
     use super::*;
     use crate::engine::event::Event;
 
-    fn compared(name: &str, journal: &Journal, captured: Value) -> Compared {
+    fn compared(name: &str, journal: &Journal, captured: &Value) -> Compared {
         let mut trail = Trail::default();
         journal.events.iter().for_each(|event| trail.event(event));
         let captured = captured.as_object().cloned();
@@ -428,9 +428,10 @@ mod tests {
 
     #[test]
     fn the_first_step_that_differs_is_named() {
-        let one = compared("one", &failing(), json!({"kept": {"output": "1\n", "exit_code": 0}, "same": {}}));
+        let one =
+            compared("one", &failing(), &json!({"kept": {"output": "1\n", "exit_code": 0}, "same": {}}));
         let gone = json!({"kept": {"output": "2\u{1b}[31m\n", "exit_code": 3}, "same": {"duration_ms": 7}});
-        let other = compared("other", &succeeding(), gone);
+        let other = compared("other", &succeeding(), &gone);
         assert_snapshot!(text([&one, &other]), @"
         a  one: failure, 5 steps in 11.8s
         b  other: success, 3 steps in 7.0s
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn runs_that_are_the_same_part_nowhere() {
-        let one = compared("one", &succeeding(), json!({}));
+        let one = compared("one", &succeeding(), &json!({}));
         assert_eq!(json([&one, &one])["first"], Value::Null);
         assert!(text([&one, &one]).contains("the same states, verdicts and ways"));
     }
@@ -469,8 +470,8 @@ mod tests {
     fn a_run_that_is_over_first_parts_at_the_next_step_of_the_other() {
         let mut short = Journal::start();
         short.step(("check", 1), "x", (1, ""), "no", "fix");
-        let short = compared("short", &short, Value::Null);
-        let whole = compared("whole", &succeeding(), json!({}));
+        let short = compared("short", &short, &Value::Null);
+        let whole = compared("whole", &succeeding(), &json!({}));
         for runs in [[&short, &whole], [&whole, &short]] {
             assert_eq!(json(runs)["first"], json!({"step": "2", "state": "fix"}));
             assert!(text(runs).contains("has ended"), "{}", text(runs));
@@ -487,7 +488,7 @@ mod tests {
             journal.judge(verdict);
             journal.events[at..].iter_mut().for_each(|event| event.depth = *depth);
         }
-        compared("run", &journal, json!({}))
+        compared("run", &journal, &json!({}))
     }
 
     #[test]

@@ -1,19 +1,24 @@
 //! The numbers by which people name the steps of a run, in anchors, flags and refs: `12`, and `2.1` for the first step of
 //! the sub-loop that step 2 ran.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::engine::event::{Event, Stamped};
 
 /// The number of a step: those of the steps that ran the sub-loops on the way to it, the outermost first, and its own.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StepNumber {
     around: Vec<u32>,
     own: u32,
 }
 
 impl StepNumber {
+    fn path(&self) -> impl Iterator<Item = u32> {
+        self.around.iter().copied().chain([self.own])
+    }
+
     /// Returns the number of a step of the run itself.
     pub fn of_run(step: u32) -> Self {
         Self { around: Vec::new(), own: step }
@@ -35,19 +40,22 @@ impl StepNumber {
         self.own
     }
 
-    /// Returns the numbers from the outermost step to its own, by which steps follow each other.
-    pub fn path(&self) -> Vec<u32> {
-        self.around.iter().copied().chain([self.own]).collect()
-    }
-
     /// Returns how deep in sub-loops the step is, 0 for the run itself.
     pub fn depth(&self) -> usize {
         self.around.len()
     }
+}
 
-    /// Returns the number of the step of the run itself that led here: this one, if it is of the run itself.
-    pub fn outermost(&self) -> u32 {
-        self.around.first().copied().unwrap_or(self.own)
+/// In the order in which the steps were entered: the steps of a sub-loop follow the one that ran it.
+impl Ord for StepNumber {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.path().cmp(other.path())
+    }
+}
+
+impl PartialOrd for StepNumber {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -128,6 +136,14 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_a_sub_loop_come_after_the_one_that_ran_it() {
+        let mut numbers =
+            ["10", "2.1", "2", "3", "2.1.1", "2.10", "2.2"].map(|text| text.parse::<StepNumber>().unwrap());
+        numbers.sort();
+        assert_eq!(numbers.map(|number| number.to_string()), ["2", "2.1", "2.1.1", "2.2", "2.10", "3", "10"]);
+    }
+
+    #[test]
     fn what_is_no_number_is_refused() {
         for text in ["", "0", "01", "1.", ".1", "1..2", "-1", "+1", "x", "1.x", "99999999999"] {
             assert_eq!(text.parse::<StepNumber>(), Err(NoStepNumber), "{text}");
@@ -141,7 +157,7 @@ mod tests {
             let number: StepNumber = text.parse().unwrap();
             prop_assert_eq!(number.to_string(), text);
             prop_assert_eq!(number.depth() + 1, steps.len());
-            prop_assert_eq!((number.outermost(), number.own()), (steps[0], *steps.last().unwrap()));
+            prop_assert_eq!(number.own(), *steps.last().unwrap());
         }
     }
 }

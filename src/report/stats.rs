@@ -295,7 +295,9 @@ mod tests {
 
     fn of(journals: &[&Journal]) -> Stats {
         let mut stats = Stats::default();
-        journals.iter().for_each(|journal| stats.add(&numbers(journal)));
+        for journal in journals {
+            stats.add(&numbers(journal));
+        }
         stats
     }
 

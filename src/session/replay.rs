@@ -136,7 +136,7 @@ impl Told {
             if is_over {
                 return;
             }
-            last = number.clone();
+            last.clone_from(&number);
             let begins = matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == 0;
             if told.parts.is_empty() || begins {
                 told.parts.push(Part { span: (stamped.seq, stamped.seq), ..Part::default() });

@@ -118,7 +118,7 @@ fn without_a_run_there_are_no_stats() {
     project.run(&["stats", "mian"]).code(2).says("main");
     project.run(&["stats", "--from", "nowhere"]).code(2).says("nowhere");
     fs::create_dir(project.at("empty")).unwrap();
-    let _ =
+    let _ran =
         project.run(&["stats", "--from", "empty"]).code(2).says("there is no run in empty").says("<run>.llz");
 }
 
@@ -139,7 +139,7 @@ fn stats_of_a_directory_count_every_run_in_it_once() {
     project.write("down/notes.txt", "nothing");
     let ran = project.run(&["stats", "--from", "down", "--json"]).code(0);
     assert_eq!((parsed(&ran)["loops"][0]["runs"].as_u64(), ran.stderr.as_str()), (Some(2), ""));
-    let _ =
+    let _ran =
         project.run(&["stats", "other", "--from", "down"]).code(2).says("there is no run of `other` in down");
     // What cannot be read is told, and the rest is counted.
     project.write("down/broken.llz", "PK");

@@ -164,7 +164,7 @@ fn until_a_step_is_a_prefix_that_ends_with_its_verdict() {
 #[test]
 fn another_provider_shows_it_in_its_own_way() {
     let project = project(CHECK_FIX);
-    project.run(&["run", name(CHECK_FIX), "--ci=github"]);
+    let _ran = project.run(&["run", name(CHECK_FIX), "--ci=github"]);
     let shown = replayed(&project, &["--ci=buildkite"]);
     assert!(shown.contains("\n--- [1/") && !shown.contains("::group::"), "{shown}");
     project.run(&["replay", &instance(&project), "--ci=cvs"]).code(2);
@@ -197,7 +197,7 @@ states:
 #[test]
 fn what_is_not_kept_is_counted() {
     let project = project(CHECK_FIX);
-    project.run(&["run", name(CHECK_FIX), "--ci=plain"]);
+    let _ran = project.run(&["run", name(CHECK_FIX), "--ci=plain"]);
     let whole = replayed(&project, &[]);
     for log in project.run_files(".log") {
         std::fs::remove_file(log).unwrap();

@@ -1,5 +1,4 @@
-//! A loop as a graph of its states, and the way of a run through it: as text, Mermaid, Graphviz and SVG, and as a table
-//! for those who do not see a picture.
+//! A loop as a graph of its states, and the way of a run through it: as text, Mermaid, Graphviz and SVG.
 
 mod layout;
 mod markup;
@@ -7,6 +6,6 @@ mod model;
 mod svg;
 mod written;
 
-pub use model::{Edge, End, Graph, Row, State};
-pub use svg::{CSS, standalone, svg};
+pub use model::Graph;
+pub use svg::standalone;
 pub use written::{dot, mermaid, text};

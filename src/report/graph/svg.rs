@@ -30,12 +30,7 @@ const MARGIN: f64 = 16.0;
 const START: f64 = 26.0;
 
 /// How the classes look; colours follow what the reader prefers.
-pub const CSS: &str = include_str!("graph.css");
-
-/// Draws a graph as an element to embed in a page that has [`CSS`]; nothing if it is too large to be looked at.
-pub fn svg(graph: &Graph) -> Option<String> {
-    (graph.states.len() <= MAX_STATES && graph.edges.len() <= MAX_EDGES).then(|| drawn(graph, ""))
-}
+const CSS: &str = include_str!("graph.css");
 
 /// Draws a graph as a file of its own; nothing if it is too large to be looked at.
 pub fn standalone(graph: &Graph) -> Option<String> {
@@ -278,7 +273,7 @@ mod tests {
         let mut hostile = graph(&[HOSTILE, "b"], &[(0, 1), (1, 1), (1, 0)]);
         hostile.states[0].link = Some(format!("#{HOSTILE}"));
         hostile.states[1].work = Some(HOSTILE.to_owned());
-        let drawn = svg(&hostile).unwrap();
+        let drawn = drawn(&hostile, "");
         assert!(
             !drawn.contains("<script") && !drawn.contains('\u{202e}') && !drawn.contains('\0'),
             "{drawn}"
@@ -288,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_picture_has_classes_and_no_styles() {
-        let drawn = svg(&graph(&["a", "b"], &[(0, 1), (1, 0), (0, 0)])).unwrap();
+        let drawn = drawn(&graph(&["a", "b"], &[(0, 1), (1, 0), (0, 0)]), "");
         assert!(!drawn.contains("style") && !drawn.contains("id="), "{drawn}");
         assert!(standalone(&graph(&["a"], &[])).unwrap().contains("<style>"));
     }
@@ -298,7 +293,7 @@ mod tests {
         let mut walked = graph(&["a", "b", "c"], &[(0, 1), (0, 2)]);
         (walked.has_run, walked.edges[0].count, walked.states[1].end) =
             (true, 3, Some(End { kind: EndKind::Failure, word: "failure" }));
-        let drawn = svg(&walked).unwrap();
+        let drawn = drawn(&walked, "");
         assert_eq!(drawn.matches("class=\"way taken label\"").count(), 1, "{drawn}");
         assert!(
             drawn.contains("a ×3") && drawn.contains("state visited failure") && drawn.contains("✗ failure")
@@ -310,8 +305,8 @@ mod tests {
         let names: Vec<String> = (0..=MAX_STATES).map(|at| at.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let pairs: Vec<(usize, usize)> = (1..names.len()).map(|at| (at - 1, at)).collect();
-        assert_eq!(svg(&graph(&names, &pairs)), None);
-        assert!(svg(&graph(&names[1..], &[])).is_some());
-        assert!(svg(&Graph::default()).is_some());
+        assert_eq!(standalone(&graph(&names, &pairs)), None);
+        assert!(standalone(&graph(&names[1..], &[])).is_some());
+        assert!(standalone(&Graph::default()).is_some());
     }
 }

@@ -50,7 +50,9 @@ mod tests {
 
     fn of(numbers: &[u64]) -> Spread {
         let mut spread = Spread::default();
-        numbers.iter().for_each(|number| spread.add(*number));
+        for number in numbers {
+            spread.add(*number);
+        }
         spread
     }
 
