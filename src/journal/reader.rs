@@ -162,7 +162,13 @@ impl Lines {
         }
         self.offset += read;
         self.is_open = self.buffer.last() != Some(&b'\n');
-        match Stamped::from_line(&self.buffer) {
+        let read = Stamped::from_line(&self.buffer);
+        // Half a character, which a program of another language cut, is no reason to lose an event.
+        let read = read.or_else(|error| match without_halves(&self.buffer) {
+            Some(line) => Stamped::from_line(&line),
+            None => Err(error),
+        });
+        match read {
             Ok(event) => Ok(Some(Line::Event(Box::new(event)))),
             Err(_) if self.is_open => Ok(Some(Line::Torn)),
             Err(source) => match of_a_later_version(&self.buffer) {
@@ -177,6 +183,32 @@ impl Lines {
 pub(super) fn whole_line(file: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let read = file.take(MAX_LINE).read_until(b'\n', line)? as u64;
     Ok((read < MAX_LINE || line.last() == Some(&b'\n')).then_some(read))
+}
+
+/// Returns a line in which each lone surrogate is U+FFFD; nothing if there is none.
+fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
+    const UNKNOWN: &[u8] = b"\\ufffd";
+    let half = |at: usize| {
+        let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        let unit = u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        (0xd800..0xe000).contains(&unit).then_some(unit)
+    };
+    let (mut out, mut at, mut is_changed) = (Vec::with_capacity(line.len()), 0, false);
+    while let Some(byte) = line.get(at) {
+        let length = match (half(at), half(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+            (Some(_), _) => {
+                out.extend(UNKNOWN);
+                (at, is_changed) = (at + 6, true);
+                continue;
+            }
+            (None, _) if *byte == b'\\' => 2,
+            (None, _) => 1,
+        };
+        out.extend(line.get(at..at + length).unwrap_or(&line[at..]));
+        at += length;
+    }
+    is_changed.then_some(out)
 }
 
 fn of_a_later_version(line: &[u8]) -> Option<String> {
@@ -266,6 +298,25 @@ mod tests {
     fn a_line_that_was_taken_out_or_doubled_is_noticed() {
         check_whole(&format!("{ENTER}\n{ENTER}\n"), Err(2));
         check_whole(&format!("{}\n", second()), Err(1));
+    }
+
+    #[test]
+    fn half_a_character_loses_no_event() {
+        let warning = |message: &str| {
+            let line = r#"{"event":"warning","ts":"2026-01-01T00:00:00.000Z","seq":1,"message":"MESSAGE"}"#;
+            line.replace("MESSAGE", message)
+        };
+        let message_of = |message: &str| {
+            let mut found = Vec::new();
+            read(file(&format!("{}\n", warning(message))).path(), |stamped| found.push(stamped.event))
+                .unwrap();
+            let [Event::Warning { message, .. }] = found.as_slice() else { panic!("{found:?}") };
+            message.clone()
+        };
+        assert_eq!(message_of(r"a\ud800b\udc00\ud800"), "a\u{fffd}b\u{fffd}\u{fffd}");
+        assert_eq!(message_of(r"\ud83d\ude00\ud83d"), "\u{1f600}\u{fffd}");
+        assert_eq!(message_of(r"\\ud800\udfff"), "\\ud800\u{fffd}");
+        check(&format!("{}\n{ENTER}\n", warning(r"a\ud8")), Err(1));
     }
 
     #[test]
