@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::files::read::{self, Unread};
 use crate::journal::claim;
 use crate::journal::known::KnownRun;
+use crate::report::log_file;
 
 use super::output::Output;
 
@@ -37,7 +38,7 @@ pub(super) fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<
             None => {}
         }
         if !is_live {
-            return output.copy(&String::from_utf8_lossy(&part));
+            return output.copy(&as_printed(&part));
         }
         std::thread::sleep(LOOK);
     }
@@ -66,6 +67,11 @@ fn skip(log: &mut File, output: &Output) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns lines of the log without what tells the streams apart.
+fn as_printed(lines: &[u8]) -> String {
+    String::from_utf8_lossy(lines).split_inclusive('\n').map(|line| log_file::printed(line).text).collect()
+}
+
 /// Shows new lines of the log once they are complete, or too long to wait for.
 fn copy(log: &mut File, part: &mut Vec<u8>, output: &Output) -> io::Result<()> {
     let mut bytes = vec![0; 64 * 1024];
@@ -78,7 +84,7 @@ fn copy(log: &mut File, part: &mut Vec<u8>, output: &Output) -> io::Result<()> {
         part.extend(bytes[..length].iter().filter(|byte| **byte != 0));
         let end = part.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
         if let Some(end) = end.or((part.len() > MAX_LINE).then_some(part.len())) {
-            output.copy(&String::from_utf8_lossy(&part[..end]))?;
+            output.copy(&as_printed(&part[..end]))?;
             part.drain(..end);
         }
     }

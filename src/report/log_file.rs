@@ -7,10 +7,16 @@ use std::time::Duration;
 
 use crate::engine::event::{Event, Stamped};
 
-use super::{OutputLine, Sink, wording};
+use super::{OutputLine, Sink, Stream, wording};
 
 /// The most that one run writes.
 const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// What a line of standard error begins with: a character that terminals show nothing of.
+const STDERR: char = '\u{1f}';
+
+/// What a line of standard output begins with that would otherwise begin like one with a mark.
+const STDOUT: char = '\u{1e}';
 
 /// What the line begins with that ends a log file which is full.
 pub const END: &str = "[the log ends here: ";
@@ -19,6 +25,23 @@ pub const END: &str = "[the log ends here: ";
 pub fn header(event: &Stamped) -> Option<String> {
     let Event::ActionStart { state, action, .. } = &event.event else { return None };
     Some(format!("==> {} {}", event.ts, wording::began(state.as_str(), action)))
+}
+
+/// Returns a line of the file as its action printed it.
+pub fn printed(line: &str) -> OutputLine<'_> {
+    match (line.strip_prefix(STDERR), line.strip_prefix(STDOUT)) {
+        (Some(text), _) => OutputLine { stream: Stream::Stderr, text },
+        (None, Some(text)) => OutputLine { stream: Stream::Stdout, text },
+        (None, None) => OutputLine { stream: Stream::Stdout, text: line },
+    }
+}
+
+/// Returns the mark of a line, if it needs one.
+fn mark(line: OutputLine<'_>) -> Option<char> {
+    match line.stream {
+        Stream::Stderr => Some(STDERR),
+        Stream::Stdout => line.text.starts_with([STDERR, STDOUT]).then_some(STDOUT),
+    }
 }
 
 /// A sink that keeps what the actions print, with a line before each of them.
@@ -36,8 +59,9 @@ impl LogFile {
         Ok(Self { file: BufWriter::new(file), left: LIMIT.saturating_sub(length) })
     }
 
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        let length = text.len() as u64 + 1;
+    fn line(&mut self, mark: Option<char>, text: &str) -> io::Result<()> {
+        let mark = mark.map(String::from).unwrap_or_default();
+        let length = (mark.len() + text.len()) as u64 + 1;
         if self.left == 0 {
             return Ok(());
         }
@@ -46,6 +70,7 @@ impl LogFile {
             return writeln!(self.file, "{END}{} MiB are enough]", LIMIT >> 20);
         }
         self.left -= length;
+        self.file.write_all(mark.as_bytes())?;
         self.file.write_all(text.as_bytes())?;
         self.file.write_all(b"\n")
     }
@@ -58,7 +83,7 @@ impl Sink for LogFile {
 
     fn event(&mut self, event: &Stamped) -> io::Result<()> {
         match &event.event {
-            Event::ActionStart { .. } => header(event).map_or(Ok(()), |header| self.line(&header)),
+            Event::ActionStart { .. } => header(event).map_or(Ok(()), |header| self.line(None, &header)),
             // What an action printed is in the file before the run goes on.
             Event::ActionComplete(_) | Event::LoopComplete(_) => self.file.flush(),
             Event::LoopStart(_)
@@ -85,10 +110,34 @@ impl Sink for LogFile {
     }
 
     fn output(&mut self, line: OutputLine<'_>) -> io::Result<()> {
-        self.line(line.text)
+        self.line(mark(line), line.text)
     }
 
     fn tick(&mut self, _running: Duration) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_it_was_printed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.log");
+        let texts = ["plain", "", "\u{1f}marked", "\u{1e}so", "\u{1e}\u{1f}both"];
+        let lines: Vec<_> = [Stream::Stdout, Stream::Stderr]
+            .into_iter()
+            .flat_map(|stream| texts.map(|text| OutputLine { stream, text }))
+            .collect();
+        let mut log = LogFile::open(&path).unwrap();
+        for line in &lines {
+            log.output(*line).unwrap();
+        }
+        drop(log);
+        let kept = fs_err::read_to_string(path).unwrap();
+        assert_eq!(kept.lines().map(printed).collect::<Vec<_>>(), lines);
+        assert!(kept.starts_with("plain\n"), "what needs no mark has none");
     }
 }

@@ -47,6 +47,7 @@ pub mod nights;
 mod opened;
 pub mod options;
 pub mod prepared;
+mod printed;
 pub mod publish;
 pub mod ready;
 pub mod relay;

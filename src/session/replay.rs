@@ -1,8 +1,7 @@
 //! `replay`: shows the log of a run again, from its journal and what its actions printed, to sinks like those that showed
 //! it first.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,10 +11,9 @@ use crate::bundle::names;
 use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::ci::Provider;
 use crate::engine::event::{ActionComplete, Event, Shown, Stamped};
-use crate::files::read;
 use crate::journal::reader;
 use crate::report::console::Verbosity;
-use crate::report::log_file::{self, END};
+use crate::report::log_file;
 use crate::report::numbers::{Numbering, StepNumber};
 use crate::report::reader::{Reader, Remote};
 use crate::report::{OutputLine, Sink, Stream};
@@ -25,6 +23,7 @@ use super::context::Session;
 use super::error::{Error, Kind};
 use super::incoming::unusable;
 use super::options::RunOptions;
+use super::printed::{Line, Printed};
 use super::runs::Places;
 use super::whereabouts::reader;
 
@@ -189,7 +188,7 @@ impl Told {
         shown?;
         read.map_err(io::Error::other)?;
         // What ran when the process was killed, as far as it is kept.
-        waiting.iter().try_for_each(|text| sink.output(line(text)))
+        waiting.iter().try_for_each(|line| sink.output(line.shown()))
     }
 }
 
@@ -214,84 +213,26 @@ impl Part {
 }
 
 /// Shows what came before an event: the output of the action that it ends, and the lines in its silences.
-fn between(stamped: &Stamped, sink: &mut dyn Sink, waiting: &mut Vec<String>) -> io::Result<()> {
+fn between(stamped: &Stamped, sink: &mut dyn Sink, waiting: &mut Vec<Line>) -> io::Result<()> {
     let lines = std::mem::take(waiting);
     let mut rest = lines.iter();
     let mut count = 0;
     for shown in &stamped.shown {
         if let Shown::Still { lines, took_ms } = shown {
             let before = usize::try_from(lines.saturating_sub(count)).unwrap_or(usize::MAX);
-            rest.by_ref().take(before).try_for_each(|text| sink.output(line(text)))?;
+            rest.by_ref().take(before).try_for_each(|line| sink.output(line.shown()))?;
             count = count.max(*lines);
             sink.still(Duration::from_millis(*took_ms))?;
         }
     }
-    rest.try_for_each(|text| sink.output(line(text)))?;
+    rest.try_for_each(|line| sink.output(line.shown()))?;
     let Event::ActionComplete(ActionComplete { seen, .. }) = &stamped.event else { return Ok(()) };
-    let is_bounded = lines.last().is_none_or(|last| last.starts_with(END));
-    let kept: u64 = lines.iter().map(|line| line.len() as u64 + 1).sum();
+    let is_bounded = lines.last().is_none_or(Line::is_end);
+    let kept: u64 = lines.iter().map(|line| line.text.len() as u64 + 1).sum();
     let missing = (seen.stdout.bytes() + seen.stderr.bytes()).saturating_sub(kept);
     if !is_bounded || missing == 0 {
         return Ok(());
     }
-    sink.output(line(&format!("… {missing} bytes not kept")))
-}
-
-fn line(text: &str) -> OutputLine<'_> {
-    OutputLine { stream: Stream::Stdout, text }
-}
-
-/// What the actions of a run printed, in the order of the log file.
-struct Printed<'h> {
-    file: Option<BufReader<File>>,
-    headers: std::iter::Peekable<std::slice::Iter<'h, (u64, String)>>,
-}
-
-impl<'h> Printed<'h> {
-    fn open(log: &Path, headers: &'h [(u64, String)]) -> Self {
-        // A run whose log is gone is shown without it.
-        let file = read::open(log).ok().map(BufReader::new);
-        let mut printed = Self { file, headers: headers.iter().peekable() };
-        printed.up_to_next();
-        printed
-    }
-
-    /// Returns the lines of the action that began with this event.
-    fn of(&mut self, seq: u64) -> Vec<String> {
-        while self.headers.next_if(|(other, _)| *other < seq).is_some() {
-            self.up_to_next();
-        }
-        match self.headers.next_if(|(other, _)| *other == seq) {
-            Some(_) => self.up_to_next(),
-            None => Vec::new(),
-        }
-    }
-
-    /// Returns the lines before the next header, and passes that.
-    fn up_to_next(&mut self) -> Vec<String> {
-        // The text of an action can have several lines. The first one has the time.
-        let header = self.headers.peek().map(|(_, header)| header.as_str()).unwrap_or_default();
-        let (mut first, mut more) = (None, 0);
-        if !header.is_empty() {
-            (first, more) = (header.split('\n').next(), header.matches('\n').count());
-        }
-        let Some(file) = &mut self.file else { return Vec::new() };
-        let mut lines = Vec::new();
-        let mut line = Vec::new();
-        while file.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            }
-            if first.map(str::as_bytes) == Some(line.as_slice()) {
-                let mut rest = Vec::new();
-                while more > 0 && file.read_until(b'\n', &mut rest).is_ok_and(|read| read > 0) {
-                    more -= 1;
-                }
-                break;
-            }
-            lines.push(String::from_utf8_lossy(&line).into_owned());
-            line.clear();
-        }
-        lines
-    }
+    let text = format!("… {missing} bytes not kept");
+    sink.output(OutputLine { stream: Stream::Stdout, text: &text })
 }

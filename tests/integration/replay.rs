@@ -229,3 +229,23 @@ states:
     assert!(at.clone().any(is_split), "{shown}\n=====\n{}\n=====\n{}", first.stdout, second.stdout);
     assert!(shown.contains("::group::") && shown.contains("section_start"), "{shown}");
 }
+
+#[test]
+fn which_stream_a_line_was_printed_on_is_kept() {
+    let text = "\
+name: main
+description: x
+initial: a
+states:
+  a: {action: \"echo out; echo err >&2; sleep 0.1; printf '\\\\037looks like it\\n'\", next: done}
+  done: {terminal: true}
+";
+    let project = project(text);
+    let ran = project.run(&["run", "main", "--ci=plain"]).code(1);
+    same(&ran, &replayed(&project, &[]));
+    let log = std::fs::read_to_string(&project.run_files(".log")[0]).unwrap();
+    assert!(log.contains("\nout\n") && log.contains("\n\u{1f}err\n"), "{log:?}");
+    assert!(log.contains("\n\u{1e}\u{1f}looks like it\n"), "{log:?}");
+    let shown = project.run(&["logs", "main"]).code(0).stdout;
+    assert!(shown.contains("\nerr\n") && !shown.contains("\u{1f}err"), "{shown:?}");
+}
