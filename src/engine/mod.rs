@@ -39,6 +39,7 @@ pub mod run;
 mod scope;
 mod signals;
 mod sub_loop;
+pub mod suppose;
 mod waiting;
 
 use changes::{Changes, StartTree};

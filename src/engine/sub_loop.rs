@@ -86,7 +86,7 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
 }
 
 /// What the end of a sub-loop means for the state that ran it.
-fn sub_loop_verdict(outcome: Outcome) -> Verdict {
+pub(super) fn sub_loop_verdict(outcome: Outcome) -> Verdict {
     match outcome {
         Outcome::Success => Verdict::new("success"),
         Outcome::Failure

@@ -33,6 +33,7 @@ mod models;
 mod nights;
 mod resumed;
 mod rounds;
+mod supposed;
 
 /// Compiles the text of a loop without its name and `initial`; the first state is the initial one.
 fn machine(text: &str) -> Machine {

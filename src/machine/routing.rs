@@ -217,7 +217,8 @@ fn is_no(step: &Step, verdict: &Verdict) -> bool {
     *verdict == no || alias(step, verdict) == Some(no)
 }
 
-pub(super) fn is_sub_loop(step: &Step) -> bool {
+/// Tells whether a state runs another loop.
+pub fn is_sub_loop(step: &Step) -> bool {
     step.action.as_ref().is_some_and(|action| action.sub_loop().is_some())
 }
 
