@@ -676,6 +676,21 @@ pub enum RouteReason {
     Repeat,
 }
 
+impl RouteReason {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Verdict,
+        Self::Next,
+        Self::Error,
+        Self::RetryExhausted,
+        Self::Maintain,
+        Self::Cap,
+        Self::Stall,
+        Self::Unjudged,
+        Self::Repeat,
+    ];
+}
+
 /// How an action ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ActionCompleteWire", into = "ActionCompleteWire")]

@@ -169,3 +169,27 @@ pub enum TerminatedBy {
     /// The process was killed. No journal says so; the reports that are made of it afterwards do.
     Killed,
 }
+
+impl TerminatedBy {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::Terminal,
+        Self::UncommittedChanges,
+        Self::MaxIterations,
+        Self::MaxSteps,
+        Self::MaxEdgeRevisits,
+        Self::Error,
+        Self::Blocked,
+        Self::Timeout,
+        Self::Handoff,
+        Self::Interrupted,
+        Self::Stall,
+        Self::FatalError,
+        Self::LoopStop,
+        Self::Budget,
+        Self::Unavailable,
+        Self::NotRecorded,
+        Self::JournalLost,
+        Self::Killed,
+    ];
+}

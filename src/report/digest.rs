@@ -9,12 +9,15 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::mends::Mends;
+use super::numbers::StepNumber;
 use super::passes::Passes;
 use super::reader::Reader;
 use super::step::tracker::Tracker;
 use super::step::{Step, StepStanding};
 use super::unbegun::Unbegun;
 use super::way::{EdgeCount, MAX_STATES, Way, count, count_edge, has_room};
+use super::why::flips::Otherwise;
+use super::why::fold::Fold;
 use super::work::Work;
 use crate::base::name::StateName;
 use crate::base::text;
@@ -144,6 +147,8 @@ pub struct Digest {
     pub places: ReportPaths,
     /// Where the run is read about.
     pub reader: Reader,
+    /// What would have been with another verdict, where somebody asked; from the machine, and from no event either.
+    pub otherwise: Otherwise,
     not_run: Option<NotRun>,
     unbegun: Option<Box<Unbegun>>,
     began: Option<Timestamp>,
@@ -169,6 +174,7 @@ pub struct Digest {
     tracker: Tracker,
     passes: Passes,
     end: Option<LoopComplete>,
+    fold: Fold,
 }
 
 impl Digest {
@@ -239,6 +245,21 @@ impl Digest {
         }
     }
 
+    /// Makes a digest that says of this step why it did what it did.
+    pub fn asking(step: StepNumber) -> Self {
+        Self { fold: Fold::asking(step), ..Self::default() }
+    }
+
+    /// Returns what the chain of the run is made of; nothing for the live sinks, which do not keep it.
+    pub(super) fn fold(&self) -> Option<&Fold> {
+        (!self.without_steps).then_some(&self.fold)
+    }
+
+    /// Returns how many verdicts of evaluators fell, also in the loops that the run ran.
+    pub fn verdicts(&self) -> u64 {
+        self.fold.verdicts()
+    }
+
     /// Takes the next event.
     pub fn event(&mut self, stamped: &Stamped) {
         let _counted = self.finished(stamped);
@@ -249,6 +270,9 @@ impl Digest {
         self.began.get_or_insert(stamped.ts);
         self.seen_until = Some(stamped.ts);
         self.took = self.took.max(stamped.at);
+        if !self.without_steps {
+            self.fold.event(stamped);
+        }
         if matches!(stamped.event, Event::LoopResume(_)) && stamped.depth == self.tracker.depth() {
             self.resume();
         }

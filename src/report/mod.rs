@@ -30,6 +30,7 @@ pub mod step;
 pub(crate) mod testing;
 pub mod unbegun;
 pub mod way;
+pub mod why;
 mod wording;
 pub mod work;
 

@@ -1,4 +1,4 @@
-//! `ll-loop explain`: explains a code of a finding, from docs/diagnostics.md.
+//! `ll-loop explain`: explains a code of a finding, from docs/diagnostics.md, or of a link of a chain, from docs/why.md.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,16 @@ use crate::base::diagnostic::nearest;
 use crate::cli::output::Output;
 use crate::session::error::Error;
 
-const PAGE: &str = include_str!("../../../docs/diagnostics.md");
+/// What is said of loop files.
+const FINDINGS: &str = include_str!("../../../docs/diagnostics.md");
+
+/// What is said of runs.
+const LINKS: &str = include_str!("../../../docs/why.md");
 
 /// The arguments of `explain`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExplainArgs {
-    /// The code of a finding, such as `unknown-key`. Without one, all codes are listed
+    /// The code of a finding, such as `unknown-key`, or one that `why` says. Without one, all codes are listed
     pub(super) code: Option<String>,
 }
 
@@ -36,7 +40,7 @@ fn unknown(code: &str) -> Error {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ll-loop explain` lists every code".to_owned(),
     };
-    Error::refused(format!("no finding has the code `{code}`")).with_hint(help)
+    Error::refused(format!("nothing has the code `{code}`")).with_hint(help)
 }
 
 /// Returns every code with the first sentence about it.
@@ -67,9 +71,13 @@ fn severity(text: &str) -> Option<(&str, &str)> {
     severity.to_lowercase().split(' ').all(is_word).then_some((severity, rest))
 }
 
-/// Returns each code of the page with its text.
+/// Returns each code with its text.
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAGE.split("\n## `").skip(1).filter_map(|section| {
+    of_page(FINDINGS).chain(of_page(LINKS))
+}
+
+fn of_page(page: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    page.split("\n## `").skip(1).filter_map(|section| {
         let (code, text) = section.split_once("`\n")?;
         Some((code, text.trim()))
     })
@@ -81,6 +89,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
+    use crate::report::why::code::Code;
 
     fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs_err::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
@@ -109,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_code_is_explained_and_every_explanation_has_a_code() {
-        let explained: Vec<String> = sections().map(|(code, _)| code.to_owned()).collect();
+        let explained: Vec<String> = of_page(FINDINGS).map(|(code, _)| code.to_owned()).collect();
         let mut sorted = explained.clone();
         sorted.sort();
         assert_eq!(explained, sorted, "the codes stand in the order of the alphabet");
@@ -121,8 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn every_link_of_a_chain_is_explained_and_nothing_else() {
+        let explained: Vec<&str> = of_page(LINKS).map(|(code, _)| code).collect();
+        let mut codes: Vec<String> = Code::all().map(Code::word).collect();
+        codes.sort();
+        assert_eq!(explained, codes);
+        for (code, text) in of_page(LINKS) {
+            assert!(text.contains("\nNext: ") && !first_sentence(text).is_empty(), "{code}: {text}");
+        }
+    }
+
+    #[test]
     fn every_explanation_says_how_bad_it_is_and_what_to_do() {
-        for (code, text) in sections() {
+        for (code, text) in of_page(FINDINGS) {
             assert!(severity(text).is_some(), "{code}: {text}");
             assert!(text.contains("\nFix: "), "{code}: {text}");
         }

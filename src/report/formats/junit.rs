@@ -15,6 +15,7 @@ use crate::report::digest::{Digest, EndKind, StateCount};
 use crate::report::shown;
 use crate::report::step::{Step, StepStanding};
 use crate::report::unbegun::Unbegun;
+use crate::report::why::{Why, shown as shown_why};
 use crate::report::work::Work;
 
 /// Bytes of XML per case.
@@ -310,13 +311,16 @@ fn outcome_case(digest: &Digest) -> TestCase {
         EndKind::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
     status.set_message(attribute(&sentence)).set_type(digest.outcome_word());
+    let why = Why::of(digest).filter(|_| digest.end_kind() != EndKind::Success);
+    let why = why.map(|why| head(&shown_why::chain(&why), MAX_CASE / 8).to_owned()).unwrap_or_default();
     let counts = match digest.unbegun() {
         Some(unbegun) => head(&unbegun.details(), MAX_CASE / 4).to_owned(),
         None => {
             format!("{}, {}", plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step"))
         }
     };
-    status.set_description(clean(&format!("{sentence}\n{counts}\n")));
+    let text = if why.is_empty() { format!("{sentence}\n") } else { why };
+    status.set_description(clean(&format!("{text}{counts}\n")));
     let mut case = TestCase::new(OUTCOME, status);
     place(&mut case, digest, digest.deciding_step().map(|step| &step.state));
     if let Some(line) = digest.unbegun().and_then(Unbegun::line) {
@@ -456,7 +460,15 @@ mod tests {
                     </properties>
                 </testcase>
                 <testcase name="loop outcome" classname="fix-types" time="0.000" file=".loops/fix-types.yaml" line="6">
-                    <failure message="failure: `check` said no in 3 of 3 iterations" type="failure">failure: `check` said no in 3 of 3 iterations
+                    <failure message="failure: `check` said no in 3 of 3 iterations" type="failure">failure: `check` said no in 3 of 3 iterations [outcome-failure]
+        ← it reached `failed` (.loops/fix-types.yaml) [terminal-reached]
+        ← step 5: `check` → `failed`, the way for `no` (.loops/fix-types.yaml:6) [route-verdict]
+        ← step 5: `check` said no [verdict-failing]
+        ← `exit_code`: exit 1, 2.3s [evaluator-exit-code]
+        ← `mypy src/` printed last [evidence-output]
+            src/app.py:3: error: Name &quot;foo&quot; is not defined  [name-defined]
+            src/app.py:9:5: error: Missing return statement  [return]
+            Found 2 errors in 1 file (checked 4 source files)
         3 iterations, 5 steps
         </failure>
                     <system-out>failure: `check` said no in 3 of 3 iterations
@@ -526,7 +538,18 @@ mod tests {
                     <skipped message="unreachable: waits for task 2"/>
                 </testcase>
                 <testcase name="loop outcome" classname="build" time="0.000" file=".loops/build.yaml">
-                    <failure message="failure: `implement` said blocked 2 of 6 times" type="failure">failure: `implement` said blocked 2 of 6 times
+                    <failure message="failure: `implement` said blocked 2 of 6 times" type="failure">failure: `implement` said blocked 2 of 6 times [outcome-failure]
+        ← it reached `failed` (.loops/build.yaml) [terminal-reached]
+        ← 2 of 4 tasks are not done [evidence-tasks]
+            2.2 Write to it — failed: no disk
+            3 Document it — pending
+        ← step 38: `next` → `x`, the way for `stuck` [route-verdict]
+        ← step 35: `implement` → `x`, the way for `blocked` [route-verdict]
+        ← step 35: `implement` said blocked [verdict-failing]
+        ← `answer`: exit 0, 2.3s [evaluator-answer]
+        ← `do implement` printed last [evidence-output]
+            reason: no disk
+            implement prints
         1 iteration, 38 steps
         </failure>
                     <system-out>failure: `implement` said blocked 2 of 6 times

@@ -10,6 +10,7 @@ use crate::base::time::human;
 use crate::board::Status;
 use crate::engine::night::Night;
 use crate::engine::outcome::Outcome;
+use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
 use crate::report::closing::advice;
@@ -20,6 +21,7 @@ use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
 use crate::report::unbegun::Unbegun;
 use crate::report::way::EdgeCount;
+use crate::report::why::Why;
 use crate::report::work::Work;
 
 const FIRST_ROWS: usize = 20;
@@ -37,6 +39,9 @@ const MAX_FILES: usize = 50;
 /// How many tasks are listed, and how many roles.
 const MAX_TASKS: usize = 100;
 const MAX_ROLES: usize = 20;
+
+/// How many other verdicts are listed.
+const MAX_FLIPS: usize = 5;
 
 /// A larger graph is not readable as a picture.
 const MAX_STATES: usize = 60;
@@ -57,6 +62,7 @@ pub fn render(digest: &Digest) -> String {
         let _ = writeln!(out, "{}{in_a_row}.", plural(nights, "clean night"));
         return out;
     }
+    why(digest, &mut out);
     over_the_nights(history.as_ref(), &mut out);
     if let Some(work) = digest.work() {
         tasks(work, &mut out);
@@ -71,14 +77,18 @@ pub fn render(digest: &Digest) -> String {
     out
 }
 
-fn headline(digest: &Digest, out: &mut String) {
-    let sentence = digest.sentence_parts().iter().fold(String::new(), |mut text, part| {
+fn parts(parts: &[SentencePart]) -> String {
+    parts.iter().fold(String::new(), |mut text, part| {
         match part {
             SentencePart::Words(part) => text.push_str(&words(part)),
             SentencePart::Name(name) => text.push_str(&code(name, 120)),
         }
         text
-    });
+    })
+}
+
+fn headline(digest: &Digest, out: &mut String) {
+    let sentence = parts(&digest.sentence_parts());
     let _ = writeln!(out, "## {} {}\n\n{sentence}\n", icon(digest), code(digest.loop_name(), 120));
     if digest.not_run().is_some() || digest.unbegun().is_some() {
         return;
@@ -110,6 +120,38 @@ fn quoted(advice: &Advice, out: &mut String) {
         block.lines().for_each(|line| {
             let _ = writeln!(out, "> {line}");
         });
+    }
+    out.push('\n');
+}
+
+/// Writes why the run ended as it did. The outcome itself stands in the headline.
+fn why(digest: &Digest, out: &mut String) {
+    let Some(why) = Why::of(digest).filter(|why| why.chain.len() > 1) else { return };
+    out.push_str("### Why\n\n");
+    let mut before = None;
+    for link in &why.chain[1..] {
+        let place = link.place();
+        let shown = place.as_ref().filter(|place| before.as_ref() != Some(*place));
+        let shown = shown.map(|place| format!(" · {}", code(&digest.reader.in_repository(place), 300)));
+        let (says, shown) = (parts(&link.says), shown.unwrap_or_default());
+        let _ = writeln!(out, "- ← {says}{shown} · {}", code(&link.code.word(), 60));
+        if !link.lines.is_empty() {
+            let _ = write!(out, "\n{}", fenced(&link.lines.join("\n")));
+        }
+        before = place.or(before);
+    }
+    let flips = why.otherwise.flips.iter().take(MAX_FLIPS);
+    for (index, flip) in flips.enumerate() {
+        if index == 0 {
+            out.push_str("\nIt would have ended otherwise if\n\n");
+        }
+        let [state, instead, verdict] =
+            [flip.state.as_str(), flip.instead.as_str(), flip.verdict.as_str()].map(|name| code(name, 120));
+        let led = match &flip.course {
+            Course::Ends(end) => format!("{} in {}", end.outcome.word(), code(end.final_state.as_str(), 120)),
+            Course::Enters(state) => format!("open, it would have entered {}", code(state.as_str(), 120)),
+        };
+        let _ = writeln!(out, "- step {}: {state} had said {instead} instead of {verdict}: {led}", flip.step);
     }
     out.push('\n');
 }
@@ -516,6 +558,20 @@ mod tests {
 
         3 iterations · 5 steps · 11.8s · ended at `failed` · exit code 1 · run `fix-types-20251120T234847-1f2e`
 
+        ### Why
+
+        - ← it reached `failed` · `.loops/fix-types.yaml` · `terminal-reached`
+        - ← step 5: `check` → `failed`, the way for `no` · `.loops/fix-types.yaml:6` · `route-verdict`
+        - ← step 5: `check` said no · `verdict-failing`
+        - ← `exit_code`: exit 1, 2.3s · `evaluator-exit-code`
+        - ← `mypy src/` printed last · `evidence-output`
+
+        ```text
+        src/app.py:3: error: Name "foo" is not defined  [name-defined]
+        src/app.py:9:5: error: Missing return statement  [return]
+        Found 2 errors in 1 file (checked 4 source files)
+        ```
+
         ### The way it took
 
         ```mermaid
@@ -565,6 +621,18 @@ mod tests {
         success: `check` said yes
 
         2 iterations · 3 steps · 7.0s · ended at `done` · exit code 0 · run `fix-types-20251120T234847-1f2e`
+
+        ### Why
+
+        - ← it reached `done` · `.loops/fix-types.yaml` · `terminal-reached`
+        - ← step 3: `check` → `done`, the way for `yes` · `.loops/fix-types.yaml:6` · `route-verdict`
+        - ← step 3: `check` said yes · `verdict-passing`
+        - ← `exit_code`: exit 0, 2.3s · `evaluator-exit-code`
+        - ← `mypy src/` printed last · `evidence-output`
+
+        ```text
+        Success: no issues found
+        ```
 
         ### The way it took
 
@@ -682,6 +750,10 @@ mod tests {
 
         1 iteration · 2 steps · 2.3s · run `fix-types-20251120T234847-1f2e`
 
+        ### Why
+
+        - ← step 2: `fix` did not finish · `.loops/fix-types.yaml:12` · `verdict-none`
+
         ### The way it took
 
         ```mermaid
@@ -720,6 +792,20 @@ mod tests {
         failure: <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> said &#64;<!-- -->team &#35;<!-- -->1&#124;
 
         1 iteration · 1 step · 2.3s · ended at `failed` · exit code 1 · run `fix-types-20251120T234847-1f2e`
+
+        ### Why
+
+        - ← it reached `failed` · `.loops/fix-types.yaml` · `terminal-reached`
+        - ← step 1: <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> → `failed`, the way for <code>&#64;team &#35;1&#124;</code> · `route-verdict`
+        - ← step 1: <code>&#96;&#124;&#60;b&#62;&#64;team &#35;1&#34;&#93;</code> said &#64;<!-- -->team &#35;<!-- -->1&#124; · `verdict-passing`
+        - ← `exit_code`: exit 1, 2.3s · `evaluator-exit-code`
+        - ← <code>&#96;&#124;&#92;&#60;img src&#61;x&#62; &#64;team &#35;1 &#91;a&#93;&#40;b&#41;&#34;&#93;</code> printed last · `evidence-output`
+
+        ````text
+        ```
+        ## forged
+        @team
+        ````
 
         ### The way it took
 

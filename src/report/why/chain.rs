@@ -1,0 +1,348 @@
+//! Makes the chain: from an outcome to the terminal, the way there, the verdict, who gave it, and what speaks for it.
+
+use serde_json::{Map, Value};
+
+use super::code::Code;
+use super::flips::Otherwise;
+use super::fold::{Account, Visit};
+use super::{Link, MOST_LINES, Why};
+use crate::base::name::StateName;
+use crate::base::text::{head, one_line};
+use crate::base::time::{human, millis};
+use crate::board::Status;
+use crate::engine::changes::Changes;
+use crate::engine::event::{LoopComplete, Source};
+use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::report::digest::{Digest, SentencePart};
+use crate::report::numbers::StepNumber;
+use crate::report::stages;
+use crate::report::step::{Judged, Step};
+
+/// The longest line of evidence, in characters.
+const LONGEST_LINE: usize = 200;
+
+/// The longest text among the numbers.
+const LONGEST_VALUE: usize = 200;
+
+/// The details that are sentences: what an evaluator gives as its reason.
+const REASONS: [&str; 4] = ["error", "reason", "feedback", "refused"];
+
+impl Why {
+    /// Says why a run ended as it did, or why the step did what it did that the digest was asked for. Nothing for a run
+    /// that did not begin.
+    pub fn of(digest: &Digest) -> Option<Self> {
+        let (fold, start) = (digest.fold()?, digest.start()?);
+        let chain = if fold.is_of_step() {
+            let (visit, source) = fold.found()?;
+            let mut chain = Vec::new();
+            if let Some(way) = way(&visit, &source, None) {
+                chain.push(way);
+            }
+            of_visit(&visit, &source, &mut chain);
+            chain
+        } else {
+            let account = fold.account()?;
+            let mut chain = vec![Link { says: digest.sentence_parts(), ..outcome(&account) }];
+            of_account(&account, Some(digest), &mut chain);
+            chain
+        };
+        let otherwise: Otherwise = digest.otherwise.clone();
+        Some(Self { run: start.run_id.clone(), outcome: digest.outcome_word(), chain, otherwise })
+    }
+}
+
+/// A sentence that is made bit by bit.
+#[derive(Default)]
+struct Says(Vec<SentencePart>);
+
+impl Says {
+    fn words(mut self, words: &str) -> Self {
+        self.0.push(SentencePart::Words(words.to_owned()));
+        self
+    }
+
+    fn name(mut self, name: &str) -> Self {
+        self.0.push(SentencePart::Name(one_line(name, 120)));
+        self
+    }
+
+    /// Adds words of whoever wrote the run.
+    fn quoted(self, text: &str, limit: usize) -> Self {
+        let line = one_line(text, limit);
+        self.words(&line)
+    }
+}
+
+fn link(code: Code, says: Says) -> Link {
+    Link {
+        code,
+        says: says.0,
+        state: None,
+        step: None,
+        file: None,
+        line: None,
+        verdict: None,
+        evaluator: None,
+        numbers: Map::new(),
+        lines: Vec::new(),
+    }
+}
+
+/// Returns a link about a state, with its place.
+fn at(state: &StateName, source: &Source, link: Link) -> Link {
+    let file = Some(source.file.clone()).filter(|file| !file.is_empty());
+    let written = source.lines.get(state).copied();
+    Link { state: Some(state.clone()), file, line: written.filter(|line| *line > 0), ..link }
+}
+
+fn of_step(visit: &Visit, source: &Source, link: Link) -> Link {
+    at(&visit.step.state, source, Link { step: Some(visit.number.clone()), ..link })
+}
+
+fn outcome(account: &Account) -> Link {
+    let code = match &account.end {
+        None => Code::Incomplete,
+        Some(end) if end.outcome == Outcome::Success && !end.verified => Code::Unverified,
+        Some(end) => Code::Outcome(end.outcome),
+    };
+    let word = match &account.end {
+        None => "incomplete".to_owned(),
+        Some(end) => end.outcome.word().to_owned(),
+    };
+    let unverified = if code == Code::Unverified { " (unverified)" } else { "" };
+    link(
+        code,
+        Says::default().words("the loop ").name(&account.loop_name).words(&format!(": {word}{unverified}")),
+    )
+}
+
+/// Adds what lies behind the outcome of a loop.
+fn of_account(account: &Account, digest: Option<&Digest>, chain: &mut Vec<Link>) {
+    let source = &account.source;
+    if let Some(end) = &account.end {
+        chain.push(terminal(end, source));
+        chain.extend(changes(end));
+    }
+    chain.extend(digest.and_then(tasks));
+    let last = account.last.as_ref();
+    if let Some(visit) = last {
+        chain.extend(way(visit, source, account.end.as_ref()));
+    }
+    let Some(decided) = &account.decided else { return };
+    if last.is_none_or(|last| last.number != decided.number) {
+        chain.extend(way(decided, source, None));
+    }
+    of_visit(decided, source, chain);
+}
+
+/// Adds what lies behind the way out of a step.
+fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
+    chain.push(verdict(visit, source));
+    if visit.step.result.is_some() || visit.step.judged.is_some() {
+        chain.push(evaluator(visit, source));
+    }
+    if let Some(inner) = &visit.inner {
+        chain.push(Link { step: Some(visit.number.clone()), ..outcome(inner) });
+        of_account(inner, None, chain);
+        return;
+    }
+    chain.extend(evidence(visit, source));
+}
+
+fn terminal(end: &LoopComplete, source: &Source) -> Link {
+    let by = end.terminated_by;
+    let is_strict = by == TerminatedBy::Terminal
+        && end.outcome == Outcome::Failure
+        && end.reason.starts_with(&format!("ended in `{}` unverified", end.final_state));
+    let code = if is_strict { Code::Strict } else { Code::End(by) };
+    let says = Says::default();
+    let state = end.final_state.as_str();
+    let reason = end.reason.as_str();
+    let says = match by {
+        TerminatedBy::Terminal if is_strict => says.quoted(reason, 300),
+        TerminatedBy::Terminal => says.words("it reached ").name(state),
+        TerminatedBy::Killed => says.words("its process was killed in ").name(state),
+        TerminatedBy::Interrupted => {
+            let signal = end.signal.map_or("a request to end", |signal| signal.name());
+            says.words(&format!("{signal} came in ")).name(state)
+        }
+        TerminatedBy::UncommittedChanges
+        | TerminatedBy::MaxIterations
+        | TerminatedBy::MaxSteps
+        | TerminatedBy::MaxEdgeRevisits
+        | TerminatedBy::Error
+        | TerminatedBy::Blocked
+        | TerminatedBy::Timeout
+        | TerminatedBy::Handoff
+        | TerminatedBy::Stall
+        | TerminatedBy::FatalError
+        | TerminatedBy::LoopStop
+        | TerminatedBy::Budget
+        | TerminatedBy::Unavailable
+        | TerminatedBy::NotRecorded
+        | TerminatedBy::JournalLost => match reason {
+            "" => says.words("it ended in ").name(state),
+            reason => says.quoted(reason, 300),
+        },
+    };
+    at(&end.final_state, source, link(code, says))
+}
+
+/// Returns what changed in the working tree, where that is what failed.
+fn changes(end: &LoopComplete) -> Option<Link> {
+    let changes = end.changes.as_ref().and_then(Changes::known)?;
+    if end.terminated_by != TerminatedBy::UncommittedChanges {
+        return None;
+    }
+    let file = |file: &crate::engine::changes::ChangedFile| {
+        format!("{} {}", file.kind.word(), one_line(&file.path, LONGEST_LINE))
+    };
+    let lines = changes.files.iter().take(MOST_LINES).map(file).collect();
+    let says = Says::default().words(&format!("the run changed {}", changes.words()));
+    Some(Link { lines, ..link(Code::Changes, says) })
+}
+
+/// Returns the tasks that are not done, of a run that works on a board and did not succeed.
+fn tasks(digest: &Digest) -> Option<Link> {
+    let work = digest.work().filter(|_| !digest.is_success())?;
+    let board = work.board();
+    let left: Vec<_> = board.leaves().filter(|task| task.status != Status::Completed).collect();
+    if left.is_empty() {
+        return None;
+    }
+    // What failed says more than what was not reached.
+    let (failed, others): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.status == Status::Failed);
+    let line = |task: &&&crate::board::Task| {
+        let why = work.reason(task).map(|why| format!(": {why}")).unwrap_or_default();
+        let line =
+            format!("{} {} — {}{why}", task.id, one_line(&task.description, 80), stages::status(task.status));
+        one_line(&line, LONGEST_LINE)
+    };
+    let lines = failed.iter().chain(&others).take(MOST_LINES).map(line).collect();
+    let says =
+        Says::default().words(&format!("{} of {} tasks are not done", left.len(), board.leaves().count()));
+    Some(Link { lines, ..link(Code::Tasks, says) })
+}
+
+/// Returns the way out of a step. Of the last one, what it was that the run ended without one.
+fn way(visit: &Visit, source: &Source, end: Option<&LoopComplete>) -> Option<Link> {
+    let step = &visit.step;
+    let says = |says: Says| numbered(says, &visit.number);
+    let Some(route) = &step.route else {
+        let is_lost = end.is_some_and(|end| {
+            matches!(end.terminated_by, TerminatedBy::Error | TerminatedBy::Blocked)
+                && end.final_state == step.state
+        });
+        let verdict = step.verdict().filter(|_| is_lost)?;
+        let words = says(Says::default())
+            .name(step.state.as_str())
+            .words(" has no way for the verdict ")
+            .name(verdict.as_str());
+        let verdict = Some(verdict.clone());
+        return Some(of_step(visit, source, Link { verdict, ..link(Code::NoRoute, words) }));
+    };
+    let words = says(Says::default()).name(step.state.as_str()).words(" → ").name(route.to.as_str());
+    let words = match &route.verdict {
+        Some(verdict) => words.words(", the way for ").name(verdict.as_str()),
+        None => words,
+    };
+    let link = Link { verdict: route.verdict.clone(), ..link(Code::Route(route.reason), words) };
+    Some(of_step(visit, source, link))
+}
+
+fn numbered(says: Says, number: &StepNumber) -> Says {
+    says.words(&format!("step {number}: "))
+}
+
+fn verdict(visit: &Visit, source: &Source) -> Link {
+    let step = &visit.step;
+    let says = numbered(Says::default(), &visit.number)
+        .name(step.state.as_str())
+        .words(" ")
+        .quoted(&step.said(), 300);
+    let code = match (&step.judged, step.verdict()) {
+        (Some(judged), _) => Code::Verdict(judged.observes),
+        (None, Some(_)) => Code::Verdict(step.observes()),
+        (None, None) => Code::NoVerdict,
+    };
+    of_step(visit, source, Link { verdict: step.verdict().cloned(), ..link(code, says) })
+}
+
+fn evaluator(visit: &Visit, source: &Source) -> Link {
+    let step = &visit.step;
+    let numbers = numbers(step);
+    let name = step.judged.as_ref().map(|judged| one_line(&judged.evaluator, 120));
+    let code = name.as_deref().map_or(Code::NoEvaluator, Code::of_evaluator);
+    let facts = facts(step, &numbers);
+    let says = match (&name, facts.is_empty()) {
+        (Some(name), true) => Says::default().name(name).words(" judged it"),
+        (Some(name), false) => Says::default().name(name).words(": ").words(&facts),
+        (None, true) => Says::default().words("nothing was judged"),
+        (None, false) => Says::default().words("nothing was judged: ").words(&facts),
+    };
+    of_step(visit, source, Link { evaluator: name, numbers, ..link(code, says) })
+}
+
+/// Returns the numbers of an evaluator: the end of the action, and the values that it compared.
+fn numbers(step: &Step) -> Map<String, Value> {
+    let mut numbers = Map::new();
+    if let Some(result) = &step.result {
+        numbers.insert("exit_code".to_owned(), result.exit_code.into());
+        numbers.insert("duration_ms".to_owned(), millis(result.duration).into());
+    }
+    let details = step.judged.iter().flat_map(|judged| &judged.details);
+    for (key, value) in details.filter(|(key, _)| !REASONS.contains(&key.as_str())) {
+        let value = value.as_str().map_or_else(|| value.clone(), |text| one_line(text, LONGEST_VALUE).into());
+        numbers.insert(one_line(key, 60), value);
+    }
+    numbers
+}
+
+fn facts(step: &Step, numbers: &Map<String, Value>) -> String {
+    let ended = step.result.as_ref().map(|result| step.ended(result));
+    let compared = numbers.iter().filter(|(key, _)| !matches!(key.as_str(), "exit_code" | "duration_ms"));
+    let compared = compared.map(|(key, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{key} {}", one_line(&value, 80))
+    });
+    let took = step.result.as_ref().map(|result| human(result.duration));
+    ended.into_iter().chain(compared).chain(took).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what speaks for a verdict: the reason that was given, and the last lines that were printed.
+fn evidence(visit: &Visit, source: &Source) -> Option<Link> {
+    let step = &visit.step;
+    let reasons = reasons(step.judged.as_ref());
+    let printed = step.output();
+    let room = MOST_LINES - reasons.len();
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines = lines[lines.len().saturating_sub(room)..].iter().map(|line| cut(line)).collect::<Vec<_>>();
+    let code = if lines.is_empty() { Code::Reason } else { Code::Output };
+    let lines: Vec<String> = reasons.into_iter().chain(lines).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let says = match step.action_line(80) {
+        Some(action) => Says::default().name(&action),
+        None => Says::default().words("what there was to see"),
+    };
+    let says = if code == Code::Output { says.words(" printed last") } else { says.words(": the reason") };
+    Some(of_step(visit, source, Link { lines, ..link(code, says) }))
+}
+
+fn reasons(judged: Option<&Judged>) -> Vec<String> {
+    let details = judged.iter().flat_map(|judged| &judged.details);
+    let reasons = details.filter(|(key, _)| REASONS.contains(&key.as_str()));
+    reasons
+        .filter_map(|(key, value)| Some(format!("{key}: {}", one_line(value.as_str()?, LONGEST_LINE))))
+        .collect()
+}
+
+/// Shortens a line, and leaves what stands in front of its first word.
+fn cut(line: &str) -> String {
+    let line = line.trim_end();
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{}…", head(line, end)),
+        None => line.to_owned(),
+    }
+}
