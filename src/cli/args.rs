@@ -26,6 +26,7 @@ use super::commands::stats::StatsArgs;
 use super::commands::status::StatusArgs;
 use super::commands::stop::StopArgs;
 use super::commands::validate::ValidateArgs;
+use super::commands::why::WhyArgs;
 use super::flags::Global;
 
 /// Runs loops: YAML finite-state machines that check, fix and verify until the work is clean, a limit is reached,
@@ -89,6 +90,8 @@ pub(super) enum Command {
     Logs(LogsArgs),
     /// Show a run in one of the report formats
     Report(ReportArgs),
+    /// Say why a run ended as it did, and what another verdict would have changed
+    Why(WhyArgs),
     /// Show the log of a run again, as it was printed
     Replay(ReplayArgs),
     /// Stand where a step of a run stood: a shell in its tree, or a script that makes it again

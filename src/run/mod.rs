@@ -25,6 +25,7 @@ mod mcp;
 pub mod measure;
 mod moments;
 mod normal;
+pub mod otherwise;
 pub mod patience;
 pub mod projection;
 mod query;

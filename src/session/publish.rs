@@ -37,6 +37,7 @@ use super::environment::PARENT;
 use super::key;
 use super::nights;
 use super::options::{RunOptions, Storing};
+use super::otherwise;
 use super::upload::Uploader;
 use super::whereabouts;
 
@@ -233,6 +234,7 @@ impl Publication {
         let directory = self.directory(files);
         digest.places = self.places(&directory);
         digest.reader = self.reader.clone();
+        digest.otherwise = otherwise::of_run(files, &digest, session);
         // A run that did not begin leaves nothing that nobody asked for.
         let is_written = digest.unbegun().is_none() || self.directory.is_some();
         let written = if is_written { write_all(&directory, &digest, files) } else { Ok(()) };

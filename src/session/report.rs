@@ -13,6 +13,7 @@ use super::incoming::unusable;
 use super::killed::{self, Telling};
 use super::opened::OpenedBundle;
 use super::options::RunOptions;
+use super::otherwise;
 use super::runs::Places;
 use super::whereabouts::reader;
 
@@ -59,6 +60,7 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
     if killed::is_killed(&run) {
         digest.was_killed();
     }
+    digest.otherwise = otherwise::of_run(&files, &digest, session);
     Ok(digest)
 }
 

@@ -20,6 +20,7 @@ use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::advice::loop_of;
 use crate::run::clock::Clock;
+use crate::run::otherwise::adjust;
 use crate::run::projection::Projection;
 use crate::run::replay::{Left, Level};
 
@@ -323,17 +324,6 @@ fn standing(instance: &str, name: &str, standing: Standing) -> Result<Box<LoopRe
         Standing::Open(how) => Ok(how),
         Standing::Over(end) => Err(over(instance, name, &end)),
         Standing::Lost(state) => Err(lost(&state)),
-    }
-}
-
-/// Sets the limits of the machine to those of the run.
-fn adjust(machine: &mut Machine, start: &LoopStart) {
-    machine.limits.iterations.limit = start.max_iterations;
-    if start.overrides.max_cycles.is_some() {
-        machine.limits.cycles = start.overrides.max_cycles;
-    }
-    if let Some(timeout) = start.overrides.timeout_ms {
-        machine.limits.timeout = Some(Duration::from_millis(timeout));
     }
 }
 

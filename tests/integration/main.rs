@@ -95,5 +95,6 @@ mod unreported;
 mod untrusted;
 mod validate;
 mod web;
+mod why;
 mod worktree;
 mod worst_files;

@@ -30,5 +30,6 @@ pub(super) mod status;
 pub(super) mod stop;
 pub(super) mod validate;
 pub(super) mod version;
+pub(super) mod why;
 
 mod runs;
