@@ -198,6 +198,25 @@ impl Trail {
         }
     }
 
+    /// Returns what was done in every step.
+    fn told(&self) -> HashMap<StepNumber, ToldStep> {
+        let mut around: Vec<u32> = Vec::new();
+        let told = self.steps.iter().filter_map(|step| {
+            around.truncate(usize::try_from(step.depth).unwrap_or(usize::MAX));
+            around.push(step.number);
+            let text = |shown: Shown<'_>| shown.text.to_owned();
+            let shown = self.shown(*step);
+            let told = ToldStep {
+                state: text(shown.state),
+                word: shown.word.map(text),
+                to: shown.to.map(text),
+                duration: Duration::from_millis(step.duration_ms),
+            };
+            Some((StepNumber::of(around.clone())?, told))
+        });
+        told.collect()
+    }
+
     /// Returns the numbers that people know a step by.
     fn number(&self, index: usize) -> Option<StepNumber> {
         let mut around: Vec<u32> = Vec::new();
@@ -287,6 +306,48 @@ fn parting(runs: [&Compared; 2]) -> Option<Parting<'_>> {
     let [left, right] = steps(at);
     let steps = [left.map(|step| (step, took(one))), right.map(|step| (step, took(other)))];
     Some(Parting { number, steps })
+}
+
+/// How a run differs from another one, step by step.
+#[derive(Clone, Debug, Default)]
+pub struct Against {
+    /// What the other run is called.
+    pub name: String,
+    /// What it came to.
+    pub outcome: &'static str,
+    /// The first step at which they part, and what each of them did there.
+    pub first: Option<(StepNumber, [String; 2])>,
+    steps: HashMap<StepNumber, ToldStep>,
+}
+
+/// What the other run did in a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldStep {
+    /// The state.
+    pub state: String,
+    /// The verdict, if there was one.
+    pub word: Option<String>,
+    /// The state that followed.
+    pub to: Option<String>,
+    /// How long its action took.
+    pub duration: Duration,
+}
+
+impl Against {
+    /// Compares a run with another one.
+    pub fn of([run, other]: [&Compared; 2]) -> Self {
+        let first = parting([run, other]).map(|first| {
+            let said = |step: &Option<_>| step.as_ref().map_or("has ended".to_owned(), line);
+            (first.number.clone(), [said(&first.steps[0]), said(&first.steps[1])])
+        });
+        let (name, outcome) = (other.name.clone(), other.digest.outcome_word());
+        Self { name, outcome, first, steps: other.trail.told() }
+    }
+
+    /// Returns what the other run did in this step.
+    pub fn step(&self, number: &StepNumber) -> Option<&ToldStep> {
+        self.steps.get(number)
+    }
 }
 
 /// Returns the names of the captures that differ; nothing where the captures of one are not known.

@@ -285,6 +285,10 @@ impl Journal {
         self
     }
 
+    pub(crate) fn events(&self) -> &[Stamped] {
+        &self.events
+    }
+
     pub(crate) fn digest(&self) -> Digest {
         Digest::of(&self.events)
     }

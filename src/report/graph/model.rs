@@ -53,6 +53,19 @@ pub struct Edge {
     pub count: u64,
 }
 
+/// A way, as a row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'g> {
+    /// The state that is left.
+    pub from: &'g str,
+    /// The words for which it is left.
+    pub words: &'g str,
+    /// The state that follows.
+    pub to: &'g str,
+    /// How often.
+    pub count: u64,
+}
+
 /// A loop as states and the ways between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
@@ -125,6 +138,30 @@ impl Graph {
             ended.end = Some(End { kind: digest.end_kind(), word: end.outcome.word() });
             ended.is_end |= !is_step;
             ended.visits = ended.visits.max(1);
+        }
+        self
+    }
+
+    /// Returns every way as a row, the one that the run took most often on top.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let name = |index: usize| self.states[index].name.as_str();
+        let rows = self.edges.iter();
+        let rows = rows.map(|edge| Row {
+            from: name(edge.from),
+            words: &edge.label,
+            to: name(edge.to),
+            count: edge.count,
+        });
+        let mut rows: Vec<Row<'_>> = rows.collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows
+    }
+
+    /// Gives every state of a run the place that a picture of it leads to.
+    #[must_use]
+    pub fn with_links(mut self, link: impl Fn(&str) -> String) -> Self {
+        for state in self.states.iter_mut().filter(|state| state.visits > 0) {
+            state.link = Some(link(&state.name));
         }
         self
     }

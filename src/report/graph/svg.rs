@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::layout::{self, Layout, Link, Point, Shape};
-use super::markup::escaped;
+
 use super::model::{Edge, Graph, State};
 use crate::base::text::one_line;
 use crate::report::digest::EndKind;
+use crate::report::markup::{Markup, escaped};
 
 /// A graph with more states is not drawn.
 const MAX_STATES: usize = 150;
@@ -30,7 +31,12 @@ const MARGIN: f64 = 16.0;
 const START: f64 = 26.0;
 
 /// How the classes look; colours follow what the reader prefers.
-const CSS: &str = include_str!("graph.css");
+pub const CSS: &str = include_str!("graph.css");
+
+/// Draws a graph for a page that has [`CSS`]; nothing if it is too large to be looked at.
+pub fn embedded(graph: &Graph) -> Option<Markup> {
+    is_readable(graph).then(|| Markup::of_ours(drawn(graph, "")))
+}
 
 /// Draws a graph as a file of its own; nothing if it is too large to be looked at.
 pub fn standalone(graph: &Graph) -> Option<String> {
@@ -38,7 +44,11 @@ pub fn standalone(graph: &Graph) -> Option<String> {
     let style = format!(
         "<style>{CSS}</style>\n<rect class=\"paper\" x=\"{x}\" y=\"{y}\" width=\"100%\" height=\"100%\"/>\n"
     );
-    (graph.states.len() <= MAX_STATES && graph.edges.len() <= MAX_EDGES).then(|| drawn(graph, &style))
+    is_readable(graph).then(|| drawn(graph, &style))
+}
+
+fn is_readable(graph: &Graph) -> bool {
+    graph.states.len() <= MAX_STATES && graph.edges.len() <= MAX_EDGES
 }
 
 fn drawn(graph: &Graph, style: &str) -> String {
