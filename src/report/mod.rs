@@ -12,6 +12,7 @@ pub mod difference;
 pub mod digest;
 pub mod formats;
 pub mod graph;
+pub mod html;
 mod level;
 pub mod lineage;
 pub mod log_file;

@@ -15,7 +15,8 @@ pub struct StepNumber {
 }
 
 impl StepNumber {
-    fn path(&self) -> impl Iterator<Item = u32> {
+    /// Returns the numbers of the steps on the way to it, the outermost first, and its own.
+    pub fn path(&self) -> impl Iterator<Item = u32> {
         self.around.iter().copied().chain([self.own])
     }
 

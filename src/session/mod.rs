@@ -23,6 +23,7 @@ pub mod consent;
 pub mod context;
 pub mod criteria;
 pub mod deliver;
+mod detail;
 mod diff;
 pub mod dispatch;
 pub mod environment;

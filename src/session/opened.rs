@@ -46,6 +46,11 @@ impl OpenedBundle {
         self.unpacked.path().join(names::JOURNAL)
     }
 
+    /// Returns what its actions printed.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.unpacked.path().join(names::LOG)
+    }
+
     /// Returns the objects of the working tree, if it has any.
     pub(crate) fn objects(&self) -> Option<PathBuf> {
         Some(self.unpacked.path().join(names::TREE)).filter(|path| path.exists())

@@ -23,6 +23,7 @@ use crate::journal::files::RunFiles;
 use crate::journal::{fault, reader};
 use crate::report::advice;
 use crate::report::annotations::{self, Annotation, Checkout, Level};
+use crate::report::detail::Detail;
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
@@ -32,6 +33,7 @@ use crate::report::unbegun::{Hindrance, Unbegun};
 use super::audience::Audience;
 use super::bundler::{Bundler, Saver, file_name};
 use super::context::Session;
+use super::detail;
 use super::dispatch::{UNSTORED, subject};
 use super::environment::PARENT;
 use super::key;
@@ -196,7 +198,7 @@ impl Publication {
         if let Some(event) = unwritten {
             digest.event(event);
         }
-        let mut published = self.tell(digest, files, session);
+        let mut published = self.tell((digest, unwritten), files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
     }
@@ -206,7 +208,7 @@ impl Publication {
         let mut digest = Digest::default();
         let read = reader::read(&files.journal(), |event| digest.event(&event));
         digest.was_killed();
-        let mut published = self.tell(digest, files, session);
+        let mut published = self.tell((digest, None), files, session);
         published.warnings.extend(read.err().map(|error| format!("the reports are incomplete: {error}")));
         published
     }
@@ -214,7 +216,7 @@ impl Publication {
     /// The same for a run that was not needed. Its reports go where those of archived runs are.
     pub(crate) fn publish_none(self, not_run: NotRun, session: &Session<'_>) -> Vec<String> {
         let files = self.running.archived();
-        self.tell(Digest::of_none(not_run), &files, session).warnings
+        self.tell((Digest::of_none(not_run), None), &files, session).warnings
     }
 
     /// The same for a run that could not begin.
@@ -226,10 +228,16 @@ impl Publication {
     ) -> Vec<String> {
         let files = self.running.archived();
         self.begin(options, (&unbegun.loop_name, Stage::Over), session);
-        self.tell(Digest::of_unbegun(unbegun), &files, session).warnings
+        self.tell((Digest::of_unbegun(unbegun), None), &files, session).warnings
     }
 
-    fn tell(mut self, mut digest: Digest, files: &RunFiles, session: &Session<'_>) -> Published {
+    /// Writes and tells it all. An event that could not be written comes beside the digest that has it.
+    fn tell(
+        mut self,
+        (mut digest, unwritten): (Digest, Option<&Stamped>),
+        files: &RunFiles,
+        session: &Session<'_>,
+    ) -> Published {
         let mut warnings = Vec::new();
         let directory = self.directory(files);
         digest.places = self.places(&directory);
@@ -237,7 +245,10 @@ impl Publication {
         digest.otherwise = otherwise::of_run(files, &digest, session);
         // A run that did not begin leaves nothing that nobody asked for.
         let is_written = digest.unbegun().is_none() || self.directory.is_some();
-        let written = if is_written { write_all(&directory, &digest, files) } else { Ok(()) };
+        let closer =
+            |digest: &Digest| digest.start().map(|_| detail::of_run((files, unwritten), digest, session));
+        let write = |digest: &Digest| write_all(&directory, (digest, closer(digest)), files);
+        let written = if is_written { write(&digest) } else { Ok(()) };
         if !is_written {
             digest.places = ReportPaths::default();
             self.uploader = None;
@@ -288,7 +299,7 @@ impl Publication {
             }
             // What is in the files is for those who find them there.
             Some(Err(why)) => {
-                warnings.extend(write_all(&directory, &digest, files).err().map(|e| e.to_string()));
+                warnings.extend(write(&digest).err().map(|e| e.to_string()));
                 warnings.extend(self.say_unstored(&digest, why, session));
             }
             None => warnings.extend(self.nothing_stored(&digest)),
@@ -433,11 +444,16 @@ pub(crate) fn wanted(commit: &ReportOptions, session: &Session<'_>) -> ReportOpt
 
 /// Writes every report that it can. If one fails, its file is removed: an earlier run's report, or half of
 /// this one's, would mislead.
-fn write_all(directory: &Path, digest: &Digest, files: &RunFiles) -> io::Result<()> {
+fn write_all(
+    directory: &Path,
+    (digest, mut detail): (&Digest, Option<Detail>),
+    files: &RunFiles,
+) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
     let mut all = Ok(());
     for format in FORMATS {
-        let (path, text) = (directory.join(format.file_name), (format.render)(digest));
+        let closer = if format.looks_closer() { detail.take() } else { None };
+        let (path, text) = (directory.join(format.file_name), format.write(digest, closer));
         fault::point();
         if let Err(error) = fault::write(text.len() as u64).and_then(|()| replace(&path, text)) {
             let _absent = fs_err::remove_file(path);

@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use crate::files::replace::replace;
+use crate::journal::files::RunFiles;
 use crate::journal::reader;
+use crate::report::detail::Detail;
+use crate::report::difference::Against;
 use crate::report::digest::Digest;
 use crate::report::reader::Remote;
 
 use super::context::Session;
+use super::detail;
 use super::error::Error;
 use super::finish;
 use super::incoming::unusable;
@@ -23,19 +28,56 @@ impl Session<'_> {
     /// # Errors
     /// There is no such run, or its journal or bundle cannot be read.
     pub fn digest(&self, name: &str) -> Result<Digest, Error> {
+        Ok(self.read_run(name)?.0)
+    }
+
+    /// Reads the same, and looks closer: at every step, what it printed and changed, and how another run differs.
+    ///
+    /// # Errors
+    /// The same, for either run.
+    pub fn digest_in_detail(&self, name: &str, against: Option<&str>) -> Result<(Digest, Detail), Error> {
+        let (digest, source) = self.read_run(name)?;
+        let mut detail = match &source {
+            Source::Run(files) => detail::of_run((files, None), &digest, self),
+            Source::Bundle(opened) => detail::of_bundle(opened, &digest, self),
+        };
+        if let Some(other) = against {
+            detail.against = Some(Against::of([&self.compared(name)?, &self.compared(other)?]));
+        }
+        Ok((digest, detail))
+    }
+
+    /// Writes a report to a file, all of it or nothing.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_report(&self, file: &Path, text: &str) -> Result<(), Error> {
+        let failed = |error| Error::failed("the report", &error);
+        replace(&self.path(file), text).map_err(failed)
+    }
+
+    fn read_run(&self, name: &str) -> Result<(Digest, Source), Error> {
         match self.path(Path::new(name)) {
             path if path.is_file() || path.is_dir() => {
-                let opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
-                let mut digest = opened.digest;
+                let mut opened = OpenedBundle::open(&path).map_err(|error| unusable(name, &error))?;
+                let mut digest = std::mem::take(&mut opened.digest);
                 digest.reader.remote = Some(Remote::Bundle(name.to_owned()));
-                Ok(digest)
+                Ok((digest, Source::Bundle(Box::new(opened))))
             }
             _ => of_run(name, self),
         }
     }
 }
 
-fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
+/// Where a run is read.
+enum Source {
+    /// In the files of this machine.
+    Run(RunFiles),
+    /// In a bundle.
+    Bundle(Box<OpenedBundle>),
+}
+
+fn of_run(name: &str, session: &Session<'_>) -> Result<(Digest, Source), Error> {
     let places = Places::of(session);
     let asked = places.asked(name);
     let Some(run) = places.all()?.into_iter().rfind(|run| asked.is(run)) else {
@@ -61,7 +103,7 @@ fn of_run(name: &str, session: &Session<'_>) -> Result<Digest, Error> {
         digest.was_killed();
     }
     digest.otherwise = otherwise::of_run(&files, &digest, session);
-    Ok(digest)
+    Ok((digest, Source::Run(files)))
 }
 
 fn read(journal: &Path) -> Result<Digest, reader::ReadError> {

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
+use crate::base::text::head;
 use crate::engine::event::Llm;
 use crate::journal::files::RunFiles;
 use crate::process::git::{Call, Git};
+use crate::report::detail::StepDiff;
 use crate::report::numbers::StepNumber;
 use crate::run::snapshots::{Moment, refs_of};
 
@@ -191,7 +193,82 @@ impl SnapshotWorktree {
     }
 }
 
+/// The most bytes of one patch, and of all of them together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiffLimits {
+    /// Of one.
+    pub(crate) each: usize,
+    /// Of all.
+    pub(crate) all: usize,
+}
+
+/// Returns what each step changed, in the order of the steps, for those that changed something and have a snapshot
+/// before and after them. Where there is no room for all of them, those of the last steps are here.
+pub(crate) fn diffs(
+    git: &Git,
+    found: &BTreeMap<Moment, ObjectId>,
+    limits: DiffLimits,
+) -> Result<Vec<StepDiff>, String> {
+    let tree = |commit: &ObjectId| {
+        git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))
+    };
+    let mut steps: Vec<_> = found
+        .iter()
+        .filter_map(|(moment, id)| match moment {
+            Moment::Before(step) => Some((Some(step), id)),
+            Moment::End => None,
+        })
+        .collect();
+    steps.sort_by_key(|(step, _)| *step);
+    steps.extend(found.get(&Moment::End).map(|end| (None, end)));
+    let mut left = limits.all;
+    let mut diffs = Vec::new();
+    for at in (1..steps.len()).rev() {
+        let [(Some(step), before), (next, after)] = [steps[at - 1], steps[at]] else { continue };
+        // A step that ran a loop changed what the steps of that loop did.
+        let is_around = next.is_some_and(|next| next.depth() > step.depth());
+        if is_around || before == after || is_elsewhere(&steps, at - 1) {
+            continue;
+        }
+        let (before, after) = (tree(before)?, tree(after)?);
+        let call = Call::new("diff-tree").with(&["-r", "-p", "--find-renames", "--no-color", "--unified=3"]);
+        let printed = git.bytes(&call.id(&before).id(&after), &[])?;
+        if printed.is_empty() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&printed);
+        let patch = head(&text, limits.each.min(left)).to_owned();
+        left -= patch.len();
+        diffs.push(StepDiff { step: step.clone(), cut: (text.len() - patch.len()) as u64, patch });
+    }
+    diffs.reverse();
+    Ok(diffs)
+}
+
+/// Tells whether a step is of a loop that worked in a tree of its own: its first step then has another tree than the
+/// step that ran the loop, between which nothing was done.
+fn is_elsewhere(steps: &[(Option<&StepNumber>, &ObjectId)], at: usize) -> bool {
+    let Some((Some(step), _)) = steps.get(at) else { return false };
+    let path: Vec<u32> = step.path().collect();
+    (1..path.len()).any(|length| {
+        let of = |wanted: Vec<u32>| {
+            let wanted = StepNumber::of(wanted)?;
+            steps.iter().find(|(step, _)| *step == Some(&wanted)).map(|(_, id)| *id)
+        };
+        let around = path[..length].to_vec();
+        let first = [&around[..], &[1]].concat();
+        matches!((of(around), of(first)), (Some(around), Some(first)) if around != first)
+    })
+}
+
 impl Session<'_> {
+    /// Returns what each step of a run changed, as far as its tree snapshots tell; nothing where it has none.
+    pub(crate) fn step_diffs(&self, files: &RunFiles, limits: DiffLimits) -> Vec<StepDiff> {
+        let git = git::at(files.loops().parent().unwrap_or(files.loops()), self);
+        let found = all(&git, files.instance()).unwrap_or_default();
+        diffs(&git, &found, limits).unwrap_or_default()
+    }
+
     /// Removes the tree snapshots of a run that is forgotten.
     ///
     /// # Errors
@@ -214,4 +291,74 @@ fn forget(files: &RunFiles, session: &Session<'_>) -> Result<(), String> {
     let lines = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n"));
     let lines = lines.collect::<Vec<_>>().concat();
     git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn plain(directory: &Path, words: &[&str]) -> String {
+        let who = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        let ended = Command::new("git").args(who).args(words).current_dir(directory).output().unwrap();
+        assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8_lossy(&ended.stdout).trim().to_owned()
+    }
+
+    /// Makes snapshots whose trees hold these texts, on one commit.
+    fn made(place: &Path, texts: &[(&str, &str)]) -> (Git, BTreeMap<Moment, ObjectId>) {
+        plain(place, &["init", "-q"]);
+        plain(place, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        let commit = |text: &str| {
+            fs_err::write(place.join("file"), text).unwrap();
+            plain(place, &["add", "-A"]);
+            let tree = plain(place, &["write-tree"]);
+            ObjectId::parse(&plain(place, &["commit-tree", "-p", "HEAD", "-m", text, &tree])).unwrap()
+        };
+        let found = texts.iter().map(|(name, text)| (Moment::of(name).unwrap(), commit(text))).collect();
+        let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+        (Git::new(place, BTreeMap::from([("PATH".to_owned(), path)])), found)
+    }
+
+    fn told(texts: &[(&str, &str)], limits: DiffLimits) -> Vec<(String, String, u64)> {
+        let place = tempfile::tempdir().unwrap();
+        let (git, found) = made(place.path(), texts);
+        let diffs = diffs(&git, &found, limits).unwrap();
+        let lines = |patch: &str| {
+            let changed = patch.lines().filter(|line| line.starts_with(['+', '-']) && line.len() == 2);
+            changed.collect::<Vec<_>>().join("")
+        };
+        diffs.iter().map(|diff| (diff.step.to_string(), lines(&diff.patch), diff.cut)).collect()
+    }
+
+    const PLENTY: DiffLimits = DiffLimits { each: 10_000, all: 100_000 };
+
+    #[test]
+    fn each_step_has_what_it_changed() {
+        let texts = [("1", "a\n"), ("2", "b\n"), ("9", "b\n"), ("10", "b\n"), ("11", "c\n"), ("end", "d\n")];
+        let expected = [("1", "-a+b"), ("10", "-b+c"), ("11", "-c+d")];
+        let expected = expected.map(|(step, lines)| (step.to_owned(), lines.to_owned(), 0));
+        assert_eq!(told(&texts, PLENTY), expected);
+    }
+
+    #[test]
+    fn the_steps_of_a_sub_loop_have_theirs_unless_it_worked_elsewhere() {
+        let texts = [("1", "a\n"), ("1.1", "a\n"), ("1.2", "b\n"), ("2", "c\n"), ("end", "c\n")];
+        let expected = [("1.1", "-a+b"), ("1.2", "-b+c")];
+        let expected = expected.map(|(step, lines)| (step.to_owned(), lines.to_owned(), 0));
+        assert_eq!(told(&texts, PLENTY), expected);
+        let texts = [("1", "a\n"), ("1.1", "x\n"), ("1.2", "y\n"), ("2", "a\n"), ("end", "c\n")];
+        assert_eq!(told(&texts, PLENTY), [("2".to_owned(), "-a+c".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_and_the_last_steps_are_kept() {
+        let long = format!("{}\n", "x".repeat(5000));
+        let texts = [("1", "a\n"), ("2", long.as_str()), ("3", "b\n"), ("end", "c\n")];
+        let found = told(&texts, DiffLimits { each: 1000, all: 1100 });
+        let steps: Vec<_> = found.iter().map(|(step, _, cut)| (step.as_str(), *cut > 0)).collect();
+        assert_eq!(steps, [("1", true), ("2", true), ("3", false)]);
+        assert!(found[0].2 > 5000, "nothing of it is here, and that is said");
+    }
 }

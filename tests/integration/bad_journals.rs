@@ -236,7 +236,13 @@ fn no_text_of_a_journal_acts_wherever_it_stands() {
         stage.put_lines(&lines);
         for (reader, ran) in stage.read(&way) {
             if reader.ends_with("summary") || reader.ends_with("html") {
-                for raw in ["<script>x", "<img", "![x]("] {
+                // In HTML, Markdown is a text.
+                let raw = if reader.ends_with("html") {
+                    &["<script>x", "<img"][..]
+                } else {
+                    &["<script>x", "<img", "![x]("]
+                };
+                for raw in raw {
                     let in_code = ran.stdout.lines().filter(|line| line.contains(raw));
                     let acts = in_code.filter(|line| reader.ends_with("html") || !is_code(&ran.stdout, line));
                     assert_eq!(acts.collect::<Vec<_>>(), Vec::<&str>::new(), "{reader}: {way}");

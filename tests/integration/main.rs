@@ -49,6 +49,7 @@ mod hooks;
 mod hostile_bundles;
 mod hostile_files;
 mod hosts;
+mod html_report;
 mod kept_files;
 #[cfg(feature = "github")]
 mod killed;

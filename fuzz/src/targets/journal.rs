@@ -150,7 +150,7 @@ fn read(path: &std::path::Path, data: &[u8]) {
 fn show(events: &[Stamped]) {
     let digest = Digest::of(events);
     for format in FORMATS {
-        let text = (format.render)(&digest);
+        let text = format.write(&digest, None);
         if format.name == "result" {
             drop(serde_json::from_str::<serde_json::Value>(&text).expect("the result is JSON"));
         }

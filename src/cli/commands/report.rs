@@ -1,5 +1,7 @@
 //! `ll-loop report`: shows a run in one of the report formats, made from its journal or its bundle.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -7,7 +9,7 @@ use crate::ci::Provider;
 use crate::cli::output::Output;
 use crate::report::annotations::{Checkout, annotations};
 use crate::report::digest::Digest;
-use crate::report::formats::{self, FORMATS};
+use crate::report::formats::{self, FORMATS, Format};
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::whereabouts::repository;
@@ -24,6 +26,12 @@ pub(in crate::cli) struct ReportArgs {
     /// The format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = parser())]
     pub(super) format: String,
+    /// Mark where another run or bundle differs (html)
+    #[arg(long, value_name = "RUN|BUNDLE")]
+    pub(super) against: Option<String>,
+    /// Write it to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 /// Reads the name of a format.
@@ -32,11 +40,25 @@ pub(in crate::cli) fn parser() -> PossibleValuesParser {
 }
 
 pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    let digest = session.digest(&args.name)?;
-    output.data(&match formats::by_name(&args.format) {
-        Some(format) => (format.render)(&digest),
+    let format = formats::by_name(&args.format);
+    let looks_closer = format.is_some_and(Format::looks_closer);
+    if args.against.is_some() && !looks_closer {
+        return Err(Error::refused("only the page can be marked: `--against` goes with `--format html`"));
+    }
+    let (digest, detail) = if looks_closer {
+        let (digest, detail) = session.digest_in_detail(&args.name, args.against.as_deref())?;
+        (digest, Some(detail))
+    } else {
+        (session.digest(&args.name)?, None)
+    };
+    let text = match format {
+        Some(format) => format.write(&digest, detail),
         None => commands(&digest, session),
-    });
+    };
+    match &args.output {
+        Some(file) => session.write_report(file, &text)?,
+        None => output.data(&text),
+    }
     Ok(0)
 }
 

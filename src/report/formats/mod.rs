@@ -8,7 +8,9 @@ pub mod result;
 pub mod summary;
 pub mod text;
 
+use super::detail::Detail;
 use super::digest::Digest;
+use super::html;
 
 /// A format in which a run can be written down.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +21,31 @@ pub struct Format {
     pub file_name: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
-    /// Writes a run down.
-    pub render: fn(&Digest) -> String,
+    render: Render,
+}
+
+/// What a format is made of.
+#[derive(Clone, Copy, Debug)]
+enum Render {
+    /// What all formats know of a run.
+    Digest(fn(&Digest) -> String),
+    /// Every step as well, for which somebody has to look closer.
+    Detail(fn(&Digest, Detail) -> String),
+}
+
+impl Format {
+    /// Tells whether it shows every step, for which somebody has to look closer at the run.
+    pub fn looks_closer(&self) -> bool {
+        matches!(self.render, Render::Detail(_))
+    }
+
+    /// Writes a run down. Where nobody looked closer, every format knows the same.
+    pub fn write(&self, digest: &Digest, detail: Option<Detail>) -> String {
+        match self.render {
+            Render::Digest(render) => render(digest),
+            Render::Detail(render) => render(digest, detail.unwrap_or_else(|| Detail::of(digest))),
+        }
+    }
 }
 
 /// Every format there is.
@@ -29,32 +54,43 @@ pub const FORMATS: &[Format] = &[
         name: "summary",
         file_name: "summary.md",
         about: "Markdown for a step summary or a comment",
-        render: summary::render,
+        render: Render::Digest(summary::render),
     },
     Format {
         name: "junit",
         file_name: "junit.xml",
         about: "JUnit XML: a case per state or task and one for the outcome",
-        render: junit::render,
+        render: Render::Digest(junit::render),
     },
-    Format { name: "result", file_name: "result.json", about: "everything as JSON", render: result::render },
+    Format {
+        name: "result",
+        file_name: "result.json",
+        about: "everything as JSON",
+        render: Render::Digest(result::render),
+    },
     Format {
         name: "outputs",
         file_name: "outputs.env",
         about: "one `key=value` per line",
-        render: outputs::render,
+        render: Render::Digest(outputs::render),
     },
     Format {
         name: "dotenv",
         file_name: "gitlab.env",
         about: "variables for later jobs of GitLab",
-        render: dotenv::render,
+        render: Render::Digest(dotenv::render),
+    },
+    Format {
+        name: "html",
+        file_name: "report.html",
+        about: "one page for a browser, with every step and what it printed",
+        render: Render::Detail(html::render),
     },
     Format {
         name: "text",
         file_name: "summary.txt",
         about: "plain text for a terminal",
-        render: text::render,
+        render: Render::Digest(text::render),
     },
 ];
 
@@ -72,7 +108,7 @@ mod tests {
     fn every_format_writes_every_run_down() {
         for format in FORMATS {
             for digest in [Digest::default(), Journal::start().digest(), failing().digest()] {
-                let text = (format.render)(&digest);
+                let text = format.write(&digest, None);
                 assert!(text.ends_with('\n'), "{}", format.name);
             }
             assert!(by_name(format.name).is_some());
