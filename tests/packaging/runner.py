@@ -132,7 +132,7 @@ class Runner:
                 result.uses.append((step["uses"], arguments))
                 state["outcome"] = self.perform(step["uses"], arguments)
                 if state["outcome"] == "success" and "upload-artifact" in step["uses"]:
-                    state["outputs"] = {"artifact-id": "1"}
+                    state["outputs"] = {"artifact-id": "1", "artifact-url": "https://github.com/o/r/actions/runs/1/artifacts/1"}
             else:
                 done = self.execute(action, step_id, step, known, env or {}, during)
                 result.steps[step_id] = done

@@ -61,6 +61,7 @@ class Definitions(unittest.TestCase):
         composite = load("action.yml")["outputs"]
         # What became of a step after the run, which the program cannot know.
         self.assertEqual(composite.pop("continued")["value"], "${{ steps.continue.outcome }}")
+        self.assertEqual(composite.pop("html-url")["value"], "${{ steps.upload-page.outputs.artifact-url }}")
         for outputs in (composite, load("docker/action.yml")["outputs"]):
             self.assertEqual(set(outputs), OUTPUTS)
         # What is stored is known after the upload.

@@ -43,6 +43,13 @@ if os.environ.get("GITHUB_OUTPUT") and sys.argv[1:] == ["action"]:
             file.write("upload-name=ll-loop-x\\n")
         if "STAND_IN_KILLED" not in os.environ:
             file.write("outcome=failure\\n")
+    if "STAND_IN_PAGE" in os.environ:
+        os.makedirs(".loops/.running/x.report", exist_ok=True)
+        page = ".loops/.running/x.report/report.html"
+        if os.environ["STAND_IN_PAGE"] == "link":
+            os.symlink("/etc/hostname", page)
+        else:
+            open(page, "w").write("<!doctype html>")
 if sys.argv[1:] == ["action", "save"] and "ACTIONS_RUNTIME_TOKEN" in os.environ:
     with open(os.environ["GITHUB_OUTPUT"], "a") as file:
         file.write("stored=true\\n")
@@ -155,6 +162,27 @@ class OnTheRunner(RunStep):
             self.assertEqual(arguments["path"], ".loops/.running/x.report")
             self.assertEqual(arguments["retention-days"], "3")
             self.assertEqual(arguments["include-hidden-files"], "true", "`.loops` is hidden")
+
+    def test_the_page_is_an_artifact_that_the_summary_links_to(self):
+        result = self.run_action({"retention-days": "3"}, STAND_IN_EXIT="1", STAND_IN_PAGE="there")
+        _, (uses, arguments) = result.uses
+        self.assertRegex(uses, r"^actions/upload-artifact@[0-9a-f]{40}$")
+        self.assertEqual((arguments["archive"], arguments["retention-days"]), ("false", "3"))
+        page = Path(arguments["path"])
+        # The upload action calls the artifact like the file.
+        self.assertEqual((page.name, page.read_text()), ("ll-loop-x.html", "<!doctype html>"))
+        url = result.outputs["html-url"]
+        self.assertRegex(url, "^https://")
+        (summary,) = [step.files["GITHUB_STEP_SUMMARY"].read_text() for step in result.steps.values() if step.files["GITHUB_STEP_SUMMARY"].read_text()]
+        self.assertEqual(summary, f"\n[The run as a page]({url}), with every step and what it printed\n")
+
+    def test_a_page_that_a_container_replaced_by_a_link_is_not_followed(self):
+        self.assertEqual(len(self.run_action(STAND_IN_PAGE="link").uses), 1)
+
+    def test_a_page_that_was_not_stored_has_no_address(self):
+        self.runner.outcome_of_uses = "failure"
+        self.assertEqual(self.run_action(STAND_IN_PAGE="there").outputs["html-url"], "")
+        self.assertEqual(self.run_action({"upload": "false"}, STAND_IN_PAGE="there").uses, [])
 
     def test_the_reports_are_uploaded_after_a_cancellation(self):
         result = self.run_action(during=self.interrupt("ll-loop", signal.SIGINT), STAND_IN_SLEEP="20")
