@@ -1,6 +1,7 @@
 //! The one vocabulary of a run: what the engine decides, the journal keeps and every sink shows.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -507,6 +508,9 @@ pub struct ResumeChanges {
     /// Another machine or directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// Captures that somebody set to another text.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub captured: BTreeMap<String, String>,
 }
 
 /// Why a run had been left.
@@ -529,6 +533,8 @@ pub enum ResumeReason {
     JournalLost,
     /// It had come to an end that was no success.
     Failed,
+    /// It was not left: another run begins again in front of one of its steps.
+    Rewound,
 }
 
 impl ResumeReason {
@@ -543,6 +549,7 @@ impl ResumeReason {
             Self::Unavailable => "something was unavailable",
             Self::JournalLost => "its events could not be written",
             Self::Failed => "it ended without success",
+            Self::Rewound => "a rewind",
         }
     }
 
@@ -575,6 +582,7 @@ impl ResumeReason {
             Self::Unavailable => "missed a service",
             Self::JournalLost => "could not be saved",
             Self::Failed => "did not succeed",
+            Self::Rewound => "was rewound",
         }
     }
 }

@@ -97,6 +97,19 @@ impl Past {
         }
     }
 
+    /// Says how another run goes on after these events, which end in front of a step: with that step, and with everything
+    /// as it was then.
+    pub fn rewound(&self, machine: &Machine) -> Standing {
+        match self.standing(machine) {
+            Standing::Open(how) => Standing::Open(Box::new(LoopResume {
+                reason: ResumeReason::Rewound,
+                continuation: None,
+                ..*how
+            })),
+            standing @ (Standing::Over(_) | Standing::Lost(_)) => standing,
+        }
+    }
+
     /// Returns the tree on which the run ended, where that is known.
     pub fn end_tree(&self) -> Option<&ObjectId> {
         match self.run.phase() {

@@ -32,6 +32,7 @@ mod generated;
 mod models;
 mod nights;
 mod resumed;
+mod rewound;
 mod rounds;
 mod supposed;
 

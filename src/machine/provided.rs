@@ -90,12 +90,11 @@ impl Provided {
     }
 }
 
-/// Lets the variables of a run that was moved name the directory where it is now.
+/// Lets the variables of a run that was moved, or that begins with those of another one, name its own directory.
 pub fn rebase(context: &mut Map<String, Value>, run_dir: &str) {
     let Some(old) = context.get(RUN_DIR).and_then(Value::as_str).map(str::to_owned) else { return };
     let new = with_slash(run_dir);
-    let is_of_this_run = last(&old) == last(&new);
-    if is_of_this_run && old != new {
+    if is_of_a_run(&old) && old != new {
         for value in context.values_mut() {
             replace(value, &old, &new);
         }
@@ -111,9 +110,10 @@ fn replace(value: &mut Value, old: &str, new: &str) {
     }
 }
 
-/// Returns the last part of the path of a directory.
-fn last(path: &str) -> Option<&str> {
-    path.trim_end_matches('/').rsplit('/').next()
+/// Tells whether a directory is one that a run was given, and not one of somebody's own.
+fn is_of_a_run(path: &str) -> bool {
+    let mut parts = path.trim_end_matches('/').rsplit('/');
+    parts.next().is_some_and(|name| name.strip_suffix(".dir").is_some()) && parts.next() == Some(".running")
 }
 
 fn with_slash(path: &str) -> String {
@@ -133,6 +133,10 @@ mod tests {
         let new = "/b/.loops/.running/x-1.dir/";
         let expected = json!({"run_dir": new, "out": format!("{new}out"), "all": [new], "n": 1});
         assert_eq!(Value::Object(context.clone()), expected);
+        // That of the run before, which this one was rewound from.
+        let mut other = json!({"run_dir": "/b/.loops/.running/x-0.dir/"});
+        rebase(other.as_object_mut().unwrap(), "/b/.loops/.running/x-1.dir");
+        assert_eq!(other, json!({"run_dir": new}));
         // A directory of somebody's own stays.
         let mut own = json!({"run_dir": "/tmp/mine/"});
         rebase(own.as_object_mut().unwrap(), "/b/.loops/.running/x-1.dir");

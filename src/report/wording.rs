@@ -11,7 +11,7 @@ use super::step::Step;
 use crate::base::name::StateName;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
-use crate::engine::event::{CallFailed, Event, LoopResume, LoopStart, RouteReason};
+use crate::engine::event::{CallFailed, Event, LoopResume, LoopStart, ResumeReason, RouteReason};
 
 /// Characters of a line; the journal has the rest.
 const MAX_LINE: usize = 1000;
@@ -128,6 +128,11 @@ fn resumed(resume: &LoopResume, level: &LoopView) -> String {
         Some(work) => (String::new(), stages::progress(work)),
     };
     let progress = progress.map(|progress| format!("; {progress}")).unwrap_or_default();
+    if resume.reason == ResumeReason::Rewound {
+        let parent = level.digest.start().and_then(|start| start.parent.as_ref());
+        let from = parent.map(|parent| format!(" from {}", parent.run)).unwrap_or_default();
+        return format!("{count}begins again in {place}: rewound{from}{progress}");
+    }
     format!("{count}goes on in {place}: the run {}{progress}", resume.reason.words())
 }
 

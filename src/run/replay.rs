@@ -181,6 +181,11 @@ impl Level {
     pub fn reopened(&self) -> Standing {
         self.past.reopened(&self.machine)
     }
+
+    /// Says how another run goes on after these events, which end in front of a step.
+    pub fn rewound(&self) -> Standing {
+        self.past.rewound(&self.machine)
+    }
 }
 
 /// The loops that a run was in when it was left, the outermost first.

@@ -1,5 +1,7 @@
 //! Works out what changes when a run goes on: its options, its variables, and a definition that was edited.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::base::redact;
@@ -42,6 +44,7 @@ pub(crate) fn changes(
         source: is_changed.then(|| prepared.source()),
         context: (context != start.context).then_some(context),
         place: Some(claim::place(&prepared.located.root)).filter(|place| start.place.as_ref() != Some(place)),
+        captured: BTreeMap::new(),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::parse_duration;
 use crate::base::time::{Timestamp, human};
 use crate::cli::output::Output;
-use crate::engine::event::{Event, LoopResume, Parent};
+use crate::engine::event::{Event, LoopResume, Parent, ResumeReason};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::KnownRun;
 use crate::journal::reader;
@@ -192,7 +192,9 @@ fn graph(runs: &[KnownRun], as_json: bool, now: Timestamp, output: &Output) {
 fn resumptions(run: &KnownRun) -> Vec<(Timestamp, LoopResume)> {
     let mut found = Vec::new();
     let _unread = reader::read(&run.files.journal(), |event| {
-        if let (Event::LoopResume(resume), 0, false) = (event.event, event.depth, event.inherited) {
+        if let (Event::LoopResume(resume), 0, false) = (event.event, event.depth, event.inherited)
+            && resume.reason != ResumeReason::Rewound
+        {
             found.push((event.ts, resume));
         }
     });

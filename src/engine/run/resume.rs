@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::base::name::StateName;
 use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::machine::{Machine, StepId, Target};
+use crate::machine::{Machine, Step, StepId, Target};
 
 use super::{ContinuationReader, Deciding, Detour, Pending, Phase, Rounds, Run};
 use crate::engine::calls::Calls;
-use crate::engine::event::{LoopComplete, LoopResume};
+use crate::engine::event::{LoopComplete, LoopResume, ResumeReason};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::result::StateResult;
 
@@ -77,14 +77,21 @@ impl Run {
         if let Some(cap) = resume.changes.max_iterations {
             self.iteration_cap = cap;
         }
-        self.continuation.clone_from(&resume.continuation);
-        self.left_to_say = None;
+        // What a part of the run was told when it began still holds for a step of that part.
+        let is_rewound = resume.reason == ResumeReason::Rewound;
+        if !is_rewound {
+            self.continuation.clone_from(&resume.continuation);
+            self.left_to_say = None;
+            self.is_tree_changed = resume.tree_changed;
+        }
         // The host of another machine does not know them.
         if !resume.keeps_sessions {
             self.sessions.clear();
         }
-        self.is_tree_changed = resume.tree_changed;
         self.calls = Calls::default();
+        for (name, text) in &resume.changes.captured {
+            self.set(machine, name, text);
+        }
         let is_reopened = matches!(&self.phase, Phase::Done(end) if end.may_be_reopened());
         let outcome = self.resumable_end();
         if let Some(stood) = self.stood.take() {
@@ -121,15 +128,39 @@ impl Run {
             Some(Deciding::Arrive { to: Target::End(_), .. } | Deciding::Closed(_) | Deciding::Finish(_))
         );
         let goes_on_there = asked.is_some() && self.board.is_only_waiting();
-        let entry = machine.on_resume.filter(|_| due.is_some() && !is_over && !goes_on_there);
+        let is_elsewhere = due.is_some() && !is_over && !goes_on_there && !is_rewound;
+        let entry = machine.on_resume.filter(|_| is_elsewhere);
         let due = entry.map(|to| Deciding::Arrive { to, waited: true }).or(due);
         if let Some(due) = due {
             self.continuation_reader = match (entry, &due) {
+                (None, _) if is_rewound => self.continuation_reader,
                 (Some(_), _) => ContinuationReader::NextPrompt,
                 (None, Deciding::Again(_)) => ContinuationReader::Step(self.step),
                 (None, _) => ContinuationReader::Nobody,
             };
             self.phase = Phase::Deciding(due);
+        }
+    }
+
+    /// Returns the state that a capture of this name is of, or would be of; the name of a state is one as well.
+    pub fn state_of_capture<'r>(&'r self, machine: &'r Machine, name: &str) -> Option<&'r StateName> {
+        let known = || self.capture(name).map(|result| &result.state);
+        let named = || machine.steps().map(|(_, step)| step).find(|step| step.name.as_str() == name);
+        let captures = || capturing(machine, name).or_else(named).map(|step| &step.name);
+        known().or_else(captures)
+    }
+
+    /// Sets the text of a capture. What is known beside the text stays.
+    fn set(&mut self, machine: &Machine, name: &str, text: &str) {
+        let Some(state) = self.state_of_capture(machine, name).cloned() else { return };
+        let known = self.capture(name).cloned();
+        let seen = known.as_ref().map_or_else(|| Observation::exited(0, ""), |result| result.seen.clone());
+        let seen = Observation { stdout: Text::whole(text), ..seen };
+        let result = StateResult { verdict: known.and_then(|result| result.verdict), seen, state };
+        if self.captured.contains_key(name) || capturing(machine, name).is_some() {
+            self.captured.insert(name.to_owned(), result);
+        } else {
+            self.results.insert(result.state.clone(), result);
         }
     }
 
@@ -220,4 +251,10 @@ impl Run {
         let named = self.captured.values_mut().chain(nested).chain(self.results.values_mut());
         named.chain(&mut self.prev).chain(&mut self.seen).flat_map(StateResult::texts_mut).chain(sub)
     }
+}
+
+/// Finds a step that stores its result under a name.
+fn capturing<'m>(machine: &'m Machine, name: &str) -> Option<&'m Step> {
+    let captures = |step: &&Step| step.capture.as_ref().is_some_and(|capture| capture.as_str() == name);
+    machine.steps().map(|(_, step)| step).find(captures)
 }

@@ -7,7 +7,7 @@ use crate::engine::event::Stamped;
 use crate::engine::past::{Past, Standing};
 
 /// A loop that remembers: captures, messages, values, waits.
-fn any_loop_with_memories() -> impl Strategy<Value = String> {
+pub(super) fn any_loop_with_memories() -> impl Strategy<Value = String> {
     (any_loop(), any::<[bool; 3]>()).prop_map(|(text, [waits, captures, measures])| {
         let seen = "x ${state.step}.${state.attempt}.${state.iteration} ${prev.output?} ${messages?}";
         let captured = format!("action: '{seen} ${{captured.c.output?}}', append_to_messages: 'm${{state.step}}'");
@@ -26,11 +26,11 @@ fn any_loop_with_memories() -> impl Strategy<Value = String> {
 }
 
 /// Answers by the step, so that a step that runs again is answered again in the same way.
-struct ByStep<'a>(&'a [Observation]);
+pub(super) struct ByStep<'a>(pub(super) &'a [Observation]);
 
 impl ByStep<'_> {
     /// Drives a run for so many turns; every fact comes at a time that the step decides.
-    fn drive(&self, engine: &mut Engine<'_>, turns: usize) -> (Vec<(Event, Duration)>, Vec<Run>) {
+    pub(super) fn drive(&self, engine: &mut Engine<'_>, turns: usize) -> (Vec<(Event, Duration)>, Vec<Run>) {
         let (mut all, mut runs) = (Vec::new(), Vec::new());
         for _ in 0..turns {
             let step = engine.run().step() as usize;
@@ -53,7 +53,7 @@ impl ByStep<'_> {
 }
 
 /// Writes events down and reads them again, as a journal does.
-fn written(events: &[(Event, Duration)]) -> Vec<(Event, Duration)> {
+pub(super) fn written(events: &[(Event, Duration)]) -> Vec<(Event, Duration)> {
     let line = |(event, at): &(Event, Duration)| {
         let stamped = Stamped { at: *at, ..Stamped::new(Timestamp::from_millis(0), 1, event.clone()) };
         let line = serde_json::to_vec(&stamped).unwrap();
@@ -74,7 +74,7 @@ pub(super) fn folded(machine: &Machine, events: &[(Event, Duration)]) -> Past {
 }
 
 /// Returns the end of a run whose next events could not be written.
-fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
+pub(super) fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
     event::LoopComplete {
         outcome: Outcome::Error,
         terminated_by: TerminatedBy::JournalLost,
@@ -92,7 +92,7 @@ fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
 }
 
 /// Returns events without times: the clock of a step that begins once more is not set back.
-fn timeless(events: &[(Event, Duration)]) -> Vec<Event> {
+pub(super) fn timeless(events: &[(Event, Duration)]) -> Vec<Event> {
     let without = |(event, _): &(Event, Duration)| match event {
         Event::LoopComplete(end) => {
             Event::LoopComplete(event::LoopComplete { duration_ms: 0, ..end.clone() })
