@@ -97,6 +97,8 @@ struct KnownTree {
     index: PathBuf,
     identity: IndexIdentity,
     own: OwnIndex,
+    /// Whether the last snapshot was made with this very copy.
+    is_used: bool,
     last: Option<LastSnapshot>,
 }
 
@@ -157,11 +159,12 @@ impl KeptTree {
     fn copied(top: PathBuf, index: PathBuf, last: Option<LastSnapshot>) -> Result<KnownTree, String> {
         let identity = identity(&index);
         let own = OwnIndex::of_repository(&index)?.with(AUTHOR);
-        Ok(KnownTree { top, index, identity, own, last })
+        Ok(KnownTree { top, index, identity, own, is_used: false, last })
     }
 
     async fn commit(&mut self, known: &mut KnownTree, area: &Area) -> Result<ObjectId, String> {
-        let KnownTree { top, own, last, .. } = known;
+        let KnownTree { top, own, is_used, last, .. } = known;
+        let was_used = std::mem::replace(is_used, true);
         let printed = self.git.run_in(own, top, &status::call(Untracked::Listed), None).await?;
         let (head, mut lines) = status::read(&printed);
         let head = head.ok_or("there is no commit yet")?;
@@ -175,7 +178,7 @@ impl KeptTree {
                 changed.extend([line.path, b"\0"].concat());
             }
         }
-        if let Some(last) = last.as_ref().filter(|last| changed.is_empty() && last.head == head) {
+        if let Some(last) = last.as_ref().filter(|last| was_used && changed.is_empty() && last.head == head) {
             return Ok(last.commit.clone());
         }
         if !changed.is_empty() {

@@ -106,6 +106,21 @@ fn a_change_of_the_same_length_in_the_same_second_is_seen() {
 }
 
 #[test]
+fn what_a_step_only_stages_or_removes_is_seen() {
+    let text = "name: main\ndescription: d\ninitial: a\nstates:
+  a: {action: 'echo 1 > new; git add new', next: b}
+  b: {action: 'rm new; git rm -q --cached new', next: c}
+  c: {action: 'true', on_yes: done}
+  done: {terminal: true}\n";
+    let project = repository(text);
+    project.run(&["run", "main", "--snapshots"]).code(0);
+    let has = |step: &str| {
+        git(&project, &["ls-tree", "-r", "--name-only", &snapshot(&project, step)]).contains("new")
+    };
+    assert_eq!(["1", "2", "3", "end"].map(has), [false, true, false, false]);
+}
+
+#[test]
 fn steps_of_sub_loops_have_their_own() {
     let text = "name: main\ndescription: d\ninitial: a\nstates:
   a: {action: 'echo 1 > file', next: b}
