@@ -20,6 +20,7 @@ use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
 use super::commands::repro::ReproArgs;
 use super::commands::resume::ResumeArgs;
+use super::commands::rewind::RewindArgs;
 use super::commands::run::RunArgs;
 use super::commands::show::ShowArgs;
 use super::commands::stats::StatsArgs;
@@ -96,6 +97,8 @@ pub(super) enum Command {
     Replay(ReplayArgs),
     /// Stand where a step of a run stood: a shell in its tree, or a script that makes it again
     Repro(ReproArgs),
+    /// Begin again in front of a step of a run: a new run, in a worktree with the tree as it was then
+    Rewind(Box<RewindArgs>),
     /// Upload files to a run of GitHub Actions, or download what a run uploaded
     #[command(subcommand)]
     Artifact(ArtifactArgs),

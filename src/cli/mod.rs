@@ -129,6 +129,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Why(args) => commands::why::why(args, &session()?, output),
         Command::Replay(args) => commands::replay::replay(args, &session()?, output),
         Command::Repro(args) => commands::repro::repro(args, &session()?, output),
+        Command::Rewind(args) => commands::rewind::rewind(args, &session()?, output),
         Command::Artifact(args) => commands::artifact::artifact(args, &session()?, output),
         Command::Criteria(args) => commands::criteria::criteria(args, &session()?, output),
         Command::Hook(args) => {

@@ -193,6 +193,8 @@ record! {
         on_retry_exhausted: Option<Early<StateName>>,
         /// The wait before the first retry; it doubles with each further one, up to ten minutes.
         retry_delay: Option<Delay>,
+        /// Whether its action may run twice where it should run once: a `rewind` runs it again without asking.
+        idempotent: bool = false,
         /// How often in a row the state has to pass before it is left.
         repeat: Option<Repeat>,
         /// The exit codes that are worth another try; another failing code counts as exhausted.

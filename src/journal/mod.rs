@@ -4,6 +4,7 @@ pub mod claim;
 pub mod ends;
 pub mod fault;
 pub mod files;
+pub mod inherit;
 pub mod known;
 pub mod reader;
 mod reserve;

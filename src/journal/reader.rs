@@ -90,30 +90,23 @@ pub fn read(path: &Path, mut each: impl FnMut(Stamped)) -> Result<(), ReadError>
     Ok(())
 }
 
+/// Reads the events of a journal up to this one, and nothing behind it. Each has to be known and in order.
+pub fn read_until(path: &Path, last: u64, mut each: impl FnMut(Stamped)) -> Result<(), ReadError> {
+    let mut lines = Lines::open(path)?;
+    let mut whole = Whole::default();
+    while whole.last_seq < last
+        && let Some(event) = lines.following(&mut whole)?
+    {
+        each(event);
+    }
+    Ok(())
+}
+
 /// Reads a journal to which events will be appended: every event has to be known and in order.
 pub fn read_whole(path: &Path, mut each: impl FnMut(Stamped)) -> Result<Whole, ReadError> {
     let mut lines = Lines::open(path)?;
     let mut whole = Whole::default();
-    while let Some(found) = lines.next()? {
-        let (path, line) = (path.to_owned(), lines.line);
-        let event = match found {
-            Line::Torn => break,
-            Line::Unknown { event } => {
-                return Err(ReadError::Newer { path, line, what: format!("`{event}` is an unknown event") });
-            }
-            Line::Event(event) => *event,
-        };
-        if let Event::LoopStart(LoopStart { schema, .. }) = &event.event
-            && *schema > SCHEMA
-        {
-            let what = format!("its schema is {schema}, and this one knows {SCHEMA}");
-            return Err(ReadError::Newer { path, line, what });
-        }
-        let expected = whole.last_seq + 1;
-        if event.seq != expected {
-            return Err(ReadError::Order { path, line, expected, found: event.seq });
-        }
-        whole = Whole { last_seq: expected, length: lines.offset, is_open: lines.is_open };
+    while let Some(event) = lines.following(&mut whole)? {
         each(event);
     }
     Ok(whole)
@@ -147,6 +140,31 @@ impl Lines {
             offset: 0,
             is_open: false,
         })
+    }
+
+    /// Returns the event that follows what is known, if it is whole.
+    fn following(&mut self, known: &mut Whole) -> Result<Option<Stamped>, ReadError> {
+        let Some(found) = self.next()? else { return Ok(None) };
+        let (path, line) = (self.path.clone(), self.line);
+        let event = match found {
+            Line::Torn => return Ok(None),
+            Line::Unknown { event } => {
+                return Err(ReadError::Newer { path, line, what: format!("`{event}` is an unknown event") });
+            }
+            Line::Event(event) => *event,
+        };
+        if let Event::LoopStart(LoopStart { schema, .. }) = &event.event
+            && *schema > SCHEMA
+        {
+            let what = format!("its schema is {schema}, and this one knows {SCHEMA}");
+            return Err(ReadError::Newer { path, line, what });
+        }
+        let expected = known.last_seq + 1;
+        if event.seq != expected {
+            return Err(ReadError::Order { path, line, expected, found: event.seq });
+        }
+        *known = Whole { last_seq: expected, length: self.offset, is_open: self.is_open };
+        Ok(Some(event))
     }
 
     fn next(&mut self) -> Result<Option<Line>, ReadError> {

@@ -359,6 +359,7 @@ impl<'d> Compiler<'d> {
             meaning: self.meaning(name, state, path),
             closing: self.action(state, path).filter(Action::can_close),
             on_maintain: self.optional(state.on_maintain.as_ref(), &path.key("on_maintain")),
+            is_idempotent: state.idempotent,
         }
     }
 
@@ -415,6 +416,7 @@ impl<'d> Compiler<'d> {
             message: state.append_to_messages.clone(),
             retry: self.retry(name, state, path),
             repeat: self.repeat(state, path),
+            is_idempotent: state.idempotent,
             params: state.param.clone(),
             unused: self.unused(state, path),
         };

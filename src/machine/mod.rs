@@ -235,6 +235,8 @@ pub struct Step {
     pub retry: Option<Retry>,
     /// How often in a row it has to pass before it is left.
     pub repeat: Option<u32>,
+    /// Whether its work may be done twice where it should be done once.
+    pub is_idempotent: bool,
     /// What `${param.…}` stands for in its texts.
     pub params: IndexMap<VarName, Field<Value>>,
     /// Where it leads for reasons that do not come up in a run. Whoever wrote that meant those states to be there.
@@ -315,6 +317,8 @@ pub struct End {
     pub closing: Option<Action>,
     /// Where a maintain loop starts again.
     pub on_maintain: Option<Target>,
+    /// Whether what it runs may be run twice.
+    pub is_idempotent: bool,
 }
 
 /// What ending in a terminal means.
@@ -341,6 +345,7 @@ impl End {
             meaning: Meaning::DeclaredSuccess,
             closing: None,
             on_maintain: None,
+            is_idempotent: false,
         }
     }
 }

@@ -45,6 +45,11 @@ impl StepNumber {
     pub fn depth(&self) -> usize {
         self.around.len()
     }
+
+    /// Returns the number of the step of the run itself that led here: this one, if it is of the run itself.
+    pub fn outermost(&self) -> u32 {
+        self.around.first().copied().unwrap_or(self.own)
+    }
 }
 
 /// In the order in which the steps were entered: the steps of a sub-loop follow the one that ran it.

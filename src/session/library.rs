@@ -245,6 +245,7 @@ impl Library {
                     tree: None,
                     warnings: Vec::new(),
                     nights: Vec::new(),
+                    parent: None,
                     source: known.source.clone(),
                     context: context.clone(),
                     overrides: Box::new(around.event.overrides.below()),

@@ -58,6 +58,8 @@ pub mod report;
 mod repro;
 mod repro_script;
 pub mod resume;
+pub mod rewind;
+mod rewound;
 pub mod runs;
 pub mod secrets;
 mod snapshots;

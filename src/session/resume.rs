@@ -41,6 +41,7 @@ use super::killed::{self, Telling};
 use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
+use super::rewound::{Made, Rewound};
 use super::snapshots;
 use super::start::start;
 use super::tree;
@@ -56,12 +57,25 @@ pub enum Resumption<'s> {
 }
 
 /// A run that was found, on this machine or in a bundle.
-struct FoundRun {
+pub(super) struct FoundRun {
     /// The directory with the `.loops` that it belongs to.
-    root: PathBuf,
-    files: RunFiles,
-    began: LoopStart,
-    incoming: Option<Incoming>,
+    pub(super) root: PathBuf,
+    pub(super) files: RunFiles,
+    pub(super) began: LoopStart,
+    pub(super) incoming: Option<Incoming>,
+}
+
+/// Completes a loop with what the run began with and what the caller gives, and refuses one that may not run here.
+pub(super) fn settle(
+    began: &LoopStart,
+    options: &ResumeOptions,
+    prepared: &mut Prepared,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let mut context = began.context.clone();
+    context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
+    prepared.settle(&context, session)?;
+    trust::check(options.run.allow_untrusted, session, prepared, &given(options, began))
 }
 
 /// Returns the values of the context that the caller gave, now or when the run began.
@@ -92,11 +106,7 @@ impl<'s> Session<'s> {
         };
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
-        let mut context = found.began.context.clone();
-        context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
-        prepared.settle(&context, self)?;
-        let given = given(&options, &found.began);
-        trust::check(options.run.allow_untrusted, self, &mut prepared, &given)?;
+        settle(&found.began, &options, &mut prepared, self)?;
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
             incoming.check(&prepared, (source, name.as_deref()), options.accept_changes, self)?;
         }
@@ -111,10 +121,8 @@ impl<'s> Session<'s> {
         if let Some(artifact) = found.incoming.as_ref().and_then(|incoming| incoming.artifact.as_deref()) {
             options.run.key = key::continuing(&options.run, (found.files.stem(), artifact), self);
         }
-        let interrupts = Interrupts::listen(&self.stop_by)?;
-        let going = UnclaimedRun { session: self, options, prepared, worktree };
-        let launch = interrupts.block_on(going.launch(found, interrupts.cancel()))?;
-        Ok(Resumption::Ready(Box::new(Ready { interrupts, launch })))
+        let going = UnclaimedRun { session: self, options, prepared, worktree, rewound: None };
+        Ok(Resumption::Ready(Box::new(going.ready(found)?)))
     }
 
     /// Finds the run. If it ended and only has to be finished, finishes it.
@@ -147,14 +155,23 @@ impl<'s> Session<'s> {
 }
 
 /// A run that was found, with its loop, and whose scope is not claimed yet.
-struct UnclaimedRun<'s> {
-    session: &'s Session<'s>,
-    options: ResumeOptions,
-    prepared: Prepared,
-    worktree: Option<Worktree>,
+pub(super) struct UnclaimedRun<'s> {
+    pub(super) session: &'s Session<'s>,
+    pub(super) options: ResumeOptions,
+    pub(super) prepared: Prepared,
+    pub(super) worktree: Option<Worktree>,
+    /// What it has of another run, if it is rewound from one: then none of its files are there yet.
+    pub(super) rewound: Option<Rewound>,
 }
 
 impl<'s> UnclaimedRun<'s> {
+    /// Claims its scope, and opens its files.
+    pub(super) fn ready(self, found: FoundRun) -> Result<Ready<'s>, Error> {
+        let interrupts = Interrupts::listen(&self.session.stop_by)?;
+        let launch = interrupts.block_on(self.launch(found, interrupts.cancel()))?;
+        Ok(Ready { interrupts, launch })
+    }
+
     async fn launch(mut self, found: FoundRun, mut cancel: Cancel) -> Result<Launch<'s>, Error> {
         let FoundRun { files, began, incoming, .. } = found;
         let session = self.session;
@@ -175,8 +192,14 @@ impl<'s> UnclaimedRun<'s> {
             let accept = self.options.accept_changes;
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
         }
+        let (rewound, worktree) = (self.rewound.take(), self.worktree.take());
+        let of_another = rewound.as_ref().zip(worktree.as_ref());
+        let made = match of_another {
+            Some((rewound, worktree)) => Some(rewound.make((&files, clock.now()), worktree)?),
+            None => None,
+        };
         let projection = Projection::new(&self.prepared.located.root, files.instance());
-        let opened = self.open(&files, decided, &projection, &clock).and_then(|opened| {
+        let opened = self.open((&files, of_another), decided, &projection, &clock).and_then(|opened| {
             adjust(&mut self.prepared.machine, &opened.resumed.start.event);
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
             Ok(opened)
@@ -190,8 +213,7 @@ impl<'s> UnclaimedRun<'s> {
         let OpenedRun { mut resumed, sinks, whole, decided } = opened?;
         let area = tree::area(&territory, &self.options.run, session);
         if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
-            let found =
-                tree::now(&self.prepared, &area, &files, self.worktree.is_some(), &cancel, session).await;
+            let found = tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             resumed.how.tree_changed = found.is_some_and(|found| found != *ended);
         }
         let journal = begin_files(&files, &self.options.run, session)
@@ -200,10 +222,17 @@ impl<'s> UnclaimedRun<'s> {
             files.release();
             claim::cannot_save(&error)
         })?;
-        say(files.instance(), &resumed.how, session);
-        let Self { session, options, prepared, worktree } = self;
+        if made.is_none() {
+            say(files.instance(), &resumed.how, session);
+        }
+        let Self { session, options, prepared, .. } = self;
         let of = (prepared.located.root.as_path(), &files);
-        let snapshots = snapshots::are_kept_again(&options.run, decided.llm, of, session);
+        let snapshots = match &made {
+            // It comes from a run that has some.
+            Some(_) => options.run.snapshots.unwrap_or(true),
+            None => snapshots::are_kept_again(&options.run, decided.llm, of, session),
+        };
+        Made::keep(made, session);
         Ok(Launch {
             session,
             options: options.run,
@@ -226,13 +255,13 @@ impl<'s> UnclaimedRun<'s> {
     fn rehearse(&mut self, files: &RunFiles) -> Result<Decided, Error> {
         let accept = self.options.accept_changes;
         let folded = fold(files, &mut self.prepared, accept, &mut Sinks::default())?;
-        self.continued(files, folded.left, None).map(|continued| continued.decided)
+        self.continued((files, None), folded.left, None).map(|continued| continued.decided)
     }
 
     /// Folds the journal and checks that the run can go on, before it writes anything.
     fn open(
         &mut self,
-        files: &RunFiles,
+        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
         decided: Option<Decided>,
         projection: &Projection,
         clock: &Clock,
@@ -240,7 +269,8 @@ impl<'s> UnclaimedRun<'s> {
         let mut sinks = sinks(&self.prepared, files, &self.options.run, projection, self.session);
         let accept = self.options.accept_changes;
         let Folded { whole, left, last, elapsed } = fold(files, &mut self.prepared, accept, &mut sinks)?;
-        let Continued { level, left, how, event, decided } = self.continued(files, left, decided)?;
+        let Continued { level, left, how, event, decided } =
+            self.continued((files, of_another), left, decided)?;
         let since = (level.at, level.past.elapsed());
         let start = start(event, since, files, &self.options.run, &decided, self.session);
         let rested = last.map(|last| clock.now().since(last)).unwrap_or_default();
@@ -251,12 +281,13 @@ impl<'s> UnclaimedRun<'s> {
     /// Works out how a run whose journal was folded goes on, or why it cannot.
     fn continued(
         &mut self,
-        files: &RunFiles,
+        (files, of_another): (&RunFiles, Option<(&Rewound, &Worktree)>),
         mut left: Left,
         decided: Option<Decided>,
     ) -> Result<Continued, Error> {
         let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
-        let mut how = standing(files.instance(), loop_of(level.past.start()), level.reopened())?;
+        let stands = if of_another.is_some() { level.rewound() } else { level.reopened() };
+        let mut how = standing(files.instance(), loop_of(level.past.start()), stands)?;
         for inner in left.iter() {
             if let Standing::Lost(state) = inner.standing() {
                 return Err(lost(&state));
@@ -265,13 +296,20 @@ impl<'s> UnclaimedRun<'s> {
         let mut event = level.past.start().clone();
         let in_ci = self.options.run.audience.is_ci();
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
+        how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
+        how.keeps_sessions = how.changes.place.is_none();
+        if let Some((rewound, worktree)) = of_another {
+            rewound.check(level.past.run(), &self.prepared.machine)?;
+            how.changes.captured.clone_from(&rewound.captured);
+            // A conversation goes on where it was left, and not in front of what was said last; and not in this directory.
+            how.keeps_sessions = false;
+            self.session.talk.note(&rewound.sentence(files, worktree));
+        }
         let Prepared { located, loaded, machine, library, .. } = &mut self.prepared;
         let decided = match decided {
             Some(decided) => decided,
             None => consent::decide(&asked, (&*located, &*loaded, &*machine), library, in_ci, self.session)?,
         };
-        how.changes = changes((&self.options, files), self.session, &self.prepared, &event)?;
-        how.keeps_sessions = how.changes.place.is_none();
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;

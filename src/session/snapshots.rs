@@ -17,7 +17,7 @@ use super::context::Session;
 use super::error::Error;
 use super::git;
 use super::options::RunOptions;
-use super::worktree::make_directory;
+use super::worktree::{fill, make_directory, parent_of};
 
 /// Refuses a run whose tree is to be kept where it cannot be.
 pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) -> Result<(), Error> {
@@ -137,27 +137,16 @@ pub(crate) fn worktree(
 
 impl SnapshotWorktree {
     fn make(&self, git: &Git) -> Result<(), String> {
-        let parent =
-            git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &self.commit, "^"));
-        let parent = parent.map_err(|_| "the snapshot does not stand on a commit".to_owned())?;
+        let parent = parent_of(git, &self.commit)?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout", "--detach"]);
         git.line(&add.path(self.path.to_string_lossy()).path(parent.as_str()))?;
-        let filled = self.fill(&parent);
+        let filled = fill(&self.git, &self.commit, &parent);
         if filled.is_err() {
             // Nobody has seen it yet.
             let remove = Call::new("worktree").with(&["remove", "--force"]);
             let _stays = git.line(&remove.path(self.path.to_string_lossy()));
         }
         filled
-    }
-
-    fn fill(&self, parent: &ObjectId) -> Result<(), String> {
-        let read = Call::new("read-tree");
-        self.git.line(&read.clone().with(&["--reset", "-u"]).id(&self.commit))?;
-        self.git.line(&read.with(&["--reset"]).id(parent))?;
-        // Its exit code only tells that some file differs from the index.
-        let _differs = self.git.line(&Call::new("update-index").with(&["-q", "--refresh"]));
-        Ok(())
     }
 
     /// Tells whether it is as it was made.
@@ -167,10 +156,9 @@ impl SnapshotWorktree {
 
     fn compared(&self) -> Result<bool, String> {
         let head = self.git.id(&git::head())?;
-        let parent = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &self.commit, "^");
         let top = self.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?;
         let is_here = Path::new(&top).canonicalize().ok() == self.path.canonicalize().ok();
-        if !is_here || head != self.git.id(&parent)? {
+        if !is_here || head != parent_of(&self.git, &self.commit)? {
             return Ok(false);
         }
         let staged = Call::new("diff-index").with(&["--cached", "--quiet"]).id(&head);
@@ -274,16 +262,17 @@ impl Session<'_> {
     /// # Errors
     /// Git cannot remove them.
     pub(crate) fn forget_snapshots(&self, files: &RunFiles) -> Result<(), Error> {
-        forget(files, self).map_err(|why| {
+        let git = git::at(files.loops().parent().unwrap_or(files.loops()), self);
+        forget(files, &git).map_err(|why| {
             Error::refused(format!("cannot forget the snapshots of {}: {why}", files.instance()))
         })
     }
 }
 
-fn forget(files: &RunFiles, session: &Session<'_>) -> Result<(), String> {
-    let git = git::at(files.loops().parent().unwrap_or(files.loops()), session);
+/// Removes the tree snapshots of a run.
+pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), String> {
     // Where there is no repository, there are none.
-    let found = all(&git, files.instance()).unwrap_or_default();
+    let found = all(git, files.instance()).unwrap_or_default();
     if found.is_empty() {
         return Ok(());
     }

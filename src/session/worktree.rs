@@ -1,5 +1,5 @@
-//! `run --worktree`: makes a git worktree for one run, on a branch of its own, below `.loops` of the checkout. It is
-//! removed only if it holds no work that is not elsewhere.
+//! `run --worktree` and `rewind`: makes a git worktree for one run, on a branch of its own, below `.loops` of the checkout.
+//! It is removed only if it holds no work that is not elsewhere.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +31,8 @@ pub(crate) struct Worktree {
     name: String,
     /// The commit that it begins with.
     base: ObjectId,
+    /// The tree snapshot whose files it begins with, where those are not the commit's.
+    snapshot: Option<ObjectId>,
     git: Git,
 }
 
@@ -54,8 +56,20 @@ impl Worktree {
             // Git does not allow two dots in a row in names of branches: they stand for a range of commits.
             name: files.instance().replace("..", "-"),
             base,
+            snapshot: None,
             git,
         })
+    }
+
+    /// Lets it begin with a tree snapshot: on the commit on which that stands, with everything else uncommitted.
+    pub(crate) fn standing_on(self, snapshot: &ObjectId) -> Result<Self, String> {
+        let base = parent_of(&self.git, snapshot)?;
+        Ok(Self { base, snapshot: Some(snapshot.clone()), ..self })
+    }
+
+    /// Returns its top directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the directory in which the run works.
@@ -63,26 +77,11 @@ impl Worktree {
         &self.root
     }
 
-    /// Creates it.
+    /// Creates it, and says so.
     pub(crate) fn create(&self, session: &Session<'_>) -> Result<(), Error> {
-        let made = self.make().map_err(|why| {
-            Error::refused(format!("cannot make a worktree: {why}"))
-                .with_hint("`git worktree list` shows those there are")
-        });
-        if made.is_err() {
-            // Git removes the worktree that it began, but leaves the branch, which holds no commits of its own.
-            let _gone = self.git.line(&self.delete());
-        }
-        made?;
+        self.make_whole()?;
         session.talk.note(&format!("works in {} on the branch {}", self.path.display(), self.branch()));
-        if let Ok((filters, files @ 1..)) = self.git.of(&self.path).filtered() {
-            session.talk.warning(&format!(
-                "{} in it {} as git keeps them: ll-loop starts no filter ({}); a state of the loop may, as with `git lfs checkout`",
-                plural(files as u64, "file"),
-                if files == 1 { "is" } else { "are" },
-                listed(&filters, "and")
-            ));
-        }
+        self.warn_of_filters(session);
         // The loop itself comes from the checkout, whether it is committed or not.
         let all_but_loops = Call::new("status").with(&["--porcelain"]).paths([":/", ":(exclude).loops"]);
         let left_out = self.git.line(&all_but_loops).unwrap_or_default();
@@ -95,12 +94,44 @@ impl Worktree {
         Ok(())
     }
 
+    /// Creates it, or nothing.
+    pub(crate) fn make_whole(&self) -> Result<(), Error> {
+        let made = self.make().map_err(|why| {
+            Error::refused(format!("cannot make a worktree: {why}"))
+                .with_hint("`git worktree list` shows those there are")
+        });
+        if made.is_err() {
+            // Git removes the worktree that it began, but leaves the branch, which holds no commits of its own.
+            let _gone = self.git.line(&self.delete());
+        }
+        made
+    }
+
+    /// Warns of files that are not as programs expect them.
+    pub(crate) fn warn_of_filters(&self, session: &Session<'_>) {
+        if let Ok((filters, files @ 1..)) = self.git.of(&self.path).filtered() {
+            session.talk.warning(&format!(
+                "{} in it {} as git keeps them: ll-loop starts no filter ({}); a state of the loop may, as with `git lfs checkout`",
+                plural(files as u64, "file"),
+                if files == 1 { "is" } else { "are" },
+                listed(&filters, "and")
+            ));
+        }
+    }
+
     fn make(&self) -> Result<(), String> {
         make_directory(self.path.parent().unwrap_or(&self.home))?;
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout"]);
         let add = add.option_name("-b", BRANCHES, &self.name).path(self.path.to_string_lossy());
         self.git.line(&add.path(self.base.as_str()))?;
-        check_out(&self.git, &self.path)?;
+        let filled = match &self.snapshot {
+            None => check_out(&self.git, &self.path),
+            Some(snapshot) => fill(&self.git.of(&self.path), snapshot, &self.base),
+        };
+        filled.inspect_err(|_| {
+            // Nobody has seen it yet.
+            let _stays = self.take_back();
+        })?;
         fs_err::create_dir_all(&self.root).map_err(|error| error.to_string())
     }
 
@@ -150,7 +181,16 @@ impl Worktree {
         self.git.line(&self.delete()).map(drop)
     }
 
-    fn branch(&self) -> String {
+    /// Removes it with whatever is in it, and its branch. Only for one that nobody has worked in.
+    pub(crate) fn take_back(&self) -> Result<(), String> {
+        let remove = Call::new("worktree").with(&["remove", "--force"]).path(self.path.to_string_lossy());
+        self.git.line(&remove)?;
+        let delete = Call::new("branch").with(&["-D"]).path(self.branch());
+        self.git.line(&delete).map(drop)
+    }
+
+    /// Returns its branch.
+    pub(crate) fn branch(&self) -> String {
         format!("{BRANCHES}{}", self.name)
     }
 
@@ -172,4 +212,20 @@ pub(super) fn make_directory(trees: &Path) -> Result<(), String> {
 /// this call looks for them there.
 pub(super) fn check_out(git: &Git, path: &Path) -> Result<(), String> {
     git.of(path).line(&Call::new("reset").with(&["--hard", "--quiet"])).map(drop)
+}
+
+/// Returns the commit on which a tree snapshot stands.
+pub(super) fn parent_of(git: &Git, snapshot: &ObjectId) -> Result<ObjectId, String> {
+    let parent = Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", snapshot, "^");
+    git.id(&parent).map_err(|_| "the snapshot does not stand on a commit".to_owned())
+}
+
+/// Writes the files of a tree snapshot into a worktree that stands on its parent: all of them, uncommitted.
+pub(super) fn fill(there: &Git, snapshot: &ObjectId, parent: &ObjectId) -> Result<(), String> {
+    let read = Call::new("read-tree");
+    there.line(&read.clone().with(&["--reset", "-u"]).id(snapshot))?;
+    there.line(&read.with(&["--reset"]).id(parent))?;
+    // Its exit code only tells that some file differs from the index.
+    let _differs = there.line(&Call::new("update-index").with(&["-q", "--refresh"]));
+    Ok(())
 }

@@ -79,6 +79,7 @@ mod replay;
 mod reported;
 mod reports;
 mod resume;
+mod rewind;
 mod run;
 mod secrets;
 mod seeds;

@@ -22,6 +22,7 @@ pub(super) mod replay;
 pub(super) mod report;
 pub(super) mod repro;
 pub(super) mod resume;
+pub(super) mod rewind;
 pub(super) mod run;
 pub(super) mod schema;
 pub(super) mod show;
