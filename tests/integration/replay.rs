@@ -1,6 +1,8 @@
 //! `ll-loop replay`: the log of a run again, byte for byte.
 
-use crate::common::{CHECK_FIX, Project, Ran};
+use crate::board::TASKS;
+use crate::common::{CHECK_FIX, Project, Ran, signal, wait_for};
+use crate::rewind::{KINDS, repository};
 
 const PROVIDERS: &[&str] = &[
     "github",
@@ -228,6 +230,67 @@ states:
         |at: usize| first.stdout.starts_with(&shown[..at]) && second.stdout.starts_with(&shown[at..]);
     assert!(at.clone().any(is_split), "{shown}\n=====\n{}\n=====\n{}", first.stdout, second.stdout);
     assert!(shown.contains("::group::") && shown.contains("section_start"), "{shown}");
+}
+
+#[test]
+fn every_kind_of_loop_is_shown_again() {
+    for (at, (kind, text, more, arguments)) in KINDS.iter().enumerate() {
+        let provider = PROVIDERS[at % PROVIDERS.len()];
+        let project = repository(text, more);
+        let ran = project.run(&[&["run", "main", &format!("--ci={provider}")], *arguments].concat());
+        assert_ne!(ran.code, Some(2), "{kind}: {}", ran.all());
+        same(&ran, &replayed(&project, &[]));
+    }
+}
+
+#[test]
+fn the_work_on_a_board_is_shown_again() {
+    for more in [&["--ci=github"][..], &["--ci=gitlab"], &[], &["--verbose"]] {
+        let project = Project::with_loop(TASKS).env("NO_COLOR", "1");
+        let ran = project.run(&[&["run", "main"], more].concat()).code(1);
+        same(&ran, &replayed(&project, &[]));
+    }
+}
+
+#[test]
+fn a_run_in_a_bundle_and_one_with_secrets_is_shown_again() {
+    let text = "\
+name: main
+description: x
+initial: a
+states:
+  a: {action: 'echo one $MY_TOKEN two; echo \"$MY_TOKEN\" >&2; exit 1', on_yes: done, on_no: b}
+  b: {action: 'printf %s $MY_TOKEN | base64', next: done}
+  done: {terminal: true}
+";
+    let project = project(text).env("MY_TOKEN", "s3cr3t-v4lue-0f-a-t0ken");
+    let ran = project.run(&["run", "main", "--ci=github", "--report-dir", "out"]).code(1);
+    same(&ran, &replayed(&project, &[]));
+    assert!(ran.stdout.contains("one *** two"), "{}", ran.stdout);
+    let bundle = format!("out/{}.llz", instance(&project));
+    same(&ran, &project.run(&["replay", &bundle]).code(0).stdout);
+}
+
+#[test]
+fn a_killed_run_is_shown_again_as_far_as_it_came() {
+    let text = "\
+name: main
+description: x
+initial: a
+states:
+  a: {action: 'echo one', next: b}
+  b: {action: 'echo two; touch begun; while test -e begun; do sleep 0.02; done', next: done}
+  done: {terminal: true}
+";
+    let project = project(text);
+    let mut child = project.start_until(&["run", "main", "--ci=plain"], "begun");
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    std::fs::remove_file(project.at("begun")).unwrap();
+    wait_for(|| project.run(&["status"]).stdout.contains("crashed"));
+    let shown = replayed(&project, &[]);
+    assert!(shown.contains("│ one\n"), "{shown}");
+    assert!(!shown.contains("Loop "), "it has no end: {shown}");
 }
 
 #[test]
