@@ -37,7 +37,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _open = crate::process::private::keep();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if env.is_container_init() {
-        return commands::init::supervise(&arguments, &env);
+        return commands::supervise::supervise(&arguments, &env);
     }
     let arguments = match written_out(arguments, &env) {
         Ok(arguments) => arguments,
