@@ -6,6 +6,7 @@ use super::commands::action::ActionArgs;
 use super::commands::artifact::ArtifactArgs;
 use super::commands::bundle::BundleArgs;
 use super::commands::compile::CompileArgs;
+use super::commands::completions::{CompleteLineArgs, CompletionsArgs};
 use super::commands::criteria::CriteriaArgs;
 use super::commands::deliver::DeliverArgs;
 use super::commands::diff::DiffArgs;
@@ -15,6 +16,7 @@ use super::commands::history::HistoryArgs;
 use super::commands::hook::HookArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
+use super::commands::man::ManArgs;
 use super::commands::publish::PublishArgs;
 use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
@@ -113,6 +115,10 @@ pub(super) enum Command {
     Hook(HookArgs),
     /// Print the JSON Schema of loop files
     Schema,
+    /// Print the script that completes commands, loops and runs in a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    Man(ManArgs),
     /// Print the version
     Version,
     /// Start another run of the workflow, which resumes a run that was handed off
@@ -121,6 +127,9 @@ pub(super) enum Command {
     /// Run the loop that the inputs of the GitHub Action name
     #[command(hide = true)]
     Action(ActionArgs),
+    /// Answer the script of a shell that completes a line
+    #[command(hide = true)]
+    CompleteLine(CompleteLineArgs),
     /// Answer a query about JSON on behalf of a run
     #[command(hide = true)]
     AnswerQuery,

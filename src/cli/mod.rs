@@ -5,6 +5,7 @@ mod advised;
 mod args;
 mod background;
 mod commands;
+mod completions;
 mod exit;
 mod flags;
 mod follow;
@@ -20,7 +21,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use args::{Args, Command};
 use output::Output;
@@ -136,6 +137,11 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
             commands::hook::hook(args, env, cwd.as_deref().unwrap_or(Path::new("")), output)
         }
         Command::Schema => Ok(commands::schema::schema(output)),
+        Command::Completions(args) => Ok(completions::completions(args, output)),
+        Command::Man(args) => commands::man::man(args, Args::command(), env, output),
+        Command::CompleteLine(args) => {
+            Ok(completions::complete_line(args, Args::command(), &session()?, output))
+        }
         Command::Version => Ok(commands::version::version(output)),
         Command::Continue(args) => commands::go_on::go_on(args, &session()?),
         Command::Action(args) => commands::action::action(args, &session()?, output),

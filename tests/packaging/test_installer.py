@@ -248,7 +248,7 @@ class Documented(Assets):
         for name, text in (("curl", CURL), ("gh", GH), ("docker", '#!/bin/sh\necho "$0" "$@" >>"$SEEN"\n')):
             self.tool(name, text)
         blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 5)
+        self.assertEqual(len(blocks), 6)
         work = self.directory / "work"
         work.mkdir()
         path = f"{self.tools}:{self.home}/.local/bin:{os.environ['PATH']}"

@@ -127,7 +127,17 @@ const LAYERS: &[Layer] = &[
             "run",
             "session",
         ],
-        &["clap", "console", "fs_err", "rustix", "shlex", "tempfile", "tokio"],
+        &[
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "console",
+            "fs_err",
+            "rustix",
+            "shlex",
+            "tempfile",
+            "tokio",
+        ],
     ),
 ];
 
