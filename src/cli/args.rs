@@ -10,6 +10,7 @@ use super::commands::completions::{CompleteLineArgs, CompletionsArgs};
 use super::commands::criteria::CriteriaArgs;
 use super::commands::deliver::DeliverArgs;
 use super::commands::diff::DiffArgs;
+use super::commands::doctor::DoctorArgs;
 use super::commands::explain::ExplainArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
@@ -113,6 +114,8 @@ pub(super) enum Command {
     /// Answer the hooks of an agent's session, and set them up
     #[command(subcommand)]
     Hook(HookArgs),
+    /// Show what works on this machine, what the loops here need of it, and how to mend the rest
+    Doctor(DoctorArgs),
     /// Print the JSON Schema of loop files
     Schema,
     /// Print the script that completes commands, loops and runs in a shell

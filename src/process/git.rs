@@ -87,6 +87,9 @@ const SET: [(&str, &str); 9] = [
     ("GIT_GRAFT_FILE", "/dev/null"),
 ];
 
+/// The name of the program.
+pub const PROGRAM: &str = "git";
+
 /// Variables that name a repository. A hook of git sets them, and everything would work in the checkout again.
 pub const REPOSITORY: [&str; 7] = [
     "GIT_DIR",
@@ -214,7 +217,7 @@ impl Call {
     }
 
     fn words_with(&self, directory: Option<&str>, settings: impl Iterator<Item = String>) -> Vec<String> {
-        let mut words = vec!["git".to_owned()];
+        let mut words = vec![PROGRAM.to_owned()];
         let mut add = |some: &[&str]| words.extend(some.iter().map(|word| (*word).to_owned()));
         if let Some(directory) = directory {
             add(&["-C", directory]);

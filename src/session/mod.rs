@@ -26,6 +26,7 @@ pub mod deliver;
 mod detail;
 mod diff;
 pub mod dispatch;
+pub(crate) mod doctor;
 pub mod environment;
 pub mod error;
 pub mod fetch;

@@ -39,6 +39,7 @@ mod criteria;
 #[cfg(feature = "github")]
 mod deliver;
 mod docs;
+mod doctor;
 mod files;
 mod fragments;
 mod full_disk;

@@ -8,7 +8,7 @@ pub(super) mod completions;
 pub(super) mod criteria;
 pub(super) mod deliver;
 pub(super) mod diff;
-
+pub(super) mod doctor;
 pub(super) mod explain;
 pub(super) mod go_on;
 pub(super) mod guard;
