@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Puts together what users download: the archives, the list of what is in the program, the script that installs it, and
-# the checksums of all of them.
+# Puts together what users download: the archives, the packages that were made of them, the schema of loop files, the
+# list of what is in the program, the script that installs it, and the checksums of all of them.
 #
-#   assets.sh VERSION ARCHIVES SBOM ASSETS NOTES
+#   assets.sh VERSION ARCHIVES PACKAGES SBOM ASSETS NOTES
 #
 #   ARCHIVES   directory with the archives
+#   PACKAGES   directory with what packages.py made
 #   SBOM       the list, in CycloneDX's JSON
 #   ASSETS     directory that is made anew
 #   NOTES      file for the text of the release
@@ -15,13 +16,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source .github/release/common.sh
 
 main() {
-  local version=$1 archives=$2 sbom=$3 assets=$4 notes=$5 target
+  local version=$1 archives=$2 packages=$3 sbom=$4 assets=$5 notes=$6 target kind count
   is_version "$version" || fail "\`$version\` is not a version"
   rm -rf "$assets"
   mkdir -p "$assets"
   for target in "${TARGETS[@]}"; do
     cp "$archives/ll-loop-$version-$target.tar.gz" "$assets"
   done
+  for kind in ".whl ${#TARGETS[@]}" ".tgz $((${#TARGETS[@]} + 1))" "-shell.tar.gz 1"; do
+    count=$(find "$packages" -type f -name "*${kind% *}" | grep -c .) || true
+    ((count == ${kind#* })) || fail "$packages has $count packages *${kind% *}, and not ${kind#* }"
+  done
+  cp "$packages"/* "$assets"
+  cp schema/loop.schema.json "$assets"
   [[ $(jq '.bomFormat == "CycloneDX" and (.components | length > 0)' "$sbom") == true ]] ||
     fail "$sbom is not a list of components in CycloneDX's JSON"
   cp "$sbom" "$assets/ll-loop-$version.cdx.json"
@@ -35,10 +42,11 @@ main() {
 # The template, with the version and the checksums of its archives in it.
 installer() {
   local version=$1 assets=$2 line
+  local archives=("${TARGETS[@]/#/ll-loop-$version-}")
   while IFS= read -r line; do
     case $line in
       "VERSION=''") echo "VERSION='$version'" ;;
-      "CHECKSUMS=''") printf "CHECKSUMS='%s'\n" "$(cd "$assets" && sha256sum -- *.tar.gz)" ;;
+      "CHECKSUMS=''") printf "CHECKSUMS='%s'\n" "$(cd "$assets" && sha256sum -- "${archives[@]/%/.tar.gz}")" ;;
       *) printf '%s\n' "$line" ;;
     esac
   done <.github/release/install.sh

@@ -17,6 +17,9 @@ import yaml
 
 from runner import ROOT
 
+sys.path.insert(0, str(ROOT / ".github/release"))
+import packages as made  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 TARGETS = (
     "x86_64-unknown-linux-musl",
@@ -26,7 +29,15 @@ TARGETS = (
 )
 URL = "git@github.com:little-loops/ll-loop.git"
 # What of the tree the scripts read and write.
-TREE = ("deliver", "setup", "docker", ".github", "action.yml", "CHANGELOG.md")
+TREE = ("deliver", "setup", "docker", ".github", "schema", "action.yml", "CHANGELOG.md")
+
+
+def packages(version):
+    """The names of what packages.py makes."""
+    crate = version.removeprefix("v")
+    wheels = {f"ll_loop-{made.python_version(version)}-py3-none-{tags}.whl" for tags, _, _ in made.TARGETS.values()}
+    programs = {f"little-loops-ll-loop-{system}-{processor}-{crate}.tgz" for _, system, processor in made.TARGETS.values()}
+    return wheels | programs | {f"ll-loop-{crate}.tgz", f"ll-loop-{version}-shell.tar.gz"}
 
 
 class Failed(Exception):
@@ -111,6 +122,9 @@ class Run:
             path = self.artifacts / f"program-{target}" / f"ll-loop-{version}-{target}.tar.gz"
             path.parent.mkdir()
             path.write_text(f"{version} {target} {build}")
+        (self.artifacts / "packages").mkdir()
+        for name in packages(version):
+            (self.artifacts / "packages" / name).write_text(f"{name} {build}")
         (self.artifacts / "sbom").mkdir()
         (self.artifacts / "sbom/sbom.cdx.json").write_text('{"bomFormat": "CycloneDX", "components": [{"name": "clap"}]}')
         self.digest = "sha256:" + (build * 64)[:64]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from rehearsal import TARGETS
+from rehearsal import TARGETS, packages
 from runner import ROOT
 from test_install import Release
 
@@ -68,7 +68,11 @@ class Assets(unittest.TestCase):
         path = self.directory / "sbom.json"
         path.write_text(sbom)
         script = ROOT / ".github/release/assets.sh"
-        command = [script, self.VERSION, self.archives, path, self.assets, self.directory / "notes.md"]
+        made = self.directory / "packages"
+        made.mkdir(exist_ok=True)
+        for name in packages(self.VERSION):
+            (made / name).write_text(name)
+        command = [script, self.VERSION, self.archives, made, path, self.assets, self.directory / "notes.md"]
         return subprocess.run(command, text=True, capture_output=True)
 
     def tool(self, name, text):
@@ -220,7 +224,7 @@ class Installer(Assets):
         ).stdout.splitlines()
         others = {path.name for path in self.assets.iterdir()} - {"SHA256SUMS"}
         self.assertEqual({line.removesuffix(": OK") for line in checked}, others)
-        self.assertEqual(len(others), len(TARGETS) + 2)
+        self.assertEqual(len(others), len(TARGETS) + len(packages(self.VERSION)) + 3)
 
     def test_a_list_of_components_that_is_none_is_refused(self):
         for text in ("{}", '{"bomFormat": "CycloneDX", "components": []}', ""):
