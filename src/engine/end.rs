@@ -1,6 +1,7 @@
 //! How a run comes to its end: the action of a terminal, another cycle, an outcome.
 
 use crate::base::name::StateName;
+use crate::base::text::one_line;
 use crate::base::time::{human, millis};
 use crate::evaluate::observation::{Observation, Stop};
 use crate::machine::{Action, End, EndId, Meaning};
@@ -77,8 +78,8 @@ impl Engine<'_> {
         let name = &end.name;
         let verified = self.run.is_verified();
         let (outcome, reason) = match (end.meaning, verified) {
-            (Meaning::Failure, _) => (Outcome::Failure, format!("ended in `{name}`")),
-            (Meaning::Blocked, _) => (Outcome::Blocked, format!("ended in `{name}`: a person is needed")),
+            (Meaning::Failure, _) => (Outcome::Failure, explained(end, "")),
+            (Meaning::Blocked, _) => (Outcome::Blocked, explained(end, ": a person is needed")),
             (Meaning::Success | Meaning::DeclaredSuccess, true) => (Outcome::Success, self.succeeded(end)),
             (Meaning::DeclaredSuccess, false) => {
                 (Outcome::Success, format!("ended in `{name}`, which the loop declares a success"))
@@ -159,5 +160,17 @@ impl Engine<'_> {
             reason: ending.reason,
             changes: None,
         })
+    }
+}
+
+/// The longest explanation of an end, in characters.
+const MAX_EXPLANATION: usize = 300;
+
+/// Names an end that is no success, with the explanation that its author gave, or else the usual one.
+fn explained(end: &End, usual: &str) -> String {
+    let name = &end.name;
+    match end.description.as_deref().map(|description| one_line(description, MAX_EXPLANATION)) {
+        Some(why) if !why.is_empty() => format!("ended in `{name}`: {why}"),
+        _ => format!("ended in `{name}`{usual}"),
     }
 }
