@@ -3,8 +3,10 @@
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::commands::action::ActionArgs;
+use super::commands::add::AddArgs;
 use super::commands::artifact::ArtifactArgs;
 use super::commands::bundle::BundleArgs;
+use super::commands::catalog::CatalogArgs;
 use super::commands::compile::CompileArgs;
 use super::commands::completions::{CompleteLineArgs, CompletionsArgs};
 use super::commands::criteria::CriteriaArgs;
@@ -78,6 +80,10 @@ pub(super) enum Command {
     /// List the loops of this repository, or its runs
     #[command(visible_alias = "l")]
     List(ListArgs),
+    /// List the ready loops that the program brings along, or show one
+    Catalog(CatalogArgs),
+    /// Copy a loop of the catalogue into this repository
+    Add(AddArgs),
     /// Show the status of runs
     #[command(visible_alias = "st")]
     Status(StatusArgs),

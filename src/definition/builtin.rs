@@ -31,6 +31,35 @@ const FILES: &[Builtin] = files! {
     "lib/score-plan-quality.yaml",
 };
 
+/// The catalogue: loops that run as they are, and that a project can copy to make them its own.
+const LOOPS: &[Builtin] = files! {
+    "actions.yaml",
+    "advisories.yaml",
+    "bisect.yaml",
+    "codegen-drift.yaml",
+    "coverage-ratchet.yaml",
+    "deps-update.yaml",
+    "docs-commands.yaml",
+    "dotnet-tidy.yaml",
+    "file-hygiene.yaml",
+    "fix-ci.yaml",
+    "fix-issue.yaml",
+    "flaky-hunt.yaml",
+    "go-tidy.yaml",
+    "java-tidy.yaml",
+    "js-tidy.yaml",
+    "links.yaml",
+    "lockfile-drift.yaml",
+    "markdown.yaml",
+    "python-tidy.yaml",
+    "review-fix.yaml",
+    "rust-tidy.yaml",
+    "shell.yaml",
+    "snapshots.yaml",
+    "typos.yaml",
+    "upgrade.yaml",
+};
+
 /// A file in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
@@ -43,6 +72,21 @@ impl Builtin {
     pub fn named(name: &str) -> Option<Self> {
         let is_meant = |path: &str| path.strip_prefix(name).is_some_and(|rest| EXTENSIONS.contains(&rest));
         all().find(|file| is_meant(file.path))
+    }
+
+    /// Returns the loops of the catalogue, in the order of their names.
+    pub fn catalogue() -> impl Iterator<Item = Self> {
+        LOOPS.iter().copied()
+    }
+
+    /// Finds a loop of the catalogue by its name.
+    pub fn catalogued(name: &str) -> Option<Self> {
+        Self::catalogue().find(|file| file.name() == name)
+    }
+
+    /// Returns its name: its path without the extension.
+    pub fn name(self) -> &'static str {
+        self.path.strip_suffix(".yaml").unwrap_or(self.path)
     }
 
     /// Finds a file by the place that [`Self::place`] tells.
@@ -100,12 +144,12 @@ pub fn is_builtin(shown: &str) -> bool {
 
 #[cfg(not(test))]
 fn all() -> impl Iterator<Item = Builtin> {
-    FILES.iter().copied()
+    FILES.iter().chain(LOOPS).copied()
 }
 
 #[cfg(test)]
 fn all() -> impl Iterator<Item = Builtin> {
-    FILES.iter().chain(tests::FILES).copied()
+    FILES.iter().chain(LOOPS).chain(tests::FILES).copied()
 }
 
 #[cfg(test)]

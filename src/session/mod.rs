@@ -14,6 +14,7 @@ pub mod begin;
 pub mod branch;
 mod bundle;
 pub mod bundler;
+pub(crate) mod catalog;
 pub mod changed;
 pub mod changes;
 pub mod check;

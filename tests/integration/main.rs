@@ -28,6 +28,7 @@ mod bounds;
 mod bundle;
 #[cfg(feature = "github")]
 mod caps;
+mod catalog;
 mod catalogue_shapes;
 mod chain;
 mod changes;

@@ -1,8 +1,10 @@
 //! The commands: one file each, with its arguments and what it does.
 
 pub(super) mod action;
+pub(super) mod add;
 pub(super) mod artifact;
 pub(super) mod bundle;
+pub(super) mod catalog;
 pub(super) mod compile;
 pub(super) mod completions;
 pub(super) mod criteria;

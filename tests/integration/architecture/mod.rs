@@ -105,7 +105,7 @@ const LAYERS: &[Layer] = &[
             "ci",
             "run",
         ],
-        &["base64", "fs_err", "rustix", "tempfile", "tokio", "uuid"],
+        &["base64", "fs_err", "rustix", "similar", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "cli",
