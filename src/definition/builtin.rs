@@ -123,15 +123,20 @@ impl Builtin {
     /// Makes the loops that its states run by name those of the program: a project has no say in what a file means
     /// that it did not write.
     pub(super) fn keep_names(self, tree: &mut Node) {
-        let groups = ["states", "state_defs", "fragments"];
-        let groups = entries_mut(tree).iter_mut().filter(|entry| groups.contains(&entry.key.as_str()));
-        for state in groups.flat_map(|group| entries_mut(&mut group.value)) {
-            let keys = entries_mut(&mut state.value).iter_mut();
-            for named in keys.filter(|entry| entry.key == "loop") {
-                let name = named.value.as_scalar().map(|name| name.text.clone()).unwrap_or_default();
-                if let Some(file) = self.beside(&name) {
-                    named.value = text(&named.value.span.clone(), file.place().to_string_lossy());
-                }
+        rename_loops(tree, |name| Some(self.beside(name)?.place().to_string_lossy().into_owned()));
+    }
+}
+
+/// Gives the loops that the states of a file run by name other names.
+pub(super) fn rename_loops(tree: &mut Node, new: impl Fn(&str) -> Option<String>) {
+    let groups = ["states", "state_defs", "fragments"];
+    let groups = entries_mut(tree).iter_mut().filter(|entry| groups.contains(&entry.key.as_str()));
+    for state in groups.flat_map(|group| entries_mut(&mut group.value)) {
+        let keys = entries_mut(&mut state.value).iter_mut();
+        for named in keys.filter(|entry| entry.key == "loop") {
+            let name = named.value.as_scalar().map(|name| name.text.clone());
+            if let Some(name) = name.as_deref().and_then(&new) {
+                named.value = text(&named.value.span.clone(), name);
             }
         }
     }

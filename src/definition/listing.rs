@@ -13,7 +13,10 @@ pub const DIRECTORY: &str = ".loops";
 pub(super) const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
 
 /// Directories of `.loops` that hold other files than loops of the project. Those of runs begin with a dot.
-const RESERVED: [&str; 3] = ["runs", "tests", "vendor"];
+const RESERVED: [&str; 3] = ["runs", "tests", VENDOR];
+
+/// The directory in `.loops` that holds copies of loops from other repositories.
+pub(super) const VENDOR: &str = "vendor";
 
 /// Tells whether a directory in `.loops` holds other files than loops of the project.
 pub(super) fn is_reserved(first: &str) -> bool {

@@ -18,6 +18,7 @@ use super::listing::{self, EXTENSIONS, without_extension};
 use super::resolve::{self, Fetch, Fetched, Reference, ReferenceKind, Resolved};
 use super::schema::Loop;
 use super::source::Sources;
+use super::vendored::{COPY, Copied, Copies, CopyError, Naming, REMOTE, SharedName, name_within};
 use super::yaml::{self, MAX_SIZE};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, Place, nearest};
@@ -42,6 +43,8 @@ pub struct Located {
     pub shown: String,
     /// Where it may lie, and everything that it takes over.
     pub reach: Reach,
+    /// Whether copies of loops from other repositories have to be what was added.
+    pub copies: Copies,
 }
 
 /// Where the files of a loop may lie, with all links followed.
@@ -75,10 +78,16 @@ impl Reach {
 }
 
 impl Located {
-    /// Gives the file the reach of another one, or all of it.
+    /// Gives the file the reach of another one, or all of it. A copy from another repository keeps its own.
     #[must_use]
     pub fn reaching(self, reach: Reach) -> Self {
-        Self { reach, ..self }
+        if Copied::at(&self.path).is_some() { self } else { Self { reach, ..self } }
+    }
+
+    /// Says whether copies of loops from other repositories have to be what was added.
+    #[must_use]
+    pub fn taking(self, copies: Copies) -> Self {
+        Self { copies, ..self }
     }
 }
 
@@ -179,6 +188,9 @@ pub enum LoadError {
         /// What it is, as a noun with its article.
         what: &'static str,
     },
+    /// It is, or would have to be, a copy of a loop from another repository.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The file is larger than [`MAX_SIZE`].
     #[error("`{}` is larger than 1 MiB", path.display())]
     TooLarge {
@@ -248,6 +260,7 @@ impl LoadError {
             Self::NoFile { nearest, .. } => {
                 nearest.as_ref().map(|path| format!("did you mean `{}`?", path.display()))
             }
+            Self::Copy(error) => Some(error.help()),
             Self::NotUtf8 { .. } => Some(String::from("save the file as UTF-8")),
             Self::Library { .. } => Some(String::from("a loop takes it over with `import`")),
             Self::Outside { .. } => Some(String::from(
@@ -291,13 +304,20 @@ fn built_in(file: Builtin, cwd: &Path) -> Located {
     let project = ancestors(cwd).into_iter().find(|root| root.join(DIRECTORY).is_dir());
     let root = project.unwrap_or_else(|| cwd.to_owned());
     let reach = Reach::of(&root, &root);
-    Located { shown: file.place().display().to_string(), path: file.place(), name: None, root, reach }
+    let (shown, path) = (file.place().display().to_string(), file.place());
+    Located { shown, path, name: None, root, reach, copies: Copies::default() }
 }
 
 /// Finds a file of a project, and leaves it to others which loop may be meant.
 fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     if let Some(file) = Builtin::at(Path::new(asked)) {
         return Ok(built_in(file, cwd));
+    }
+    if asked.starts_with(REMOTE) {
+        return Err(CopyError::Remote(asked.to_owned()).into());
+    }
+    if asked.starts_with(COPY) {
+        return Ok(by_copy(asked, cwd)?);
     }
     let path = cwd.join(asked);
     let name = without_extension(asked);
@@ -324,6 +344,39 @@ fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     })
 }
 
+/// Finds the copy of a loop from another repository.
+fn by_copy(asked: &str, cwd: &Path) -> Result<Located, CopyError> {
+    let name = SharedName::parse(asked.strip_prefix(COPY).unwrap_or(asked))
+        .map_err(|why| CopyError::BadName { name: asked.to_owned(), why })?;
+    let copies = ancestors(cwd).into_iter().map(|root| {
+        let copy = Copied::new(&root.join(DIRECTORY), name.repository(), name.path());
+        (root, copy.file())
+    });
+    let found = copies.into_iter().find(|(_, file)| file.exists() && !file.is_dir());
+    let (root, file) = found.ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
+    let known = name_of(&file, &root).ok().flatten();
+    Ok(located(file, known, root, cwd))
+}
+
+/// Finds the loop that a state of a copy runs: in the same copy, or else in the program.
+fn find_in_copy(asked: &str, copy: &Copied, root: &Path) -> Result<Located, LoadError> {
+    if let Some(file) = Builtin::at(Path::new(asked)) {
+        return Ok(built_in(file, root));
+    }
+    let absent = || {
+        let (name, repository) = (asked.to_owned(), copy.repository().to_owned());
+        LoadError::Copy(CopyError::NotInCopy { name, repository })
+    };
+    match copy.find(Naming::Loop, asked).map_err(|_| absent())? {
+        Some(found) => {
+            let file = found.file();
+            let known = name_of(&file, root).ok().flatten();
+            Ok(located(file, known, root.to_owned(), root))
+        }
+        None => Builtin::named(asked).map(|file| built_in(file, root)).ok_or_else(absent),
+    }
+}
+
 /// Returns the names of all loops, and of what may be one.
 pub fn names(cwd: &Path) -> Vec<String> {
     let below = ancestors(cwd).into_iter().flat_map(|root| listing::below(&root.join(DIRECTORY)));
@@ -333,6 +386,14 @@ pub fn names(cwd: &Path) -> Vec<String> {
 /// Finds the loop that a state of another one runs: as anybody finds it from `root`, or else beside the file of the
 /// caller, or else in the program. What else could be meant is left to whoever asks.
 pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
+    if let Some((from, name)) = name_within(asked) {
+        let from = by_copy(from, root)?;
+        let copy = Copied::at(&from.path).ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
+        return find_in_copy(name, &copy, root);
+    }
+    if let Some(copy) = Copied::at(caller) {
+        return find_in_copy(asked, &copy, root);
+    }
     let named = look_up(asked, root);
     let (Err(LoadError::UnknownName { .. } | LoadError::NoFile { .. }), Some(directory)) =
         (&named, caller.parent())
@@ -373,10 +434,12 @@ fn is_path(asked: &str) -> bool {
 
 /// Finds a loop in the `.loops` of a directory.
 fn by_name(name: &LoopName, root: &Path, cwd: &Path) -> Option<Located> {
-    if name.first_part() != name.as_str() && listing::is_reserved(name.first_part()) {
+    let loops = root.join(DIRECTORY);
+    let is_reserved = name.first_part() != name.as_str() && listing::is_reserved(name.first_part());
+    // A run of a copy is known by this name, and told to be begun again by it.
+    if is_reserved && Copied::at(&loops.join(name.as_str())).is_none() {
         return None;
     }
-    let loops = root.join(DIRECTORY);
     let files = EXTENSIONS.iter().map(|extension| loops.join(format!("{name}.{extension}")));
     let mut found = files.filter(|path| path.exists() && !path.is_dir() && is_spelled_so(path, &loops));
     Some(located(found.next()?, Some(name.clone()), root.to_owned(), cwd))
@@ -420,10 +483,22 @@ fn name_of(path: &Path, root: &Path) -> Result<Option<LoopName>, NameError> {
     if is_hidden { LoopName::parse(below).map(Some) } else { name_below(Path::new(below)) }
 }
 
+/// What the names of copies begin with.
+const IN_COPIES: &str = "vendor/";
+
 /// Returns the name of a file in `.loops` by its path from there.
 pub fn name_below(below: &Path) -> Result<Option<LoopName>, NameError> {
     let Some(below) = below.to_str() else { return Ok(None) };
-    LoopName::parse(without_extension(below).unwrap_or(below)).map(Some)
+    let name = without_extension(below).unwrap_or(below);
+    if !name.starts_with(IN_COPIES) {
+        return LoopName::parse(name).map(Some);
+    }
+    // The authors of a copy name their directories as they like.
+    let part = |part: &str| match part.strip_prefix(['.', '-', '$']) {
+        Some(rest) => format!("_{rest}"),
+        None => part.to_owned(),
+    };
+    LoopName::parse(&name.split('/').map(part).collect::<Vec<_>>().join("/")).map(Some)
 }
 
 /// Returns the loop file beside a missing one that has the most similar name.
@@ -451,8 +526,11 @@ fn root_of(path: &Path, cwd: &Path) -> PathBuf {
 
 fn located(path: PathBuf, name: Option<LoopName>, root: PathBuf, cwd: &Path) -> Located {
     let shown = unmistakable(relative(&path, cwd).display().to_string());
-    let reach = Reach::of(&path, &root);
-    Located { path, name, root, shown, reach }
+    let reach = match Copied::at(&path) {
+        Some(copy) => Reach::Within(vec![resolved(&copy.root())]),
+        None => Reach::of(&path, &root),
+    };
+    Located { path, name, root, shown, reach, copies: Copies::default() }
 }
 
 /// Returns a path as seen from the working directory, unless the way up is longer than the path itself is clear.
@@ -560,6 +638,9 @@ fn library(shown: &str, text: &str) -> Option<FragmentLibrary> {
 
 /// Reads the loop file itself, and returns where it is with all links followed.
 fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
+    if let Some(copy) = Copied::at(&located.path) {
+        return Ok((copy.file(), copied(&copy, located.copies)?));
+    }
     let path = resolved(&located.path);
     if !located.reach.holds(&path) {
         return Err(LoadError::Outside { path: located.shown.clone().into() });
@@ -595,6 +676,20 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
             .ok_or_else(|| format!("there is no `{}`", reference.name));
     }
     let root = &located.root;
+    if let Some(copy) = Copied::at(reference.from) {
+        return fetch_in_copy(reference, &copy, (located.copies, cwd)).map(|file| match file {
+            InCopy::Copied(fetched) => fetched,
+            InCopy::OfProgram(file) => taken(file),
+        });
+    }
+    if reference.name.starts_with(REMOTE) {
+        return Err(with_help(&CopyError::Remote(reference.name.to_owned())));
+    }
+    if reference.name.starts_with(COPY) && reference.kind != ReferenceKind::Text {
+        let copy = by_copy(reference.name, root).map_err(|error| with_help(&error))?;
+        let copy = Copied::at(&copy.path).ok_or_else(|| format!("there is no `{}`", reference.name))?;
+        return fetched(&copy, located.copies, cwd);
+    }
     let name = Path::new(reference.name);
     let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
     let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
@@ -633,8 +728,64 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
         return file.map(taken).ok_or_else(|| format!("there is no `{}`", shown(path, cwd)));
     };
+    if let Some(copy) = Copied::at(&path) {
+        return fetched(&copy, located.copies, cwd);
+    }
     let text = read(&path).map_err(|error| error.to_string())?;
     Ok(Fetched { shown: shown(&path, cwd), path: real, text })
+}
+
+/// What a file of a copy names.
+enum InCopy {
+    Copied(Fetched),
+    OfProgram(Builtin),
+}
+
+/// Reads a file that one of a copy names: another one of the same copy, or one of the program.
+fn fetch_in_copy(
+    reference: &Reference<'_>,
+    copy: &Copied,
+    (copies, cwd): (Copies, &Path),
+) -> Result<InCopy, String> {
+    if let Some(found) = copy.find(naming(reference.kind), reference.name)? {
+        return fetched(&found, copies, cwd).map(InCopy::Copied);
+    }
+    let file = Builtin::named(reference.name).filter(|_| reference.kind != ReferenceKind::Text);
+    file.map(InCopy::OfProgram).ok_or_else(|| {
+        let (name, repository) = (reference.name.to_owned(), copy.repository().to_owned());
+        CopyError::NotInCopy { name, repository }.to_string()
+    })
+}
+
+/// Returns what a name of this kind is in a copy.
+pub(crate) fn naming(kind: ReferenceKind) -> Naming {
+    match kind {
+        ReferenceKind::Parent => Naming::Parent,
+        ReferenceKind::Library => Naming::Library,
+        ReferenceKind::Text => Naming::Text,
+    }
+}
+
+/// Reads a file of a copy for the file that names it.
+fn fetched(copy: &Copied, copies: Copies, cwd: &Path) -> Result<Fetched, String> {
+    let text = copied(copy, copies).map_err(|error| match error.help() {
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
+    })?;
+    let path = copy.file();
+    Ok(Fetched { shown: shown(&path, cwd), path, text })
+}
+
+/// Reads a file of a copy.
+fn copied(copy: &Copied, copies: Copies) -> Result<String, LoadError> {
+    let text = read(&copy.file())?;
+    copy.check(&text, copies)?;
+    Ok(text)
+}
+
+/// Says why a copy cannot be used and what to do about it, where only one text is shown.
+fn with_help(error: &CopyError) -> String {
+    format!("{error}; {}", error.help())
 }
 
 /// Tells whether what a loop in `.loops` inherits from is named, and not given by its path, and yet lies elsewhere.
@@ -668,7 +819,8 @@ pub fn decode(shown: &str, text: &str, digest: String) -> Result<Loaded, Box<Rej
     Ok(loaded)
 }
 
-pub(super) fn decode_with(
+/// Decodes the text of a loop file; the files that it takes over are handed over by `fetch`.
+pub(crate) fn decode_with(
     shown: &str,
     text: &str,
     path: &Path,

@@ -14,4 +14,5 @@ pub mod resolve;
 pub mod schema;
 pub mod source;
 mod tree;
+pub mod vendored;
 pub mod yaml;

@@ -9,12 +9,13 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::builtin::{Builtin, is_builtin};
+use super::builtin::{Builtin, is_builtin, rename_loops};
 use super::schema::{Composition, Loop, Parameter};
 use super::source::{Source, Sources};
 use super::tree::{
     MergeLevel, entries, entries_mut, entry, given, items, map, merge, plain, put, take, text, weight,
 };
+use super::vendored::Copied;
 use super::yaml::{self, MAX_SIZE};
 use super::{classic, fragments, paradigm};
 use crate::base::command::CommandLine;
@@ -128,6 +129,10 @@ pub(super) fn parse(text: &str, file: FileId, path: &Path, out: &mut Diagnostics
     let mut tree = yaml::parse(text, file, out)?;
     if let Some(file) = Builtin::at(path) {
         file.keep_names(&mut tree);
+    } else if file != FileId(0)
+        && let Some(copy) = Copied::at(path)
+    {
+        rename_loops(&mut tree, |name| Some(copy.within(name)));
     }
     Some(tree)
 }

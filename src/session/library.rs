@@ -15,6 +15,7 @@ use crate::base::time::Timestamp;
 use crate::definition::load::{self, LoadError, Located, Reach};
 use crate::definition::schema::Loop;
 use crate::definition::source::Sources;
+use crate::definition::vendored::{Copied, Copies};
 use crate::engine::Start;
 use crate::engine::event::{LoopStart, Source};
 use crate::engine::request::{Around, SubLoopRequest};
@@ -79,8 +80,8 @@ pub(crate) fn texts(sources: &Sources) -> Vec<(String, String)> {
 /// Why a sub-loop cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Missing {
-    /// There is no such loop; perhaps another one is meant.
-    Absent { why: String, near: Option<String> },
+    /// There is no such loop, or none that may be used; perhaps another one is meant.
+    Absent { why: String, help: String },
     /// There is one, and it cannot be used.
     Unusable(String),
 }
@@ -97,6 +98,7 @@ impl Missing {
 pub(crate) struct Library {
     root: PathBuf,
     reach: Reach,
+    copies: Copies,
     /// The file of the loop itself.
     file: PathBuf,
     /// The files that names mean, which depends on the directory of the file that they are written in.
@@ -151,6 +153,7 @@ impl Library {
         Self {
             root: located.root.clone(),
             reach: located.reach.clone(),
+            copies: located.copies,
             file: located.path.clone(),
             named: HashMap::new(),
             known: HashMap::new(),
@@ -162,7 +165,10 @@ impl Library {
 
     /// Makes the library of another loop, with what is known from one before it where both may run the same loops.
     pub(crate) fn after(before: Option<Self>, located: &Located) -> Self {
-        match before.filter(|before| before.root == located.root && before.reach == located.reach) {
+        let is_alike = |before: &Self| {
+            (&before.root, &before.reach, before.copies) == (&located.root, &located.reach, located.copies)
+        };
+        match before.filter(is_alike) {
             Some(before) => Self { file: located.path.clone(), ..before },
             None => Self::new(located),
         }
@@ -176,8 +182,9 @@ impl Library {
         }
         let known = match load::find_beside(name, &self.root, caller) {
             Ok(located) => {
-                let (root, reach) = (&self.root, &self.reach);
-                let load = || load(&located.clone().reaching(reach.clone()), root).map(Rc::new);
+                let (root, reach, copies) = (&self.root, &self.reach, self.copies);
+                let load =
+                    || load(&located.clone().reaching(reach.clone()).taking(copies), root).map(Rc::new);
                 self.known.entry(located.path.clone()).or_insert_with(load).clone()
             }
             Err(error) => Err(self.absent(error)),
@@ -281,6 +288,7 @@ impl Library {
                 }
             }
         }
+        self.check_copies(machine, &mut findings);
         self.check_recursion(machine, &mut findings);
         findings.extend(self.injections(machine, &BTreeSet::new(), Which::HandedOn));
         findings
@@ -358,6 +366,33 @@ impl Library {
         Some(format!("strangers may have set off this run, and {}", known.at(&state, &message)))
     }
 
+    /// Looks whether every copy of a loop from another repository can run what it names: what was edited is found before
+    /// the run, and not in the middle of it.
+    fn check_copies(&mut self, machine: &Machine, findings: &mut Diagnostics) {
+        let mut seen = HashSet::new();
+        for (step, sub) in sub_loops(machine) {
+            let place = Place::Value(DocPath::root().key("states").key(step.name.as_str()).key("loop"));
+            let mut open: Vec<(String, PathBuf)> = sub
+                .name
+                .as_literal()
+                .map(|name| (name.into_owned(), self.file.clone()))
+                .into_iter()
+                .collect();
+            while let Some((name, caller)) = open.pop() {
+                match self.get(&name, &caller) {
+                    Ok(known) if seen.insert(known.file.clone()) => {
+                        let names = literal_names(&known.machine).into_iter();
+                        open.extend(names.map(|name| (name, known.file.clone())));
+                    }
+                    Err(missing) if caller != self.file && Copied::at(&caller).is_some() => {
+                        findings.push(cannot_run(&name, &missing, place.clone()));
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
+    }
+
     /// Looks for a loop that cannot end without running itself again.
     fn check_recursion(&mut self, machine: &Machine, findings: &mut Diagnostics) {
         let mut recursive = BTreeSet::new();
@@ -429,15 +464,29 @@ struct Reached {
 }
 
 fn absent(error: &LoadError) -> Missing {
-    let near = if let LoadError::UnknownName { nearest, .. } = error { nearest.clone() } else { None };
-    Missing::Absent { why: error.to_string(), near }
+    let near = if let LoadError::UnknownName { nearest, .. } = error { nearest.as_ref() } else { None };
+    let of_copy = if let LoadError::Copy(error) = error { Some(error.help()) } else { None };
+    let help = near.map(|near| format!("did you mean `{near}`?")).or(of_copy).unwrap_or_else(|| {
+        "sub-loops are found like loops, `.loops/NAME.yaml`, or else beside this file".to_owned()
+    });
+    Missing::Absent { why: error.to_string(), help }
 }
 
 /// Reads and compiles a loop whose file was found.
 fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
     let unusable = |why: &dyn std::fmt::Display| Missing::Unusable(why.to_string());
     let loaded = load::load(located).map_err(|error| {
-        if matches!(error, LoadError::Outside { .. }) { absent(&error) } else { unusable(&error) }
+        let is_refused = matches!(error, LoadError::Outside { .. } | LoadError::Copy(_));
+        // Nobody mends a copy while a run goes on.
+        let rejected = if let LoadError::Rejected { rejected, .. } = &error { Some(rejected) } else { None };
+        match rejected.filter(|_| Copied::at(&located.path).is_some()) {
+            Some(rejected) => Missing::Absent {
+                why: errors(&located.shown, &rejected.findings),
+                help: format!("`ll-loop validate {}` says more", located.shown),
+            },
+            None if is_refused => absent(&error),
+            None => unusable(&error),
+        }
     })?;
     let (machine, problems) = compile::compile_with(&loaded.definition, Values::Draft);
     let source = Source { file: located.shown.clone(), lines: lines(&loaded) };
@@ -451,15 +500,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, Missing> {
 fn cannot_run(name: &str, missing: &Missing, place: Place) -> Diagnostic {
     let message = format!("the loop `{name}` cannot be run: {}", missing.why());
     match missing {
-        Missing::Absent { near, .. } => {
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    "sub-loops are found like loops, `.loops/NAME.yaml`, or else beside this file".to_owned()
-                }
-            };
-            Diagnostic::error("sub-loop", place, message).help(help)
-        }
+        Missing::Absent { help, .. } => Diagnostic::error("sub-loop", place, message).help(help.clone()),
         Missing::Unusable(_) => Diagnostic::warning("sub-loop", place, message)
             .help("mend it; as it is, the state gives the verdict `error`"),
     }

@@ -9,6 +9,7 @@ use crate::base::name::StateName;
 use crate::base::text::one_line;
 use crate::base::time::human;
 use crate::definition::load;
+use crate::definition::vendored::Copies;
 use crate::engine::event::{LoopComplete, LoopResume, LoopStart, Overrides};
 use crate::engine::past::Standing;
 use crate::journal::files::RunFiles;
@@ -105,6 +106,7 @@ impl<'s> Session<'s> {
             }
         };
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
+        let located = located.taking(Copies::accepted_if(options.accept_changes));
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
         settle(&found.began, &options, &mut prepared, self)?;
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {

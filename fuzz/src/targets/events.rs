@@ -12,6 +12,7 @@ use ll_loop::internals::ci::github::artifacts::{FoundArtifact, HeadRepository, O
 use ll_loop::internals::ci::github::event::{WorkflowEvent, is_sha, short};
 use ll_loop::internals::ci::github::repository::Repository;
 use ll_loop::internals::ci::github::results::{ListedArtifact, check_name};
+use ll_loop::internals::definition::vendored::Lock;
 use ll_loop::internals::report::nights::History;
 use serde_json::Value;
 use tempfile::NamedTempFile;
@@ -116,6 +117,11 @@ fn seeds() -> Vec<Vec<u8>> {
 {"schema":1,"loop":"a","nights":[{"run_id":"a-1","at":"2026-01-01T00:00:00.000Z","outcome":"success","cycles":1,"fixed":["x"],"flaky":[],"left":[]}]}"#
             .to_owned(),
     );
+    all.push(format!(
+        r#"lock
+{{"version":1,"loops":[{{"source":"github:a/b/c.yaml","server":"x","ref":"refs/tags/v1","commit":"{sha}","seen":"2026-01-01T00:00:00.000Z","files":{{"c.yaml":"{}"}}}}]}}"#,
+        "0".repeat(64)
+    ));
     all.into_iter().map(String::into_bytes).collect()
 }
 
@@ -139,6 +145,14 @@ fn run(data: &[u8]) {
     }
     if let Ok(text) = std::str::from_utf8(payload) {
         drop(check_name(text));
+        if let Ok(lock) = Lock::parse(text) {
+            note(("lock", lock.loops.len().min(3)));
+            assert_eq!(Lock::parse(&lock.text()).as_ref(), Ok(&lock));
+            for shared in lock.loops.iter().map(|one| one.name().expect("a loop in a lock file has a name")) {
+                let plain = shared.as_str().split('/').all(|part| !matches!(part, "" | "." | ".."));
+                assert!(plain && !shared.as_str().contains(['\\', '#', '\n']), "{shared}");
+            }
+        }
         if let Some(repository) = Repository::parse(&name) {
             let shown = repository.to_string();
             assert_eq!(shown.matches('/').count(), 1, "{shown}");

@@ -10,6 +10,7 @@ use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::cli::unbegun;
+use crate::definition::vendored::Copies;
 use crate::machine::OnChange;
 use crate::session::audience::Audience;
 use crate::session::begin::{Begun, Bound, NotNeeded};
@@ -17,6 +18,15 @@ use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 use crate::session::options::BeginOptions;
+
+/// What is run of other repositories.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct CopyFlags {
+    /// Run copies of loops from other repositories as they are, also those that were edited or that
+    /// `.loops/lock.json` does not name
+    #[arg(long)]
+    accept_changes: bool,
+}
 
 /// The arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
@@ -55,6 +65,8 @@ pub(in crate::cli) struct RunArgs {
     /// What it means if the run would succeed, but changed tracked files or made commits, whatever the file says
     #[arg(long, value_name = "WHAT", value_parser = clap::builder::PossibleValuesParser::new(OnChange::WORDS))]
     pub(super) on_change: Option<String>,
+    #[command(flatten)]
+    pub(super) copies: CopyFlags,
     /// The model for prompts of states that name none, also in loops that this one runs
     #[arg(long, value_name = "MODEL", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Agents and models")]
     pub(super) model: Option<String>,
@@ -102,7 +114,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
 fn bound<'s>(args: &RunArgs, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
     let options = options(args, session.env)?;
     let located = session.find(&args.name, args.run.reach.allow_outside)?;
-    session.prepare(located)?.bind(options, session)
+    session.prepare(located.taking(Copies::accepted_if(args.copies.accept_changes)))?.bind(options, session)
 }
 
 /// Converts the arguments.
