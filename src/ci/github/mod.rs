@@ -7,6 +7,7 @@ mod check;
 mod client;
 pub mod commands;
 mod comment;
+pub mod contents;
 mod cut;
 pub mod deliver;
 pub mod dispatch;

@@ -76,7 +76,7 @@ const LAYERS: &[Layer] = &[
     impure(
         "ci",
         &["base", "engine", "files", "report", "delivery"],
-        &["base64", "chrono", "console", "fs_err", "http", "sha2", "tempfile", "ureq", "uuid", "zip"],
+        &["base64", "chrono", "console", "fs_err", "http", "sha1", "sha2", "tempfile", "ureq", "uuid", "zip"],
     ),
     impure(
         "run",
