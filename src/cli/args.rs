@@ -31,6 +31,7 @@ use super::commands::show::ShowArgs;
 use super::commands::stats::StatsArgs;
 use super::commands::status::StatusArgs;
 use super::commands::stop::StopArgs;
+use super::commands::update::UpdateArgs;
 use super::commands::validate::ValidateArgs;
 use super::commands::why::WhyArgs;
 use super::flags::Global;
@@ -82,8 +83,10 @@ pub(super) enum Command {
     List(ListArgs),
     /// List the ready loops that the program brings along, or show one
     Catalog(CatalogArgs),
-    /// Copy a loop of the catalogue into this repository
+    /// Copy a loop of the catalogue, or of another repository, into this one
     Add(AddArgs),
+    /// Take newer versions of the loops that were copied from other repositories
+    Update(UpdateArgs),
     /// Show the status of runs
     #[command(visible_alias = "st")]
     Status(StatusArgs),

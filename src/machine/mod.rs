@@ -18,6 +18,7 @@ use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::verdict::{Observes, Verdict};
 
+pub mod abilities;
 mod action;
 mod asked;
 pub mod calls;

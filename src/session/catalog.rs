@@ -54,7 +54,9 @@ pub(crate) fn named(name: &str, session: &Session<'_>) -> Result<Entry, Error> {
         let meant = nearest(name, Builtin::catalogue().map(Builtin::name));
         let hint = match meant {
             Some(near) => format!("did you mean `{near}`? `ll-loop catalog` lists all"),
-            None => "`ll-loop catalog` lists all".to_owned(),
+            None => "`ll-loop catalog` lists all; one of another repository is added as \
+                     `github:OWNER/REPOSITORY/PATH.yaml@REF`"
+                .to_owned(),
         };
         return Err(Error::refused(format!("there is no `{name}` in the catalogue")).with_hint(hint));
     };

@@ -512,7 +512,7 @@ fn literal_names(machine: &Machine) -> Vec<String> {
     names.map(std::borrow::Cow::into_owned).collect()
 }
 
-fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
+pub(super) fn sub_loops(machine: &Machine) -> impl Iterator<Item = (&Step, &SubLoopAction)> {
     machine.steps().filter_map(|(_, step)| Some((step, step.action.as_ref()?.sub_loop()?)))
 }
 

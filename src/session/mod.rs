@@ -75,6 +75,7 @@ pub mod trust;
 pub mod unbegun;
 pub mod upload;
 pub mod variables;
+pub mod vendor;
 pub mod whereabouts;
 mod why;
 pub mod worktree;

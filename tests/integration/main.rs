@@ -87,6 +87,7 @@ mod secrets;
 mod seeds;
 #[cfg(feature = "github")]
 mod servers;
+mod shared_loops;
 mod show_and_schema;
 mod snapshots;
 mod stall;

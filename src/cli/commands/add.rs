@@ -1,27 +1,44 @@
-//! `ll-loop add`: copies a loop of the catalogue into a repository.
+//! `ll-loop add`: copies a loop into a repository, from the catalogue or from another repository.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::cli::output::Output;
+use crate::definition::vendored::Copies;
 use crate::session::catalog::{self, Added};
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::session::vendor;
 
 /// The arguments of `add`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AddArgs {
-    /// A loop that `ll-loop catalog` lists
+    /// A loop that `ll-loop catalog` lists, or `github:OWNER/REPOSITORY/PATH.yaml@REF`, where REF is a branch, a tag, or the
+    /// 40 digits of a commit
     #[arg(value_name = "LOOP")]
     what: String,
-    /// The file to write, instead of `.loops/NAME.yaml`
+    /// The file to write, instead of `.loops/NAME.yaml`: of a loop of the catalogue
     #[arg(long = "as", value_name = "PATH")]
     to: Option<PathBuf>,
+    /// Take also what a tag leads to that has moved since the loop was copied
+    #[arg(long)]
+    accept_changes: bool,
 }
 
 pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
-    of_catalog(&args.what, args.to.as_deref(), session, output)
+    if !vendor::is_remote(&args.what) {
+        return of_catalog(&args.what, args.to.as_deref(), session, output);
+    }
+    if args.to.is_some() {
+        return Err(Error::refused(
+            "a loop of another repository is copied to `.loops/vendor`, and nowhere else",
+        )
+        .with_hint("leave out `--as`"));
+    }
+    let text = vendor::add::add(&args.what, Copies::accepted_if(args.accept_changes), session)?;
+    output.data(&vendor::printed(&text, session));
+    Ok(0)
 }
 
 fn of_catalog(name: &str, to: Option<&Path>, session: &Session<'_>, output: &Output) -> Result<u8, Error> {

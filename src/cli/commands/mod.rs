@@ -33,6 +33,7 @@ pub(super) mod stats;
 pub(super) mod status;
 pub(super) mod stop;
 pub(super) mod supervise;
+pub(super) mod update;
 pub(super) mod validate;
 pub(super) mod version;
 pub(super) mod why;
