@@ -20,6 +20,7 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
+//!               upkeep      how a repository checks itself, for its first loop
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
 //! ```
@@ -104,6 +105,7 @@ mod process;
 mod report;
 mod run;
 mod session;
+mod upkeep;
 
 pub use base::diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use base::name::{LoopName, StateName};
@@ -192,5 +194,8 @@ pub mod internals {
     }
     pub mod session {
         pub use crate::session::*;
+    }
+    pub mod upkeep {
+        pub use crate::upkeep::*;
     }
 }

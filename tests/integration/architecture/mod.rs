@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
         &["base", "board", "evaluate", "machine", "engine"],
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
+    pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &[]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
@@ -104,6 +105,7 @@ const LAYERS: &[Layer] = &[
             "bundle",
             "ci",
             "run",
+            "upkeep",
         ],
         &["base64", "fs_err", "rustix", "similar", "tempfile", "tokio", "uuid"],
     ),
@@ -126,6 +128,7 @@ const LAYERS: &[Layer] = &[
             "ci",
             "run",
             "session",
+            "upkeep",
         ],
         &[
             "clap",

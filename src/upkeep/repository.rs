@@ -1,0 +1,100 @@
+//! A repository as it is looked at, and what is found in it.
+
+use std::collections::BTreeMap;
+
+/// The files of a repository: each with its text, as far as somebody read it.
+#[derive(Clone, Debug, Default)]
+pub struct Repository {
+    files: BTreeMap<String, String>,
+}
+
+impl Repository {
+    /// Makes it from paths, with `/` between their parts, and texts.
+    pub fn new(files: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { files: files.into_iter().collect() }
+    }
+
+    /// Returns the text of a file.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
+    /// Tells whether a file is there.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Returns the first of these files that is there.
+    pub fn first<'p>(&self, paths: &[&'p str]) -> Option<&'p str> {
+        paths.iter().copied().find(|path| self.has(path))
+    }
+
+    /// Returns the paths of all files.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Returns what is below a directory, as if that was the repository.
+    #[must_use]
+    pub fn below(&self, directory: &str) -> Self {
+        let inner = |(path, text): (&String, &String)| {
+            let path = path.strip_prefix(directory)?.strip_prefix('/')?;
+            Some((path.to_owned(), text.clone()))
+        };
+        Self { files: self.files.iter().filter_map(inner).collect() }
+    }
+}
+
+/// What a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Mistakes.
+    Lint,
+    /// The format of files.
+    Format,
+    /// Tests.
+    Test,
+}
+
+impl Purpose {
+    /// All of them, in the order in which a loop asks.
+    pub const ALL: [Self; 3] = [Self::Lint, Self::Format, Self::Test];
+
+    /// Returns its name, which a state has.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lint => "lint",
+            Self::Format => "format",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// Where it was found that a repository uses a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The task, if it is one.
+    pub task: Option<String>,
+}
+
+/// A command that a repository uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about; nothing for a fix of everything.
+    pub purpose: Option<Purpose>,
+    /// Whether it changes files instead of looking at them.
+    pub is_fix: bool,
+    /// The command.
+    pub command: String,
+    /// Where it was found.
+    pub evidence: Evidence,
+}
+
+/// Returns the line, from 1, on which a text begins that matches.
+pub(super) fn line_of(text: &str, matches: impl Fn(&str) -> bool) -> usize {
+    text.lines().position(matches).map_or(1, |at| at + 1)
+}

@@ -1,0 +1,459 @@
+//! A repository's own tasks: what people who work on it call.
+
+use std::collections::BTreeSet;
+
+use super::repository::{Evidence, Finding, Purpose, Repository, line_of};
+use super::yaml;
+
+/// A task.
+struct Task {
+    name: String,
+    /// How it is called.
+    call: String,
+    /// What it does, as far as that is known.
+    body: String,
+    file: String,
+    line: usize,
+}
+
+/// Reads the tasks of one kind of file.
+type Reader = fn(&Repository) -> Vec<Task>;
+
+/// Every kind of file with tasks, in the order in which they count.
+const READERS: &[Reader] = &[
+    just,
+    make,
+    taskfile,
+    mise,
+    package_json,
+    rake,
+    nox,
+    tox,
+    poe,
+    hatch,
+    pdm,
+    turbo,
+    nx,
+    gradle,
+    maven,
+    composer,
+    cmake,
+    cargo_aliases,
+    pre_commit,
+];
+
+/// Returns what tasks say: of each purpose what the first file has that says anything about it.
+pub(super) fn own(repository: &Repository) -> Vec<Finding> {
+    let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
+    for reader in READERS {
+        let found = of_purposes(&reader(repository));
+        let new: Vec<Finding> =
+            found.into_iter().filter(|one| !known.contains(&(one.purpose, one.is_fix))).collect();
+        known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
+        findings.extend(new);
+    }
+    findings
+}
+
+/// What a task is, by its name and by what it does.
+fn of_purposes(tasks: &[Task]) -> Vec<Finding> {
+    let classified: Vec<(&Task, Kind)> = tasks
+        .iter()
+        .filter(|task| is_callable(&task.name))
+        .filter_map(|task| Some((task, kind(task)?)))
+        .collect();
+    let mut chosen = Vec::new();
+    for is_fix in [false, true] {
+        for purpose in [Some(Purpose::Lint), Some(Purpose::Format), Some(Purpose::Test), None] {
+            let wanted = |kind: &Kind| kind.purpose == purpose && kind.is_fix == is_fix;
+            let of_kind: Vec<&(&Task, Kind)> = classified.iter().filter(|(_, kind)| wanted(kind)).collect();
+            // The plainest name says it all; else each of a few that say a part of it.
+            let best = of_kind.iter().map(|(_, kind)| kind.parts).min();
+            let plain = of_kind.iter().filter(|(_, kind)| Some(kind.parts) == best);
+            let most = if best == Some(1) { 1 } else { 3 };
+            chosen.extend(plain.take(most).map(|(task, _)| Finding {
+                purpose,
+                is_fix,
+                command: task.call.clone(),
+                evidence: Evidence {
+                    file: task.file.clone(),
+                    line: task.line,
+                    task: Some(task.name.clone()),
+                },
+            }));
+        }
+    }
+    chosen
+}
+
+struct Kind {
+    purpose: Option<Purpose>,
+    is_fix: bool,
+    /// How many words the name has; `check` stands behind `lint`.
+    parts: usize,
+}
+
+/// Tells whether a name can stand in a command as it is.
+fn is_callable(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":_.-/@".contains(&byte);
+    !name.is_empty() && name.len() <= 80 && name.bytes().all(is_plain) && !name.starts_with('-')
+}
+
+/// What only looks, by the options that formatters have for that.
+const LOOKS: [&str; 9] = [
+    "--check",
+    "--diff",
+    " -l",
+    "-check",
+    "--dry-run",
+    "--verify",
+    "--list-different",
+    "check-format",
+    "format-check",
+];
+
+/// What does not end by itself, or says nothing.
+const NO_CHECK: [&str; 5] = ["--watch", "no test specified", "nodemon", " --ui", "watch-mode"];
+
+fn kind(task: &Task) -> Option<Kind> {
+    let words: Vec<&str> =
+        task.name.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty()).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    if NO_CHECK.iter().any(|sign| task.body.contains(sign))
+        || has(&["watch", "update", "debug", "ui", "dev", "serve"])
+    {
+        return None;
+    }
+    let fixes = |body: &str| body.contains("--fix") || body.contains("--write") || body.contains(" -w ");
+    let (head, parts) = (words.first().copied()?, words.len());
+    let is_format = has(&["fmt", "format", "formatting", "prettier"]);
+    let is_lint = has(&["lint", "linter", "eslint", "typecheck", "clippy", "check", "types"]);
+    if has(&["fix", "autofix", "write"]) {
+        let purpose = match (is_format, is_lint) {
+            (true, _) => Some(Purpose::Format),
+            (false, true) => Some(Purpose::Lint),
+            (false, false) if head == "fix" => None,
+            (false, false) => return None,
+        };
+        return Some(Kind { purpose, is_fix: true, parts });
+    }
+    if is_format {
+        let looks =
+            has(&["check", "verify", "diff", "lint"]) || LOOKS.iter().any(|sign| task.body.contains(sign));
+        return Some(Kind { purpose: Some(Purpose::Format), is_fix: !looks, parts });
+    }
+    let purpose = match head {
+        "lint" | "linter" | "typecheck" | "check" | "clippy" => Purpose::Lint,
+        "test" | "tests" => Purpose::Test,
+        _ => return None,
+    };
+    let parts = parts + usize::from(head != "lint" && head != "test");
+    Some(Kind { purpose: Some(purpose), is_fix: fixes(&task.body), parts })
+}
+
+fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> Task {
+    Task { name: name.to_owned(), call, body: body.to_owned(), file: file.to_owned(), line }
+}
+
+/// Reads what has recipes: names at the beginning of a line before a colon, and indented lines below.
+fn recipes(text: &str) -> Vec<(&str, String, usize)> {
+    let mut found: Vec<(&str, String, usize)> = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if line.starts_with([' ', '\t']) {
+            if let Some((_, body, _)) = found.last_mut() {
+                body.push_str(line.trim());
+                body.push('\n');
+            }
+            continue;
+        }
+        let Some((head, _)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
+        // An assignment is no recipe.
+        let mut words = head.split_whitespace();
+        let is_assigned = words.next().is_some_and(|word| word.contains('='))
+            || words.next().is_some_and(|word| word.starts_with('='));
+        if line[head.len()..].starts_with(":=") || is_assigned {
+            continue;
+        }
+        found.extend(head.split_whitespace().take(1).map(|name| (name, String::new(), at + 1)));
+    }
+    found
+}
+
+fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Task> {
+    let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
+    else {
+        return Vec::new();
+    };
+    let recipes = recipes(text).into_iter().filter(|(name, ..)| !name.starts_with(['.', '@', '_']));
+    recipes.map(|(name, body, line)| task(name, format!("{call} {name}"), &body, file, line)).collect()
+}
+
+fn just(repository: &Repository) -> Vec<Task> {
+    of_recipes(repository, &["justfile", "Justfile", ".justfile"], "just")
+}
+
+fn make(repository: &Repository) -> Vec<Task> {
+    of_recipes(repository, &["GNUmakefile", "makefile", "Makefile"], "make")
+}
+
+/// Reads a mapping of names to what they do.
+fn of_mapping(
+    repository: &Repository,
+    files: &[&str],
+    way: &[&str],
+    call: &dyn Fn(&str) -> String,
+) -> Vec<Task> {
+    let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
+    else {
+        return Vec::new();
+    };
+    let Some(root) = yaml::parse(text) else { return Vec::new() };
+    let node = way.iter().try_fold(&root, |node, key| node.get(key));
+    let tasks = yaml::entries(node).iter().map(|entry| {
+        let (body, line) = (yaml::texts(&entry.value), yaml::line(text, entry.key_span.range.start));
+        task(&entry.key, call(&entry.key), &body, file, line)
+    });
+    tasks.collect()
+}
+
+fn taskfile(repository: &Repository) -> Vec<Task> {
+    let files = ["Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"];
+    of_mapping(repository, &files, &["tasks"], &|name| format!("task {name}"))
+}
+
+/// Returns how the scripts of a package are called.
+pub(super) fn package_manager(repository: &Repository) -> &'static str {
+    let said = repository.text("package.json").and_then(yaml::parse);
+    let said = said.as_ref().and_then(|root| yaml::text(root.get("packageManager"))).unwrap_or_default();
+    let known = ["pnpm", "yarn", "bun", "npm"];
+    if let Some(name) = known.into_iter().find(|name| said.starts_with(&format!("{name}@"))) {
+        return name;
+    }
+    match repository.first(&["pnpm-lock.yaml", "yarn.lock", "bun.lockb", "bun.lock"]) {
+        Some("pnpm-lock.yaml") => "pnpm",
+        Some("yarn.lock") => "yarn",
+        Some(_) => "bun",
+        None => "npm",
+    }
+}
+
+fn package_json(repository: &Repository) -> Vec<Task> {
+    let manager = package_manager(repository);
+    of_mapping(repository, &["package.json"], &["scripts"], &|name| match (manager, name) {
+        ("npm", "test") => "npm test".to_owned(),
+        _ => format!("{manager} run {name}"),
+    })
+}
+
+fn composer(repository: &Repository) -> Vec<Task> {
+    of_mapping(repository, &["composer.json"], &["scripts"], &|name| format!("composer run-script {name}"))
+}
+
+fn turbo(repository: &Repository) -> Vec<Task> {
+    let call = |name: &str| format!("npx --no-install turbo run {name}");
+    let tasks = of_mapping(repository, &["turbo.json"], &["tasks"], &call);
+    if tasks.is_empty() { of_mapping(repository, &["turbo.json"], &["pipeline"], &call) } else { tasks }
+}
+
+fn nx(repository: &Repository) -> Vec<Task> {
+    of_mapping(repository, &["nx.json"], &["targetDefaults"], &|name| {
+        format!("npx --no-install nx run-many -t {name}")
+    })
+}
+
+fn cmake(repository: &Repository) -> Vec<Task> {
+    let file = "CMakePresets.json";
+    let Some(text) = repository.text(file) else { return Vec::new() };
+    let Some(root) = yaml::parse(text) else { return Vec::new() };
+    let presets = yaml::items(root.get("testPresets")).iter().filter_map(|preset| {
+        let name = yaml::text(preset.get("name")).filter(|name| is_callable(name))?;
+        let configure = yaml::text(preset.get("configurePreset")).filter(|name| is_callable(name))?;
+        let line = yaml::line(text, preset.span.range.start);
+        let call = format!(
+            "cmake --preset {configure} && cmake --build --preset {configure} && ctest --preset {name}"
+        );
+        Some(task("test", call, "", file, line))
+    });
+    presets.take(1).collect()
+}
+
+/// Reads the keys of a table of TOML, each with what it holds.
+fn of_table(repository: &Repository, file: &str, table: &[&str], call: &dyn Fn(&str) -> String) -> Vec<Task> {
+    let Some(text) = repository.text(file) else { return Vec::new() };
+    let Ok(root) = toml::de::DeTable::parse(text) else { return Vec::new() };
+    let mut node = root.get_ref();
+    for key in table {
+        let inner = node.iter().find(|(name, _)| name.get_ref().as_ref() == *key);
+        let Some(inner) = inner.and_then(|(_, value)| value.get_ref().as_table()) else { return Vec::new() };
+        node = inner;
+    }
+    let tasks = node.iter().map(|(name, value)| {
+        let (start, end) = (name.span().start, value.span().end);
+        let body = text.get(value.span().start..end).unwrap_or_default();
+        task(name.get_ref(), call(name.get_ref()), body, file, yaml::line(text, start))
+    });
+    tasks.collect()
+}
+
+fn mise(repository: &Repository) -> Vec<Task> {
+    let file = repository.first(&["mise.toml", ".mise.toml"]).unwrap_or("mise.toml");
+    of_table(repository, file, &["tasks"], &|name| format!("mise run {name}"))
+}
+
+/// Returns how programs of a Python project are called.
+pub(super) fn python(repository: &Repository) -> &'static str {
+    match repository.first(&["uv.lock", "poetry.lock", "pdm.lock"]) {
+        Some("uv.lock") => "uv run ",
+        Some("poetry.lock") => "poetry run ",
+        Some(_) => "pdm run ",
+        None => "",
+    }
+}
+
+fn poe(repository: &Repository) -> Vec<Task> {
+    let run = python(repository);
+    of_table(repository, "pyproject.toml", &["tool", "poe", "tasks"], &|name| format!("{run}poe {name}"))
+}
+
+fn hatch(repository: &Repository) -> Vec<Task> {
+    let way = ["tool", "hatch", "envs", "default", "scripts"];
+    of_table(repository, "pyproject.toml", &way, &|name| format!("hatch run {name}"))
+}
+
+fn pdm(repository: &Repository) -> Vec<Task> {
+    of_table(repository, "pyproject.toml", &["tool", "pdm", "scripts"], &|name| format!("pdm run {name}"))
+}
+
+fn cargo_aliases(repository: &Repository) -> Vec<Task> {
+    of_table(repository, ".cargo/config.toml", &["alias"], &|name| format!("cargo {name}"))
+}
+
+/// Finds tasks by the beginning of lines.
+fn of_lines(
+    repository: &Repository,
+    files: &[&str],
+    name: &dyn Fn(&str) -> Option<String>,
+    call: &str,
+) -> Vec<Task> {
+    let Some((file, text)) = repository.first(files).and_then(|file| Some((file, repository.text(file)?)))
+    else {
+        return Vec::new();
+    };
+    let tasks = text.lines().enumerate().filter_map(|(at, line)| {
+        let name = name(line.trim())?;
+        Some(task(&name, format!("{call} {name}"), "", file, at + 1))
+    });
+    tasks.collect()
+}
+
+fn word_behind(line: &str, before: &str) -> Option<String> {
+    let rest = line.strip_prefix(before)?.trim_start_matches([' ', ':', '(', '"', '\'']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c))).unwrap_or(rest.len());
+    Some(rest[..end].to_owned()).filter(|name| !name.is_empty())
+}
+
+fn rake(repository: &Repository) -> Vec<Task> {
+    let name = |line: &str| {
+        let built_in = [
+            ("RuboCop::RakeTask.new", "rubocop"),
+            ("Rake::TestTask.new", "test"),
+            ("RSpec::Core::RakeTask.new", "spec"),
+        ];
+        let known =
+            built_in.into_iter().find(|(sign, _)| line.starts_with(sign)).map(|(_, name)| name.to_owned());
+        known.or_else(|| word_behind(line, "task "))
+    };
+    let mut tasks = of_lines(repository, &["Rakefile", "rakefile", "Rakefile.rb"], &name, "bundle exec rake");
+    for task in &mut tasks {
+        // Their names in the words of others.
+        match task.name.as_str() {
+            "rubocop" => "lint".clone_into(&mut task.name),
+            "spec" => "test".clone_into(&mut task.name),
+            _ => {}
+        }
+    }
+    tasks
+}
+
+fn nox(repository: &Repository) -> Vec<Task> {
+    let text = repository.text("noxfile.py").unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let sessions = lines.iter().enumerate().filter(|(_, line)| line.starts_with("@nox.session"));
+    let tasks = sessions.filter_map(|(at, _)| {
+        let (below, name) = lines[at..]
+            .iter()
+            .enumerate()
+            .find_map(|(below, line)| Some((below, word_behind(line, "def ")?)))?;
+        Some(task(&name, format!("nox -s {name}"), "", "noxfile.py", at + below + 1))
+    });
+    tasks.collect()
+}
+
+fn tox(repository: &Repository) -> Vec<Task> {
+    let file = "tox.ini";
+    let Some(text) = repository.text(file) else { return Vec::new() };
+    let environments = text.lines().enumerate().filter_map(|(at, line)| {
+        let name = line.trim().strip_prefix("[testenv:")?.strip_suffix(']')?.trim();
+        Some((name, at + 1))
+    });
+    let mut tasks: Vec<Task> =
+        environments.map(|(name, line)| task(name, format!("tox -e {name}"), "", file, line)).collect();
+    let plain = line_of(text, |line| line.trim() == "[testenv]");
+    if text.lines().any(|line| line.trim() == "[testenv]") {
+        tasks.push(task("test", "tox -e py".to_owned(), "", file, plain));
+    }
+    tasks
+}
+
+fn gradle(repository: &Repository) -> Vec<Task> {
+    let Some(file) = repository.first(&["build.gradle.kts", "build.gradle"]) else { return Vec::new() };
+    let text = repository.text(file).unwrap_or_default();
+    let program = if repository.has("gradlew") { "./gradlew" } else { "gradle" };
+    let known = [
+        ("spotless", "format:check", "spotlessCheck", "format:fix", "spotlessApply"),
+        ("ktlint", "lint", "ktlintCheck", "lint:fix", "ktlintFormat"),
+        ("detekt", "lint", "detekt", "", ""),
+        ("checkstyle", "lint", "checkstyleMain", "", ""),
+    ];
+    let mut tasks = Vec::new();
+    for (plugin, check, look, fix, mend) in known {
+        let named = |line: &str| line.contains(plugin) && !line.trim_start().starts_with("//");
+        if !text.lines().any(named) {
+            continue;
+        }
+        let line = line_of(text, named);
+        tasks.push(task(check, format!("{program} {look}"), "--check", file, line));
+        if !fix.is_empty() {
+            tasks.push(task(fix, format!("{program} {mend}"), "", file, line));
+        }
+    }
+    tasks.push(task("test", format!("{program} test"), "", file, 1));
+    tasks
+}
+
+fn maven(repository: &Repository) -> Vec<Task> {
+    let file = "pom.xml";
+    let Some(text) = repository.text(file) else { return Vec::new() };
+    let program = if repository.has("mvnw") { "./mvnw" } else { "mvn" };
+    let mut tasks = Vec::new();
+    for (plugin, name, goal) in [
+        ("spotless-maven-plugin", "format:check", "spotless:check"),
+        ("spotless-maven-plugin", "format:fix", "spotless:apply"),
+        ("maven-checkstyle-plugin", "lint", "checkstyle:check"),
+    ] {
+        if text.contains(plugin) {
+            let line = line_of(text, |line| line.contains(plugin));
+            let body = if name.ends_with("check") { "--check" } else { "" };
+            tasks.push(task(name, format!("{program} --batch-mode {goal}"), body, file, line));
+        }
+    }
+    tasks.push(task("test", format!("{program} --batch-mode test"), "", file, 1));
+    tasks
+}
+
+fn pre_commit(repository: &Repository) -> Vec<Task> {
+    let file = ".pre-commit-config.yaml";
+    let is_there = repository.has(file);
+    let task = task("lint", "pre-commit run --all-files".to_owned(), "", file, 1);
+    if is_there { vec![task] } else { Vec::new() }
+}
