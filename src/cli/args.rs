@@ -17,6 +17,7 @@ use super::commands::explain::ExplainArgs;
 use super::commands::go_on::ContinueArgs;
 use super::commands::history::HistoryArgs;
 use super::commands::hook::HookArgs;
+use super::commands::init::InitArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::man::ManArgs;
@@ -81,6 +82,8 @@ pub(super) enum Command {
     /// List the loops of this repository, or its runs
     #[command(visible_alias = "l")]
     List(ListArgs),
+    /// Write a first loop for this repository, from its own checks, and the workflow that runs it
+    Init(InitArgs),
     /// List the ready loops that the program brings along, or show one
     Catalog(CatalogArgs),
     /// Copy a loop of the catalogue, or of another repository, into this one

@@ -37,6 +37,7 @@ pub mod fold;
 pub mod git;
 pub mod guard;
 pub mod incoming;
+pub(crate) mod init;
 pub mod interrupts;
 pub mod job_record;
 pub mod key;

@@ -52,6 +52,7 @@ mod hostile_bundles;
 mod hostile_files;
 mod hosts;
 mod html_report;
+mod init;
 mod kept_files;
 #[cfg(feature = "github")]
 mod killed;

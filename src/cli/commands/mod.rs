@@ -16,6 +16,7 @@ pub(super) mod go_on;
 pub(super) mod guard;
 pub(super) mod history;
 pub(super) mod hook;
+pub(super) mod init;
 pub(super) mod list;
 pub(super) mod logs;
 pub(super) mod man;

@@ -1,0 +1,49 @@
+//! `ll-loop init`: writes a first loop for this repository, and the workflow that runs it.
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::output::Output;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::init::{self, Ci, InitOptions, WantedCi};
+
+/// The arguments of `init`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InitArgs {
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Try each check once, in a copy of the working tree, for at most 5 minutes
+    #[arg(long = "try")]
+    tries: bool,
+    /// The CI system that the workflow is for; by default the one that is there, else GitHub
+    #[arg(long, value_enum)]
+    ci: Option<CiName>,
+    /// Replace files of the same names that differ
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CiName {
+    Github,
+    Gitlab,
+    /// No workflow
+    None,
+}
+
+pub(in crate::cli) fn init(args: &InitArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let ci = match args.ci {
+        None => WantedCi::Found,
+        Some(CiName::Github) => WantedCi::Named(Ci::Github),
+        Some(CiName::Gitlab) => WantedCi::Named(Ci::Gitlab),
+        Some(CiName::None) => WantedCi::None,
+    };
+    let begun = init::init(InitOptions { tries: args.tries, ci, force: args.force }, session)?;
+    if args.json {
+        output.json(begun.json());
+    } else {
+        output.data(&begun.text());
+    }
+    Ok(0)
+}

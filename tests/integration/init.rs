@@ -1,0 +1,370 @@
+//! `ll-loop init`: what it finds in layouts like those of real projects, what it writes, and what it refuses.
+
+use serde_json::Value;
+
+use crate::common::{Project, git};
+
+/// A layout: its name, its files, and the checks that are found, each with its command, its evidence and its fix.
+type Layout = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static [(&'static str, &'static str, &'static str, &'static str)],
+);
+
+const LAYOUTS: &[Layout] = &[
+    (
+        "Rust, with clippy in its workflow",
+        &[
+            ("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo clippy --all-targets -- -D warnings\n      - run: |\n          cargo build\n          cargo test --workspace\n",
+            ),
+        ],
+        &[
+            ("lint", "cargo clippy --all-targets -- -D warnings", ".github/workflows/ci.yml:6", ""),
+            ("format", "cargo fmt --check", "Cargo.toml:1", "cargo fmt"),
+            ("test", "cargo test --workspace", ".github/workflows/ci.yml:9", ""),
+        ],
+    ),
+    (
+        "Python, with uv and ruff",
+        &[
+            (
+                "pyproject.toml",
+                "[project]\nname = \"x\"\n\n[tool.ruff]\nline-length = 100\n\n[tool.ruff.format]\n\n[tool.pytest.ini_options]\n",
+            ),
+            ("uv.lock", "version = 1\n"),
+        ],
+        &[
+            ("lint", "uv run ruff check", "pyproject.toml:4", "uv run ruff check --fix"),
+            ("format", "uv run ruff format --check", "pyproject.toml:7", "uv run ruff format"),
+            ("test", "uv run pytest", "pyproject.toml:9", ""),
+        ],
+    ),
+    (
+        "Python, with tox and flake8",
+        &[
+            (
+                "tox.ini",
+                "[tox]\nenvlist = py\n\n[testenv]\ncommands = pytest\n\n[testenv:lint]\ncommands = flake8\n",
+            ),
+            ("setup.cfg", "[flake8]\n"),
+        ],
+        &[("lint", "tox -e lint", "tox.ini:7 (lint)", ""), ("test", "tox -e py", "tox.ini:4 (test)", "")],
+    ),
+    (
+        "JavaScript, with scripts",
+        &[
+            (
+                "package.json",
+                "{\n  \"scripts\": {\n    \"lint\": \"eslint .\",\n    \"lint:fix\": \"eslint . --fix\",\n    \"format:check\": \"prettier --check .\",\n    \"format\": \"prettier --write .\",\n    \"test\": \"vitest run\",\n    \"test:watch\": \"vitest --watch\"\n  }\n}\n",
+            ),
+            ("package-lock.json", "{}"),
+        ],
+        &[
+            ("lint", "npm run lint", "package.json:3 (lint)", "npm run lint:fix"),
+            ("format", "npm run format:check", "package.json:5 (format:check)", "npm run format"),
+            ("test", "npm test", "package.json:7 (test)", ""),
+        ],
+    ),
+    (
+        "TypeScript, with pnpm and biome, and npm's placeholder for a test",
+        &[
+            (
+                "package.json",
+                "{\n  \"packageManager\": \"pnpm@9.1.0\",\n  \"scripts\": {\"test\": \"echo \\\"Error: no test specified\\\" && exit 1\"}\n}\n",
+            ),
+            ("biome.json", "{}"),
+        ],
+        &[(
+            "lint",
+            "npx --no-install biome check .",
+            "biome.json:1",
+            "npx --no-install biome check --write .",
+        )],
+    ),
+    (
+        "Go, with golangci-lint",
+        &[("go.mod", "module x\n"), (".golangci.yml", "version: \"2\"\n")],
+        &[
+            ("lint", "golangci-lint run", ".golangci.yml:1", "golangci-lint run --fix"),
+            ("format", "test -z \"$(gofmt -l .)\"", "go.mod:1", "gofmt -w ."),
+            ("test", "go test ./...", "go.mod:1", ""),
+        ],
+    ),
+    (
+        "Java, with Gradle and Spotless",
+        &[
+            ("build.gradle.kts", "plugins {\n  java\n  id(\"com.diffplug.spotless\")\n}\n"),
+            ("gradlew", "#!/bin/sh\n"),
+        ],
+        &[
+            (
+                "format",
+                "./gradlew spotlessCheck",
+                "build.gradle.kts:3 (format:check)",
+                "./gradlew spotlessApply",
+            ),
+            ("test", "./gradlew test", "build.gradle.kts:1 (test)", ""),
+        ],
+    ),
+    (
+        "Java, with Maven",
+        &[("pom.xml", "<project/>\n"), ("mvnw", "#!/bin/sh\n")],
+        &[("test", "./mvnw --batch-mode test", "pom.xml:1 (test)", "")],
+    ),
+    (
+        ".NET",
+        &[("App.sln", ""), ("src/App/App.csproj", "<Project/>")],
+        &[
+            ("format", "dotnet format --verify-no-changes", "App.sln:1", "dotnet format"),
+            ("test", "dotnet test", "App.sln:1", ""),
+        ],
+    ),
+    (
+        "Ruby, with Rake and RuboCop",
+        &[
+            ("Rakefile", "require \"rake\"\ntask :test do\nend\n"),
+            (".rubocop.yml", "AllCops:\n"),
+            ("Gemfile", ""),
+        ],
+        &[
+            ("lint", "bundle exec rubocop", ".rubocop.yml:1", "bundle exec rubocop --autocorrect"),
+            ("test", "bundle exec rake test", "Rakefile:2 (test)", ""),
+        ],
+    ),
+    (
+        "PHP, with Composer's scripts",
+        &[(
+            "composer.json",
+            "{\n \"scripts\": {\n  \"lint\": \"phpstan\",\n  \"test\": \"phpunit\"\n }\n}\n",
+        )],
+        &[
+            ("lint", "composer run-script lint", "composer.json:3 (lint)", ""),
+            ("test", "composer run-script test", "composer.json:4 (test)", ""),
+        ],
+    ),
+    (
+        "C++, with CMake",
+        &[("CMakeLists.txt", "project(x)\n")],
+        &[(
+            "test",
+            "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure",
+            "CMakeLists.txt:1",
+            "",
+        )],
+    ),
+    (
+        "Terraform",
+        &[("main.tf", "terraform {}\n"), (".tflint.hcl", "")],
+        &[
+            ("lint", "tflint", ".tflint.hcl:1", ""),
+            ("format", "terraform fmt -check -recursive", "main.tf:1", "terraform fmt -recursive"),
+        ],
+    ),
+    (
+        "documents alone",
+        &[("README.md", "# x\n"), (".markdownlint.json", "{}")],
+        &[(
+            "lint",
+            "npx --no-install markdownlint .",
+            ".markdownlint.json:1",
+            "npx --no-install markdownlint --fix .",
+        )],
+    ),
+    (
+        "a Makefile before all else",
+        &[
+            (
+                "Makefile",
+                "VERSION := 1\n.PHONY: lint\nlint:\n\truff check\nfmt:\n\truff format\nfmt-check:\n\truff format --check\ntest: lint\n\tpytest\nwatch:\n\tpytest --watch\n",
+            ),
+            ("pyproject.toml", "[tool.ruff]\n"),
+        ],
+        &[
+            ("lint", "make lint", "Makefile:3 (lint)", ""),
+            ("format", "make fmt-check", "Makefile:7 (fmt-check)", "make fmt"),
+            ("test", "make test", "Makefile:9 (test)", ""),
+        ],
+    ),
+    (
+        "a justfile with a fix for everything",
+        &[(
+            "justfile",
+            "check:\n    cargo clippy\n\nfix:\n    cargo clippy --fix\n\ntest filter=\"\":\n    cargo test {{filter}}\n",
+        )],
+        &[
+            ("lint", "just check", "justfile:1 (check)", "just fix"),
+            ("test", "just test", "justfile:7 (test)", ""),
+        ],
+    ),
+    (
+        "go-task and mise",
+        &[
+            ("Taskfile.yml", "version: '3'\ntasks:\n  lint: golangci-lint run\n"),
+            ("mise.toml", "[tasks.test]\nrun = \"go test\"\n"),
+        ],
+        &[
+            ("lint", "task lint", "Taskfile.yml:3 (lint)", ""),
+            ("test", "mise run test", "mise.toml:1 (test)", ""),
+        ],
+    ),
+];
+
+fn begun(project: &Project, arguments: &[&str]) -> Value {
+    let ran = project.run(&[&["init", "--json"], arguments].concat()).code(0);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn project(files: &[(&str, &str)]) -> Project {
+    let project = files.iter().fold(Project::new(), |project, (path, text)| project.file(path, text));
+    git(&project, &["init", "-q", "-b", "trunk"]);
+    project
+}
+
+#[test]
+fn what_a_repository_uses_becomes_its_loop() {
+    for (name, files, expected) in LAYOUTS {
+        let project = project(files);
+        let begun = begun(&project, &[]);
+        let states = begun["loops"][0]["states"].as_array().unwrap();
+        let text = project.read(".loops/tidy.yaml");
+        let seen: Vec<_> = states
+            .iter()
+            .map(|state| (state["name"].as_str().unwrap(), state["command"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            seen,
+            expected.iter().map(|(name, command, ..)| (*name, *command)).collect::<Vec<_>>(),
+            "{name}"
+        );
+        for (state, _, evidence, fix) in *expected {
+            assert!(text.contains(&format!("  # {evidence}\n  {state}:\n")), "{name}: {evidence} in\n{text}");
+            let has_fix = text.contains(&format!("\n  fix_{state}:\n"));
+            assert_eq!(has_fix, !fix.is_empty(), "{name}: the fix of {state} in\n{text}");
+            assert!(fix.is_empty() || text.contains(fix), "{name}: {fix} in\n{text}");
+        }
+        let valid = project.run(&["validate", "--deep", "--strict"]).code(0);
+        assert!(!valid.all().contains("warning"), "{name}: {}", valid.all());
+        assert_eq!(begun["files"][1]["path"], ".github/workflows/ll-loop.yml", "{name}");
+        assert_eq!(self::begun(&project, &[])["files"][0]["action"], "unchanged", "{name}");
+    }
+}
+
+#[test]
+fn packages_with_equal_commands_share_a_loop() {
+    let package = "{\"scripts\": {\"lint\": \"eslint .\", \"test\": \"vitest run\"}}";
+    let names: Vec<String> = (0..400).map(|at| format!("packages/p {at:03}/package.json")).collect();
+    let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), package)).collect();
+    files.extend([
+        ("services/api/go.mod", "module api\n"),
+        ("package.json", "{\"workspaces\": [\"packages/*\"]}"),
+    ]);
+    let project = project(&files);
+    let begun = begun(&project, &[]);
+    let names: Vec<&str> =
+        begun["loops"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tidy", "services/api/tidy"]);
+    let text = project.read(".loops/tidy.yaml");
+    assert!(text.contains("action: \"cd \\\"$LL_PATH\\\" && npm run lint\""), "{text}");
+    project.run(&["validate", "--deep", "--strict"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    assert!(workflow.contains("\"packages/p 399\"]"), "{workflow}");
+    assert!(project.read(".loops/services/api/tidy.yaml").contains("# services/api/go.mod:1"));
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_written_by_halves() {
+    let project = project(&[("Makefile", "test:\n\ttrue\n"), (".github/workflows/ll-loop.yml", "mine\n")]);
+    let ran = project.run(&["init"]).code(2);
+    assert!(ran.stderr.contains("-mine") && ran.stderr.contains("`--force`"), "{}", ran.stderr);
+    assert!(!project.exists(".loops/tidy.yaml"));
+    project.write(".loops/other.yaml", "mine\n");
+    project.run(&["init", "--force"]).code(0);
+    assert_eq!(project.read(".loops/other.yaml"), "mine\n");
+    assert!(project.read(".github/workflows/ll-loop.yml").contains("loop: tidy"));
+}
+
+#[test]
+fn where_nothing_is_found_nothing_is_written() {
+    let project = project(&[("notes.txt", "x\n")]);
+    let ran = project.run(&["init"]).code(2);
+    assert!(
+        ran.stderr.contains("nothing here says") && ran.stderr.contains("ll-loop catalog"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!project.exists(".loops/tidy.yaml") && !project.exists(".github"));
+    // What cannot be read says nothing, and that is said.
+    project.write("package.json", "{ broken");
+    assert!(project.run(&["init"]).code(2).stderr.contains("package.json is no JSON"));
+}
+
+#[test]
+fn a_check_is_tried_in_a_copy() {
+    let project = project(&[(
+        "Makefile",
+        "lint:\n\tgrep -q tidy notes\nfmt-check:\n\techo changed >> notes\ntest:\n\tno-such-program-anywhere\n",
+    )]);
+    let project = project.file("notes", "x\n");
+    let begun = begun(&project, &["--try"]);
+    let tried: Vec<&Value> =
+        begun["loops"][0]["states"].as_array().unwrap().iter().map(|state| &state["tried"]).collect();
+    assert_eq!(tried[0]["exit"], 2, "make has its own code for what failed");
+    assert!(tried[1]["reason"].as_str().unwrap().contains("it changed notes"), "{tried:?}");
+    assert!(tried[2]["reason"].as_str().unwrap().contains("could not run"), "{tried:?}");
+    assert_eq!(project.read("notes"), "x\n", "the repository is not touched");
+    let text = project.read(".loops/tidy.yaml");
+    assert!(text.contains("  # Makefile:1 (lint); ran, exit 2, ") && !text.contains("\n  test:\n"), "{text}");
+    assert!(text.contains("# Not a state, it could not run"), "{text}");
+    project.run(&["validate", "--deep", "--strict"]).code(0);
+    project.run(&["run", "tidy"]).code(1);
+}
+
+#[test]
+fn no_name_of_a_task_leaves_its_place() {
+    let hostile = "{\"scripts\": {\"lint\": \"true\", \"lint:$(touch pwned)\": \"x\", \"test\\n- run: evil\": \"x\", \"test:${{ github.token }}\": \"x\", \"test:${context.x}\": \"x\", \"test:\\u202e\": \"x\"}}";
+    let project = project(&[
+        ("package.json", hostile),
+        ("packages/$(touch pwned)/go.mod", "module x\n"),
+        (
+            ".github/workflows/ci.yml",
+            "jobs:\n  a:\n    steps:\n      - run: cargo test ${{ inputs.x }}\n      - run: cargo test; touch pwned\n",
+        ),
+    ]);
+    let begun = begun(&project, &["--try"]);
+    assert_eq!(begun["loops"][0]["states"].as_array().map(Vec::len), Some(1), "{begun}");
+    let all = project.read(".loops/tidy.yaml") + &project.read(".github/workflows/ll-loop.yml");
+    for text in ["pwned", "evil", "github.token", "context.x", "\u{202e}"] {
+        assert!(!all.contains(text), "{text} in\n{all}");
+    }
+    assert!(!project.exists("pwned"));
+}
+
+#[test]
+fn a_workflow_is_written_for_the_system_that_is_there() {
+    let project =
+        project(&[("Makefile", "test:\n\ttrue\n"), (".gitlab-ci.yml", "x: {script: [make build]}\n")]);
+    assert_eq!(begun(&project, &[])["files"][1]["path"], ".gitlab/ll-loop.gitlab-ci.yml");
+    assert!(project.read(".gitlab/ll-loop.gitlab-ci.yml").contains("ll-loop run tidy --ci"));
+    let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
+    assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(1));
+    assert_eq!(begun(&alone, &["--ci", "gitlab"])["files"][1]["path"], ".gitlab-ci.yml");
+}
+
+#[test]
+fn it_works_below_the_top_and_without_git_and_goes_through_no_link() {
+    let project = project(&[("Makefile", "test:\n\ttrue\n"), ("src/deep/x", "")]);
+    let ran =
+        project.command(&["init", "--ci", "none"]).current_dir(project.at("src/deep")).output().unwrap();
+    assert!(ran.status.success() && project.exists(".loops/tidy.yaml"));
+    let bare = Project::new().file("Makefile", "test:\n\ttrue\n");
+    bare.run(&["init", "--ci", "none"]).code(0);
+    let linked = Project::new().file("Makefile", "test:\n\ttrue\n").file("elsewhere/x", "");
+    std::fs::remove_dir_all(linked.at(".loops")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", linked.at(".loops")).unwrap();
+    let ran = linked.run(&["init", "--ci", "none"]).code(2);
+    assert!(ran.stderr.contains("is a link"), "{}", ran.stderr);
+    assert!(!linked.exists("elsewhere/tidy.yaml"));
+}
