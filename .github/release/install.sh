@@ -39,6 +39,7 @@ Take the one of a release: https://github.com/$REPOSITORY/releases"
   [ -n "$pinned" ] || fail "this script has no checksum for $asset"
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
+  echo "this downloads $asset, checks it, and puts ll-loop into $to"
   download "$asset" "$scratch/$asset"
   found=$(sha256 "$scratch/$asset")
   [ "$found" = "$pinned" ] || fail "$asset was refused: it is not the file of this release
