@@ -58,7 +58,7 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<Begun,
     if loops.is_empty() {
         return Err(Error::refused("nothing here says how this repository checks itself").with_hint(
             "tasks, workflows and configured tools were looked for, in the repository and in its packages; `ll-loop catalog` \
-             lists ready loops that `ll-loop add` copies",
+             lists ready loops, and `ll-loop add NAME` copies one",
         ));
     }
     let trials = if options.tries { attempt::all(&root, &loops, session)? } else { Trials::new() };
