@@ -493,7 +493,7 @@ class TheRealProgram(unittest.TestCase):
         result = self.run_action()
         self.assertEqual(result.code, 1, result.log)
         self.assertEqual(result.outputs["outcome"], "failure")
-        self.assertEqual(len(result.uses), 1)
+        self.assertEqual(len(result.uses), 2, "the reports, and the page as a file of its own")
         self.assertIn("::error", result.log)
 
     def test_a_loop_that_is_not_there(self):
@@ -518,7 +518,7 @@ class TheRealProgram(unittest.TestCase):
                 result = self.run_action(during=during)
                 self.assertLess(time.monotonic() - self.signalled, 10, "the runner kills after ten seconds")
                 self.assertEqual(result.code, 128 + number, result.log)
-                self.assertEqual(len(result.uses), 1, "the reports are uploaded")
+                self.assertEqual(len(result.uses), 2, "the reports are uploaded, and the page as a file of its own")
 
     def test_words_in_args_are_arguments_and_no_shell_sees_them(self):
         self.loop("exit 1")
