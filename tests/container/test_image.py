@@ -335,7 +335,7 @@ class ImageOfATeam(OnTheEngine):
         self.assertEqual(result.outputs["outcome"], "success")
         self.assertTrue((self.workspace / result.outputs["report-dir"]).is_dir())
         self.assertIn("sample", result.steps["run"].files["GITHUB_STEP_SUMMARY"].read_text())
-        self.assertEqual(len(result.uses), 1, "the reports are uploaded")
+        self.assertEqual(len(result.uses), 2, "the reports are uploaded, and the page as a file of its own")
         self.assert_all_is_the_runners()
 
     def test_the_exit_code_passes_through(self):

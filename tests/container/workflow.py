@@ -100,8 +100,11 @@ class JobRunner(Runner):
         if self.server != "https://github.com":
             # GHESNotSupportedError
             return "failure"
-        only(arguments, "name", "path", "retention-days", "if-no-files-found", "include-hidden-files")
-        name, path = arguments["name"], self.workspace / arguments["path"]
+        only(arguments, "name", "path", "retention-days", "if-no-files-found", "include-hidden-files", "archive")
+        path = self.workspace / arguments["path"]
+        # What is not packed is called like the file, and the file is all of it.
+        is_packed = arguments.get("archive") != "false"
+        name = arguments["name"] if is_packed else path.name
         hidden = arguments.get("include-hidden-files") == "true"
         found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
         above = path.parent if path.is_file() else path
@@ -114,7 +117,8 @@ class JobRunner(Runner):
             return "failure" if arguments.get("if-no-files-found") == "error" else "success"
         if re.search(r'["<>:|*?\r\n\\/]', name) or (f"run-{self.run_id}", name) in self.github.artifacts:
             return "failure"
-        self.github.store(name, zipped(files), self.run_id, head_repository_id=self.head_repository_id)
+        content = zipped(files) if is_packed else next(iter(files.values()))
+        self.github.store(name, content, self.run_id, head_repository_id=self.head_repository_id)
         return "success"
 
 
