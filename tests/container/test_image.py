@@ -443,7 +443,7 @@ class Context(unittest.TestCase):
         allowed = {".cargo", "Cargo.lock", "Cargo.toml", "benches", "catalog", "dist", "docs", "src", "tests"}
         self.assertLessEqual(top, allowed, "a list of what goes in")
         docs = {path.name for path in (self.context / "docs").iterdir()}
-        self.assertEqual(docs, {"diagnostics.md"}, "the page that `explain` prints")
+        self.assertEqual(docs, {"diagnostics.md", "why.md"}, "the pages that `explain` prints")
 
 
 if __name__ == "__main__":

@@ -238,6 +238,14 @@ class Played(unittest.TestCase):
         is_red = "failure" in wanted.values()
         self.assertEqual(jobs["tidy"].result, "failure" if is_red else "success")
 
+    def reports(self):
+        """The artifacts with the files of runs. Beside each is the page of that run, as a file of its own."""
+        artifacts = [artifact for artifact in self.github.artifacts.values() if artifact.name.startswith("ll-loop-")]
+        pages = {artifact.name for artifact in artifacts if artifact.name.endswith(".html")}
+        reports = [artifact for artifact in artifacts if artifact.name not in pages]
+        self.assertEqual(pages, {f"{artifact.name}.html" for artifact in reports})
+        return reports
+
     def tearDown(self):
         """Whatever happened: no token and no secret is anywhere but where it belongs."""
         texts = [("the log", job.log.encode()) for job in self.jobs]
@@ -280,7 +288,7 @@ class Check(Played):
         self.assertEqual(self.statuses(head), ["pending: running", "failure: failure: `check` said no"])
         self.assertIn("::error file=.loops/tidy.yaml", jobs["tidy/check"].log)
         self.assertEqual(jobs["tidy/check"].steps["loop"]["outputs"]["code"], "1")
-        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertEqual(len(self.reports()), 1)
 
     def test_a_loop_that_succeeds_is_green(self):
         repository = self.repository(CHECK)
@@ -649,7 +657,7 @@ class Several(Played):
         return {status["context"]: status["state"] for status in of}
 
     def names(self):
-        return sorted(artifact.name for artifact in self.github.artifacts.values() if artifact.name[:2] == "ll")
+        return sorted(artifact.name for artifact in self.reports())
 
     def test_of_three_legs_one_is_handed_off_and_gone_on_with(self):
         repository = self.repository(OF_LEGS, **{"src/good": "", "src/better": ""})
@@ -861,14 +869,14 @@ class Ends(Played):
         outputs = job.steps["loop"]["outputs"]
         self.assertEqual((outputs["outcome"], outputs["code"]), ("interrupted", "130"))
         self.assertTrue(outputs["artifact-name"])
-        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertEqual(len(self.reports()), 1)
         self.assertTrue(said[-1].startswith("error: "), said)
 
     def test_a_run_that_is_killed_is_reported_by_the_step_after_it(self):
         _, job, said = self.end(lambda process, _: process.kill())
         outputs = job.steps["loop"]["outputs"]
         self.assertEqual((outputs["outcome"], outputs["exit-code"], outputs["code"]), ("interrupted", "137", "137"), job.log)
-        self.assertEqual(len(self.github.artifacts), 1)
+        self.assertEqual(len(self.reports()), 1)
         self.assertRegex(said[-1], r"^error: .*killed.*`work`")
 
 
@@ -982,7 +990,7 @@ class Nightly(Linked):
         second = self.call("nightly.yml", event)
         self.assert_results(second, night="success", deliver="success")
         self.assertIn("`lint` was fixed in 2 of the last 2 nights", second["tidy/night"].log)
-        newest = max(self.github.artifacts.values(), key=lambda artifact: artifact.id)
+        newest = max(self.reports(), key=lambda artifact: artifact.id)
         nights = next(json.loads(text) for text in contents(newest.data.read_bytes()) if b'"nights":' in text[:200])
         self.assertEqual(len(nights["nights"]), 2)
 
