@@ -111,6 +111,7 @@ fn start(machine: &Machine) -> Start {
             nights: Vec::new(),
             source: Source::default(),
             parent: None,
+            assignment: None,
             place: None,
             commit: None,
             context: serde_json::Map::new(),

@@ -20,6 +20,7 @@
 //!               evaluate    what a verdict is and how output becomes one
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
+//!               fanout      the items of many jobs, and what their runs prove together
 //!               upkeep      how a repository checks itself, for its first loop
 //!               files       read up to a limit, replaced whole, unzipped with suspicion
 //!               base        names, time, templates, diagnostics, redaction
@@ -77,7 +78,7 @@
 //!
 //! # The house
 //!
-//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine` and `engine` know no
+//! `base`, `board`, `criteria`, `evaluate`, `definition` (but for its loader), `machine`, `engine` and `fanout` know no
 //! process, file, clock or network; a test in `tests/integration/architecture` keeps it so.
 
 // Without `internals`, most of what is `pub` in a layer is for other layers alone; the compiler then finds what
@@ -97,6 +98,7 @@ mod definition;
 mod delivery;
 mod engine;
 mod evaluate;
+mod fanout;
 mod files;
 mod host;
 mod journal;
@@ -170,6 +172,9 @@ pub mod internals {
     }
     pub mod evaluate {
         pub use crate::evaluate::*;
+    }
+    pub mod fanout {
+        pub use crate::fanout::*;
     }
     pub mod files {
         pub use crate::files::*;

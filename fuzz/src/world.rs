@@ -32,6 +32,7 @@ pub fn machine(text: &str) -> Option<(LoopName, Machine)> {
 pub fn start(name: &LoopName) -> LoopStart {
     LoopStart {
         parent: None,
+        assignment: None,
         place: None,
         r#loop: name.clone(),
         run_id: format!("{name}-1"),

@@ -20,6 +20,7 @@ pub mod redact;
 pub mod relative;
 pub mod sandbox;
 mod signs;
+pub mod slug;
 pub mod sum;
 pub mod template;
 pub mod territory;

@@ -6,14 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::sum::Sum;
-use crate::base::text::head;
-
-/// The longest key, without its number.
-const MAX: usize = 60;
-
-/// The characters of a digest that make a key distinct.
-const DIGEST: usize = 8;
+use crate::base::slug::{MAX, is_safe, slug};
 
 /// What tells a run from the other runs of its loop in the same CI run. Its text can be part of a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +32,11 @@ impl RunKey {
         match (given, given.and_then(|given| serde_json::from_str(given).ok())) {
             (Some(_), Some(Value::Object(matrix))) if !matrix.is_empty() => Self::of_matrix(matrix, job),
             (None, _) | (_, Some(Value::Null | Value::Object(_))) => {
-                Self::plain(&safe(job, job, false), false)
+                Self::plain(&slug(job, job, false), false)
             }
             (Some(given), _) => match numbered(given) {
                 Some((base, number)) => Self { number, ..Self::plain(base, true) },
-                None => Self::plain(&safe(given, given, false), true),
+                None => Self::plain(&slug(given, given, false), true),
             },
         }
     }
@@ -60,7 +53,7 @@ impl RunKey {
             values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = format!("{job}.{}", values.join("_"));
         let matrix = serde_json::to_string(&sorted).unwrap_or_default();
-        let key = Self::plain(&safe(&readable, &format!("{job}\0{matrix}"), is_ambiguous), true);
+        let key = Self::plain(&slug(&readable, &format!("{job}\0{matrix}"), is_ambiguous), true);
         Self { matrix: Some(matrix), ..key }
     }
 
@@ -128,20 +121,6 @@ fn numbered(given: &str) -> Option<(&str, u32)> {
     let (base, number) = given.rsplit_once('+')?;
     let number = number.parse().ok().filter(|number| *number > 1)?;
     (!base.is_empty() && base.len() <= MAX && base.chars().all(is_safe)).then_some((base, number))
-}
-
-fn is_safe(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
-}
-
-/// Makes a text fit for the name of a file. Where that changes it, or where asked for, it gets a digest of `whole`.
-fn safe(readable: &str, whole: &str, is_ambiguous: bool) -> String {
-    let clean: String = readable.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
-    if clean == readable && clean.len() <= MAX && !is_ambiguous {
-        return clean;
-    }
-    let digest = Sum::of(whole.as_bytes()).to_string();
-    format!("{}-{}", head(&clean, MAX - DIGEST - 1), head(&digest, DIGEST))
 }
 
 #[cfg(test)]

@@ -291,6 +291,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
             UploadFlags { no_upload: true, .. } => Storing::Nobody,
             UploadFlags { retention_days, .. } => Storing::Ours(Upload { retention_days: *retention_days }),
         },
+        assignment: None,
         chain: (report.go_on == GoOn::Dispatch).then(|| link(&report.chain)),
     }
 }

@@ -367,6 +367,9 @@ pub struct LoopStart {
     /// The run that it was rewound from; its first events are that run's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<Parent>,
+    /// The item of a plan that it works on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub assignment: Option<Box<Assignment>>,
     /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
     /// journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -428,6 +431,9 @@ pub struct Overrides {
     pub param: IndexMap<String, String>,
     /// The positional input.
     pub input: Option<String>,
+    /// The paths that the run claims, where a plan says them instead of the loop.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scope: Option<Vec<String>>,
     /// `--max-cost`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_cost: Option<f64>,
@@ -511,6 +517,25 @@ pub struct ResumeChanges {
     /// Captures that somebody set to another text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub captured: BTreeMap<String, String>,
+    /// A later attempt at the item of a plan.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub assignment: Option<Box<Assignment>>,
+}
+
+/// The item of a plan that a run works on, by which `merge` knows it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The id of the plan.
+    pub plan_id: String,
+    /// The leg.
+    pub leg: String,
+    /// The item.
+    pub item: String,
+    /// Which attempt at the item this is, from 1. The highest one counts.
+    pub attempt: u32,
+    /// The CI run that it is part of, where the CI system names it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ci_run: Option<String>,
 }
 
 /// Why a run had been left.

@@ -175,6 +175,7 @@ impl LoopStart {
             self.source = source;
         }
         self.place = changes.place.or(self.place.take());
+        self.assignment = changes.assignment.or(self.assignment.take());
         if let Some(context) = changes.context {
             self.context = context;
         }

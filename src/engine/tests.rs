@@ -63,6 +63,7 @@ fn start(strict: bool) -> Start {
             nights: Vec::new(),
             source: Source::default(),
             parent: None,
+            assignment: None,
             place: None,
             commit: None,
             tree: None,

@@ -90,6 +90,7 @@ impl Journal {
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
             parent: None,
+            assignment: None,
             place: None,
             commit: None,
             tree: None,

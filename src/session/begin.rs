@@ -69,6 +69,7 @@ impl Prepared {
     /// A variable is missing, or unknown to the loop.
     pub fn bind<'s>(mut self, options: BeginOptions, session: &'s Session<'s>) -> Result<Bound<'s>, Error> {
         let files = new_files((&self.located.root, &self.machine.name), &Clock::start());
+        self.scope.clone_from(&options.scope);
         let context = resolve(&self, (&options, &files), session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
@@ -262,6 +263,7 @@ impl<'s> ConfiguredRun<'s> {
             strict: run.strict.unwrap_or(in_ci),
             source: prepared.source(),
             parent: None,
+            assignment: run.assignment.clone().map(Box::new),
             place: Some(claim::place(&prepared.located.root)),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
@@ -284,6 +286,7 @@ fn overrides(options: &BeginOptions) -> Overrides {
         context: options.context.iter().cloned().collect(),
         param: options.params.iter().cloned().collect(),
         input: options.input.clone(),
+        scope: options.scope.clone(),
         max_cost: llm.budget.cost_usd,
         max_tokens: llm.budget.tokens,
         max_llm_calls: llm.budget.calls,

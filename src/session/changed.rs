@@ -45,6 +45,7 @@ pub(crate) fn changes(
         context: (context != start.context).then_some(context),
         place: Some(claim::place(&prepared.located.root)).filter(|place| start.place.as_ref() != Some(place)),
         captured: BTreeMap::new(),
+        assignment: options.run.assignment.clone().map(Box::new),
     })
 }
 

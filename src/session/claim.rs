@@ -38,16 +38,31 @@ pub(crate) fn territory(
 ) -> Result<Territory, Error> {
     let root = &prepared.located.root;
     let mut paths = Vec::new();
-    for scope in &prepared.loaded.definition.scope {
-        let text = context::render(scope, context, session.env.all()).map_err(|error| {
-            Error::refused(format!("the scope `{}`: {error}", scope.source())).with_hint(
-                "a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`",
-            )
-        })?;
+    let scopes = match &prepared.scope {
+        Some(planned) => planned.clone(),
+        None => own_scope(prepared, context, session)?,
+    };
+    for text in scopes {
         let path = real(&root.join(text)).to_string_lossy().into_owned();
         paths.push(ScopePath::from(redactor.text(&path).into_owned()));
     }
     Ok(Territory { tree: ScopePath::from(real(root).to_string_lossy().into_owned()), paths })
+}
+
+/// Returns the scope that a loop gives itself.
+fn own_scope(
+    prepared: &Prepared,
+    context: &Map<String, Value>,
+    session: &Session<'_>,
+) -> Result<Vec<String>, Error> {
+    let rendered = prepared.loaded.definition.scope.iter().map(|scope| {
+        context::render(scope, context, session.env.all()).map_err(|error| {
+            Error::refused(format!("the scope `{}`: {error}", scope.source())).with_hint(
+                "a scope is needed before the run begins; it can use `${context.…}` and `${env.…}`",
+            )
+        })
+    });
+    rendered.collect()
 }
 
 /// Follows the links in a path as far as it exists.

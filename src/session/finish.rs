@@ -276,6 +276,7 @@ pub(crate) fn read_again(
     if files.worktree().is_dir() {
         prepared.work_in(files.worktree());
     }
+    prepared.scope.clone_from(&began.overrides.scope);
     let territory = super::claim::territory(&prepared, &began.context, session, &session.redactor)?;
     Ok((prepared, territory))
 }

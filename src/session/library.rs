@@ -253,6 +253,7 @@ impl Library {
                     warnings: Vec::new(),
                     nights: Vec::new(),
                     parent: None,
+                    assignment: None,
                     source: known.source.clone(),
                     context: context.clone(),
                     overrides: Box::new(around.event.overrides.below()),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
+use crate::engine::event::Assignment;
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::run::clock::Clock;
 use crate::run::recording::Mode;
@@ -43,6 +44,8 @@ pub struct RunOptions {
     pub key: KeyOption,
     /// Who stores its files where other jobs find them. By default, nobody does.
     pub storing: Storing,
+    /// The item of a plan that it works on.
+    pub assignment: Option<Assignment>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
 }
@@ -129,6 +132,8 @@ pub struct BeginOptions {
     /// Whether it may succeed on a tree that the commit does not have. The default is what the loop says, or what it is
     /// for.
     pub on_change: Option<OnChange>,
+    /// The paths that it claims, instead of those that the loop says.
+    pub scope: Option<Vec<String>>,
     /// How it behaves.
     pub run: RunOptions,
 }

@@ -35,6 +35,8 @@ pub struct Prepared {
     cwd: PathBuf,
     /// The directory of the checkout that its `.loops` is in.
     home: PathBuf,
+    /// The paths that a run of it claims, where a plan says them.
+    pub(super) scope: Option<Vec<String>>,
 }
 
 impl Prepared {
@@ -139,7 +141,7 @@ impl Session<'_> {
             return Err(unusable(&located, &found, &self.cwd));
         };
         let (cwd, home) = (self.cwd.clone(), located.root.clone());
-        Ok(Prepared { located, loaded, machine, findings, library, cwd, home })
+        Ok(Prepared { located, loaded, machine, findings, library, cwd, home, scope: None })
     }
 
     /// Shows findings about a loop that could be read.

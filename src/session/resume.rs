@@ -76,6 +76,7 @@ pub(super) fn settle(
     let mut context = began.context.clone();
     context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
     prepared.settle(&context, session)?;
+    prepared.scope.clone_from(&began.overrides.scope);
     trust::check(options.run.allow_untrusted, session, prepared, &given(options, began))
 }
 

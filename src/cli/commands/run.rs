@@ -132,6 +132,7 @@ fn options(args: &RunArgs, env: &Environment) -> Result<BeginOptions, Error> {
         previous: args.previous.clone(),
         every: args.every,
         on_change: args.on_change.as_deref().and_then(OnChange::by_word),
+        scope: None,
         run: flags::run(&args.run, env)?,
     })
 }

@@ -63,6 +63,7 @@ const LAYERS: &[Layer] = &[
     ),
     pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &[]),
+    pure("fanout", &["base", "engine"], &["serde_json_canonicalizer"]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
@@ -100,6 +101,7 @@ const LAYERS: &[Layer] = &[
             "host",
             "report",
             "delivery",
+            "fanout",
             "process",
             "journal",
             "bundle",

@@ -1,0 +1,28 @@
+//! The jobs as a matrix of GitHub Actions. It carries keys and titles, and no data: the plan is an artifact.
+
+use super::json::Json;
+use super::{Fleet, Format, TooMuch};
+
+/// The most jobs that a matrix may have.
+const JOBS: usize = 256;
+
+/// The most bytes of an output of a job.
+const BYTES: usize = 1_000_000;
+
+pub(super) struct Github;
+
+impl Format for Github {
+    fn name(&self) -> &'static str {
+        "github"
+    }
+
+    fn text(&self, fleet: &Fleet<'_>) -> Result<String, TooMuch> {
+        fleet.at_most(JOBS, "plan fewer legs with `--legs`, each with more items")?;
+        let text = Json.text(fleet)?;
+        if text.len() > BYTES {
+            let (what, found) = ("bytes of the matrix", text.len());
+            return Err(TooMuch { what, found, most: BYTES, advice: "plan fewer legs with `--legs`" });
+        }
+        Ok(text)
+    }
+}
