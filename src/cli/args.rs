@@ -21,6 +21,7 @@ use super::commands::init::InitArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::man::ManArgs;
+use super::commands::plan::PlanArgs;
 use super::commands::publish::PublishArgs;
 use super::commands::replay::ReplayArgs;
 use super::commands::report::ReportArgs;
@@ -82,6 +83,8 @@ pub(super) enum Command {
     /// List the loops of this repository, or its runs
     #[command(visible_alias = "l")]
     List(ListArgs),
+    /// Plan the items of loops over many jobs, such as one for each package of a repository
+    Plan(PlanArgs),
     /// Write a first loop for this repository, from its own checks, and the workflow that runs it
     Init(InitArgs),
     /// List the ready loops that the program brings along, or show one

@@ -74,21 +74,21 @@ pub(crate) fn none_since(
 }
 
 /// The repository in which a loop is at home.
-struct Repository {
-    git: Git,
-    top: ScopePath,
+pub(crate) struct Repository {
+    pub(super) git: Git,
+    pub(super) top: ScopePath,
     is_shallow: bool,
 }
 
 /// The commit since which changes count.
-struct Base {
-    commit: ObjectId,
+pub(crate) struct Base {
+    pub(super) commit: ObjectId,
     /// Its name in messages.
-    shown: String,
+    pub(super) shown: String,
 }
 
 impl Repository {
-    fn of(prepared: &Prepared, session: &Session<'_>) -> Result<Self, Error> {
+    pub(super) fn of(prepared: &Prepared, session: &Session<'_>) -> Result<Self, Error> {
         let git = git::at(&prepared.located.root, session);
         let ask = |words: &[&'static str]| git.line(&Call::new("rev-parse").with(words));
         let top = ask(&["--show-toplevel"]).map_err(|why| {
@@ -100,7 +100,7 @@ impl Repository {
     }
 
     /// Finds the base, or says why nothing can be compared with it.
-    fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, String>, Error> {
+    pub(super) fn find(&self, base: &str, event: &WorkflowEvent) -> Result<Result<Base, String>, Error> {
         let asked = match (base, &event.base) {
             (AUTO, Some(base)) => base.as_str(),
             (AUTO, None) => return Ok(Err("the event of this job has no base".to_owned())),

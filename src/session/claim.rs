@@ -36,17 +36,26 @@ pub(crate) fn territory(
     session: &Session<'_>,
     redactor: &Redactor,
 ) -> Result<Territory, Error> {
-    let root = &prepared.located.root;
-    let mut paths = Vec::new();
-    let scopes = match &prepared.scope {
+    let scope = match &prepared.scope {
         Some(planned) => planned.clone(),
         None => own_scope(prepared, context, session)?,
     };
-    for text in scopes {
-        let path = real(&root.join(text)).to_string_lossy().into_owned();
-        paths.push(ScopePath::from(redactor.text(&path).into_owned()));
-    }
-    Ok(Territory { tree: ScopePath::from(real(root).to_string_lossy().into_owned()), paths })
+    Ok(of_paths(prepared, scope, redactor))
+}
+
+/// Returns what a run claims whose scope are these paths, as seen from its directory.
+pub(crate) fn of_paths(
+    prepared: &Prepared,
+    scope: impl IntoIterator<Item = String>,
+    redactor: &Redactor,
+) -> Territory {
+    let root = &prepared.located.root;
+    let path = |path: String| {
+        let path = real(&root.join(path)).to_string_lossy().into_owned();
+        ScopePath::from(redactor.text(&path).into_owned())
+    };
+    let paths = scope.into_iter().map(path).collect();
+    Territory { tree: ScopePath::from(real(root).to_string_lossy().into_owned()), paths }
 }
 
 /// Returns the scope that a loop gives itself.

@@ -30,6 +30,7 @@ pub mod dispatch;
 pub(crate) mod doctor;
 pub mod environment;
 pub mod error;
+pub(crate) mod fanout;
 pub mod fetch;
 pub mod files;
 pub mod finish;

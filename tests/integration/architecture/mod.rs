@@ -63,7 +63,7 @@ const LAYERS: &[Layer] = &[
     ),
     pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &[]),
-    pure("fanout", &["base", "engine"], &["serde_json_canonicalizer"]),
+    pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "shlex"]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
@@ -109,7 +109,7 @@ const LAYERS: &[Layer] = &[
             "run",
             "upkeep",
         ],
-        &["base64", "fs_err", "rustix", "similar", "tempfile", "tokio", "uuid"],
+        &["base64", "fs_err", "globset", "rustix", "similar", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "cli",

@@ -1,0 +1,202 @@
+//! `ll-loop plan`: makes a plan of items and legs, for the jobs of a CI system.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::base::text::{head, plural};
+use crate::base::time::human;
+use crate::ci::Provider;
+use crate::ci::key::RunKey;
+use crate::cli::flags::{ReachFlags, pair};
+use crate::cli::output::Output;
+use crate::definition::vendored::Copies;
+use crate::fanout::each::Each;
+use crate::fanout::matrix::{FORMATS, Fleet, Format, Place};
+use crate::fanout::partition::Partition;
+use crate::fanout::plan::{Plan, WeightFrom};
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::fanout::plan::PlanOptions;
+
+/// Beyond so many, the rest of the items that need not run is counted.
+const SHOWN: usize = 10;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum PartitionName {
+    /// The longest first, each onto the leg with the least work
+    #[default]
+    Lpt,
+    /// By the id of the item alone, so that an item that comes or goes moves no other one
+    Hash,
+}
+
+/// The arguments of `plan`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PlanArgs {
+    /// The names of loops in `.loops/`, or the paths of loop files
+    #[arg(value_name = "LOOP", required = true)]
+    loops: Vec<String>,
+    /// Make an item of each value of a parameter: `P=a,b`, `P=@FILE` (lines, or a JSON list), or `P=cmd:ARGV` (the lines
+    /// that a command prints; no shell reads it). Two of them make the product
+    #[arg(long, value_name = "P=VALUES", value_parser = each, action = ArgAction::Append)]
+    each: Vec<Each>,
+    /// Make an item of each directory with tracked files that matches, such as `packages/*`: the directory is the scope,
+    /// and the parameter `path`
+    #[arg(long, value_name = "GLOB", value_parser = NonEmptyStringValueParser::new())]
+    per_path: Option<String>,
+    /// Leave out the items in whose scope nothing changed since this commit; `auto`: since the base of the event
+    #[arg(long, value_name = "BASE", value_parser = NonEmptyStringValueParser::new())]
+    changed_since: Option<String>,
+    /// Set a context value, for a scope that uses it
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, action = ArgAction::Append)]
+    context: Vec<(String, String)>,
+    /// How many jobs there may be; `auto`: 20
+    #[arg(long, value_name = "N", value_parser = legs, default_value = "auto")]
+    legs: Legs,
+    /// How long items took before: the `result.json` of a merge, or a file of the same form; several are read in order,
+    /// the oldest first
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    weights: Vec<PathBuf>,
+    /// How items come to their legs
+    #[arg(long, value_enum, default_value_t = PartitionName::Lpt)]
+    partition: PartitionName,
+    /// Print the jobs in the form of a CI system. On GitHub, the default is `github`
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name())))]
+    matrix: Option<String>,
+    /// Plan although the checkout differs from its commit
+    #[arg(long)]
+    dirty: bool,
+    /// Where the plan is written
+    #[arg(long, short, value_name = "FILE", default_value = "plan.json")]
+    output: PathBuf,
+    /// Plan copies of loops from other repositories as they are
+    #[arg(long)]
+    accept_changes: bool,
+    #[command(flatten)]
+    reach: ReachFlags,
+}
+
+/// How many jobs there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Legs(Option<usize>);
+
+fn legs(text: &str) -> Result<Legs, String> {
+    match text {
+        "auto" => Ok(Legs(None)),
+        number => match number.parse() {
+            Ok(0) | Err(_) => Err("write a number from 1, or `auto`".to_owned()),
+            Ok(number) => Ok(Legs(Some(number))),
+        },
+    }
+}
+
+fn each(text: &str) -> Result<Each, String> {
+    Each::parse(text).map_err(|error| error.to_string())
+}
+
+pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let provider = Provider::detect(&session.env.lookup());
+    let format = format(args.matrix.as_deref(), &provider);
+    let plan = session.plan(PlanOptions {
+        loops: args.loops.clone(),
+        each: args.each.clone(),
+        per_path: args.per_path.clone(),
+        changed_since: args.changed_since.clone(),
+        context: args.context.clone(),
+        legs: args.legs.0,
+        weights: args.weights.clone(),
+        partition: match args.partition {
+            PartitionName::Lpt => Partition::Lpt,
+            PartitionName::Hash => Partition::Hash,
+        },
+        dirty: args.dirty,
+        output: args.output.clone(),
+        outside: args.reach.allow_outside,
+        copies: Copies::accepted_if(args.accept_changes),
+    })?;
+    let fleet = Fleet::of(&plan, Place::default(), |_| true);
+    let jobs = format.map(|format| format.text(&fleet)).transpose().map_err(|too_much| {
+        Error::refused(format!("the plan is too large: {too_much}")).with_hint(too_much.advice)
+    })?;
+    // Only what can be started is written.
+    session.keep_plan(&plan, &args.output)?;
+    announce(&plan, jobs.as_deref(), &provider)?;
+    match jobs {
+        Some(jobs) if plan.reason.is_none() => {
+            output.data(&format!("{jobs}\n"));
+            session.talk.note(&first_line(&plan, args));
+        }
+        Some(_) => session.talk.note(&first_line(&plan, args)),
+        None => output.data(&overview(&plan, args)),
+    }
+    Ok(0)
+}
+
+/// Returns the format that was asked for, or the one of the CI system that reads outputs.
+fn format(asked: Option<&str>, provider: &Provider) -> Option<&'static dyn Format> {
+    let name = asked.or_else(|| provider.stores_artifacts().then_some("github"))?;
+    FORMATS.iter().find(|format| format.name() == name).copied()
+}
+
+/// Sets the outputs of the job. Without items there is no matrix, because an empty one is an error on GitHub.
+fn announce(plan: &Plan, jobs: Option<&str>, provider: &Provider) -> Result<(), Error> {
+    let any = !plan.items.is_empty();
+    let mut outputs = vec![
+        ("any", any.to_string()),
+        ("count", plan.legs.len().to_string()),
+        ("plan-artifact", artifact(plan, provider)),
+    ];
+    outputs.extend(jobs.filter(|_| any).map(|jobs| ("matrix", jobs.to_owned())));
+    provider.announce(&outputs).map_err(|error| Error::failed("cannot set the outputs of the job", &error))
+}
+
+/// Names the artifact that holds the plan.
+fn artifact(plan: &Plan, provider: &Provider) -> String {
+    let name = match plan.loops.as_slice() {
+        [one] => one.name.file_stem(),
+        _ => "plan".to_owned(),
+    };
+    let key = RunKey::new(Some(&name), "");
+    match provider.job().id {
+        Some(job) => format!("ll-plan-{}", job.name_for(&key)),
+        None => format!("ll-plan-{key}"),
+    }
+}
+
+fn first_line(plan: &Plan, args: &PlanArgs) -> String {
+    let written = args.output.display();
+    if let Some(reason) = &plan.reason {
+        return format!("nothing to run: {reason} (plan in {written})");
+    }
+    let (items, legs) = (plural(plan.items.len() as u64, "item"), plural(plan.legs.len() as u64, "leg"));
+    let commit = head(plan.commit.as_str(), 8);
+    let skipped = match plan.skipped.len() {
+        0 => String::new(),
+        count => format!(", {count} skipped"),
+    };
+    format!("{items} on {legs} at {commit}{skipped} (plan in {written})")
+}
+
+fn overview(plan: &Plan, args: &PlanArgs) -> String {
+    let mut out = format!("{}\n", first_line(plan, args));
+    for leg in &plan.legs {
+        let estimate = std::time::Duration::from_millis(leg.estimate_ms);
+        let _ = writeln!(out, "  {}  {:>7}  {}", leg.key, human(estimate), plan.title(leg));
+    }
+    let guessed = plan.items.iter().filter(|item| item.weight_from != WeightFrom::Runs).count();
+    if guessed > 0 && !plan.items.is_empty() {
+        let of = plural(guessed as u64, "item");
+        let _ = writeln!(out, "how long {of} may take is a guess: `--weights` reads what earlier runs took");
+    }
+    for skipped in plan.skipped.iter().take(SHOWN) {
+        let _ = writeln!(out, "  skipped {}: {}", skipped.id, skipped.reason);
+    }
+    let more = plan.skipped.len().saturating_sub(SHOWN);
+    if more > 0 {
+        let _ = writeln!(out, "  skipped {more} more");
+    }
+    out
+}

@@ -1,0 +1,6 @@
+//! Fan-out where there are files and processes: makes plans of the loops here, and runs their legs.
+
+
+pub(crate) mod plan;
+mod since;
+mod values;

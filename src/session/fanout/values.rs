@@ -1,0 +1,132 @@
+//! Gets the values of `--each` and `--per-path`: from files, commands, and the directories that git tracks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use globset::GlobBuilder;
+
+use crate::base::name::VarName;
+use crate::base::text::{one_line, plural};
+use crate::evaluate::observation::{Observation, Stream};
+use crate::fanout::MOST_ITEMS;
+use crate::fanout::each::{Each, Values, of_file, of_lines};
+use crate::fanout::spread::Dimension;
+use crate::files::read::{self, MIB};
+use crate::process::git::{Call, Git};
+use crate::process::guard::Guard;
+use crate::process::spawn::{self, Heard, ProcessLimits, Program};
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use crate::session::interrupts::Interrupts;
+
+/// The most bytes of values.
+const MAX: u64 = 16 * MIB;
+
+/// The parameter of `--per-path`.
+pub(super) const PATH: &str = "path";
+
+/// Gets the values of a parameter.
+pub(super) fn each(each: Each, root: &Path, session: &Session<'_>) -> Result<Dimension, Error> {
+    let Each { name, values } = each;
+    let values = match values {
+        Values::Listed(values) => values,
+        Values::File(file) => {
+            let text = read::text(&session.path(Path::new(&file)), MAX);
+            let text = text.map_err(|error| {
+                Error::refused(format!("cannot read the values of `{name}` from `{file}`: {error}"))
+            })?;
+            of_file(&text).map_err(|error| Error::refused(format!("the values of `{name}` in `{file}`: {error}")))?
+        }
+        Values::Command(argv) => printed(&argv, &name, root, session)?,
+    };
+    Ok(once(name, values, session))
+}
+
+/// Drops values that came before, and says so.
+fn once(name: VarName, values: Vec<String>, session: &Session<'_>) -> Dimension {
+    let (dimension, doubles) = Dimension::of(name, values);
+    if doubles > 0 {
+        let count = plural(doubles as u64, "value");
+        session.talk.note(&format!("{count} of `{}` came again and {} dropped", dimension.name, if doubles == 1 { "was" } else { "were" }));
+    }
+    dimension
+}
+
+/// Runs the command, and takes each line that it prints for a value.
+fn printed(argv: &[String], name: &VarName, root: &Path, session: &Session<'_>) -> Result<Vec<String>, Error> {
+    let program = Program {
+        argv: argv.to_vec(),
+        env: session.env.for_actions(false).into_iter().collect(),
+        cwd: Some(root.to_owned()),
+        stdin: None,
+        guard: Guard::default(),
+    };
+    let mut stdout = Vec::new();
+    let mut is_cut = false;
+    let interrupts = Interrupts::listen(&session.stop_by)?;
+    let mut cancel = interrupts.cancel();
+    let mut keep = |stream: Stream, bytes: &[u8]| {
+        if stream == Stream::Stdout {
+            is_cut |= (stdout.len() + bytes.len()) as u64 > MAX;
+            if !is_cut {
+                stdout.extend_from_slice(bytes);
+            }
+        }
+        Heard::More
+    };
+    let ran = spawn::run(&program, ProcessLimits::default(), &mut cancel, &mut keep);
+    let seen = interrupts.block_on(ran);
+    let shown = one_line(&argv.join(" "), 200);
+    if let Some(why) = failure(&seen) {
+        let error = Error::refused(format!("the values of `{name}` are not known: `{shown}` {why}"));
+        return Err(match interrupts.cancel().signal() {
+            Some(signal) => error.of_kind(Kind::Interrupted(crate::run::named(signal))),
+            None => error.with_hint("a plan without them would leave items out; run the command by itself to see why it fails"),
+        });
+    }
+    if is_cut {
+        return Err(Error::refused(format!("`{shown}` printed more than 16 MiB of values for `{name}`")));
+    }
+    match String::from_utf8(stdout) {
+        Ok(text) => Ok(of_lines(&text)),
+        Err(_) => Err(Error::refused(format!("`{shown}` printed values for `{name}` that are not UTF-8"))),
+    }
+}
+
+fn failure(seen: &Observation) -> Option<String> {
+    if seen.succeeded() {
+        return None;
+    }
+    let last = || seen.stderr.as_str().lines().rfind(|line| !line.trim().is_empty()).map(|line| one_line(line, 200));
+    Some(match (&seen.failure, seen.signal) {
+        (Some(failure), _) => format!("could not be run: {}", one_line(failure, 200)),
+        (None, Some(_)) => "was ended by a signal".to_owned(),
+        (None, None) => match last() {
+            Some(said) => format!("ended with exit code {}: {said}", seen.exit_code),
+            None => format!("ended with exit code {}", seen.exit_code),
+        },
+    })
+}
+
+/// Finds the directories with tracked files that match the pattern, as seen from `root`.
+pub(super) fn per_path(pattern: &str, git: &Git, session: &Session<'_>) -> Result<Dimension, Error> {
+    let clean = pattern.trim_end_matches('/');
+    let clean = clean.strip_prefix("./").unwrap_or(clean);
+    let wrong = |why: String| Error::refused(format!("`--per-path {pattern}`: {why}"));
+    let glob = GlobBuilder::new(clean).literal_separator(true).build();
+    let glob = glob.map_err(|error| wrong(error.kind().to_string()))?.compile_matcher();
+    let tracked = git.line(&Call::new("ls-files").with(&["-z"]));
+    let tracked = tracked.map_err(|why| wrong(format!("cannot list the files of the repository: {why}")))?;
+    let mut directories = BTreeSet::new();
+    for file in tracked.split('\0') {
+        let above = file.match_indices('/').map(|(end, _)| &file[..end]);
+        directories.extend(above);
+    }
+    let found: Vec<String> =
+        directories.into_iter().filter(|directory| glob.is_match(directory)).map(str::to_owned).collect();
+    if found.len() > MOST_ITEMS {
+        return Err(wrong(format!("{} directories match; a plan has at most {MOST_ITEMS} items", found.len())));
+    }
+    let name = VarName::parse(PATH).expect("it is a name");
+    Ok(once(name, found, session))
+}
