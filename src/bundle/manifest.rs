@@ -11,6 +11,7 @@ use crate::base::parsed::parsed;
 use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
+use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 
 use super::names;
@@ -36,6 +37,9 @@ pub struct Manifest {
     pub file: Option<RelativePath>,
     /// Digest of the loop file and everything it pulled in.
     pub definition_sha256: Sum,
+    /// The item of a plan that it works on, in its last attempt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub assignment: Option<Assignment>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<Line>,
     /// The job that wrote it, as people can look it up.

@@ -17,7 +17,7 @@ use crate::base::redact::Redactor;
 use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
-use crate::engine::event::LoopComplete;
+use crate::engine::event::{Assignment, LoopComplete};
 use crate::files::secret::holds_secret;
 use crate::journal::ends;
 use crate::journal::files::RunFiles;
@@ -42,6 +42,8 @@ pub struct Contents<'c> {
     pub tree: TreeOptions<'c>,
     /// The tree snapshots of the run.
     pub snapshots: &'c BTreeMap<SnapshotName, ObjectId>,
+    /// The item of a plan that the run works on; without one, the one with which it began.
+    pub assignment: Option<Assignment>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<String>,
     /// The job, as people can look it up.
@@ -271,6 +273,7 @@ fn manifest(
         instance: InstanceName::parse(contents.files.instance()).map_err(io::Error::other)?,
         file: RelativePath::parse(&start.source.file).ok(),
         definition_sha256: Sum::parse(&start.definition_sha256).map_err(io::Error::other)?,
+        assignment: contents.assignment.clone().or(start.assignment.map(|assignment| *assignment)),
         repository: contents.repository.as_deref().map(Line::of),
         job: contents.job.as_deref().map(Line::of),
         outcome,

@@ -36,10 +36,22 @@ pub struct JobId {
 }
 
 impl JobId {
+    /// Returns the number of the CI run, fit for the name of a file.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
     /// Names what a run with this key leaves: `check-r77-a2`.
     pub fn name_for(&self, key: &RunKey) -> String {
         format!("{key}-r{}-a{}", self.run, self.attempt)
     }
+}
+
+/// Reads which attempt of its CI run this is, from 1, where the CI system counts them.
+pub fn attempt(env: Lookup<'_>) -> Option<u32> {
+    let number = |name: &str| env(name).and_then(|value| value.parse::<u32>().ok());
+    let retries = number("BUILDKITE_RETRY_COUNT").map(|retries| retries.saturating_add(1));
+    number("GITHUB_RUN_ATTEMPT").or(retries).or_else(|| number("SYSTEM_JOBATTEMPT")).filter(|attempt| *attempt > 0)
 }
 
 /// As it stands in records: `check-r77-a2`.

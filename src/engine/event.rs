@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::base::name::{LoopName, StateName};
+use crate::base::relative::Line;
 use crate::base::sum::Sum;
 use crate::base::text;
 use crate::base::time::{Timestamp, millis};
@@ -526,16 +527,16 @@ pub struct ResumeChanges {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// The id of the plan.
-    pub plan_id: String,
+    pub plan_id: Sum,
     /// The leg.
-    pub leg: String,
+    pub leg: Line,
     /// The item.
-    pub item: String,
+    pub item: Line,
     /// Which attempt at the item this is, from 1. The highest one counts.
     pub attempt: u32,
     /// The CI run that it is part of, where the CI system names it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub ci_run: Option<String>,
+    pub ci_run: Option<Line>,
 }
 
 /// Why a run had been left.

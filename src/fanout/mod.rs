@@ -6,8 +6,12 @@ pub mod item;
 pub mod matrix;
 pub mod partition;
 pub mod plan;
+pub mod severity;
 pub mod spread;
 pub mod weights;
 
 /// The most items of a plan.
 pub const MOST_ITEMS: usize = 10_000;
+
+/// The exit code of a leg whose items were verified as far as they were begun.
+pub const NOT_BEGUN: u8 = 4;

@@ -235,6 +235,14 @@ impl Plan {
         text
     }
 
+    /// Returns what names of artifacts have in the place of a loop: the loop, or `plan` for several.
+    pub fn stem(&self) -> String {
+        match self.loops.as_slice() {
+            [one] => one.name.file_stem(),
+            _ => "plan".to_owned(),
+        }
+    }
+
     /// Returns the leg with this key.
     pub fn leg(&self, key: &str) -> Option<&Leg> {
         self.legs.iter().find(|leg| leg.key.as_str() == key)

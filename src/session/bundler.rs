@@ -15,6 +15,7 @@ use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
 use crate::bundle::tree::TreeOptions;
 use crate::ci::github::target::page;
 use crate::definition::load::DIRECTORY;
+use crate::engine::event::Assignment;
 use crate::journal::ends;
 use crate::journal::fault;
 use crate::journal::files::RunFiles;
@@ -53,6 +54,7 @@ pub(crate) struct Bundler {
     redactor: Redactor,
     repository: Option<String>,
     job: Option<String>,
+    assignment: Option<Assignment>,
     clock: Clock,
 }
 
@@ -72,9 +74,16 @@ impl Bundler {
             redactor: session.redactor.clone(),
             repository: here(&git, session),
             job: job(session),
+            assignment: None,
             clock: Clock::start(),
             git,
         }
+    }
+
+    /// Names the item of a plan that the run works on.
+    #[must_use]
+    pub(crate) fn working_on(self, assignment: Option<Assignment>) -> Self {
+        Self { assignment, ..self }
     }
 
     /// Writes the bundle of a run among its reports.
@@ -99,8 +108,11 @@ impl Bundler {
             RunFiles::archive_of_all(&self.loops),
             self.loops.join(".gitignore"),
         ];
-        let base = ends::ends(&files.journal())?.start.and_then(|(_, start)| start.commit);
-        let base = base.and_then(|base| ObjectId::parse(&base).ok());
+        let start = ends::ends(&files.journal())?.start.map(|(_, start)| start);
+        // The items of a leg have their reports side by side.
+        let of_leg = start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
+        let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
+        let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
         let found = snapshots::all(&self.git, files.instance()).unwrap_or_default();
         let named =
             |(moment, id): (Moment, ObjectId)| Some((SnapshotName::parse(&moment.to_string()).ok()?, id));
@@ -119,6 +131,7 @@ impl Bundler {
             loops: &self.texts,
             tree,
             snapshots: &snapshots,
+            assignment: self.assignment.clone(),
             repository: self.repository.clone(),
             job: self.job.clone(),
             now: self.clock.now(),

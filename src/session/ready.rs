@@ -139,7 +139,7 @@ impl Launch<'_> {
         } = self;
         let name = prepared.machine.name.clone();
         let mut publication = publisher(&options).map(|provider| {
-            let bundler = Bundler::new(&prepared, &territory, session);
+            let bundler = Bundler::new(&prepared, &territory, session).working_on(options.assignment.clone());
             let of = (prepared.located.root.as_path(), &name);
             Publication::new(&options, provider, of, &files, Some(bundler), session)
         });

@@ -1,6 +1,6 @@
 //! Looks at the working tree on which a run begins, and decides what it means if the run changes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
 use crate::base::territory::Territory;
@@ -23,7 +23,10 @@ use super::worktree::Worktree;
 /// Returns what of the working tree is the work of a run.
 pub(crate) fn area(territory: &Territory, options: &RunOptions, session: &Session<'_>) -> Area {
     let recording = options.llm.recording.as_ref().map(|(directory, _)| directory.as_path());
-    let own = options.report_dir.as_deref().into_iter().chain(recording);
+    // The items of a leg have their reports side by side.
+    let reports = options.report_dir.as_deref();
+    let reports = if options.assignment.is_some() { reports.and_then(Path::parent) } else { reports };
+    let own = reports.into_iter().chain(recording);
     let own: Vec<PathBuf> = own.map(|path| super::claim::real(&session.path(path))).collect();
     Area { territory: territory.clone(), own }
 }

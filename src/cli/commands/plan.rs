@@ -155,11 +155,7 @@ fn announce(plan: &Plan, jobs: Option<&str>, provider: &Provider) -> Result<(), 
 
 /// Names the artifact that holds the plan.
 fn artifact(plan: &Plan, provider: &Provider) -> String {
-    let name = match plan.loops.as_slice() {
-        [one] => one.name.file_stem(),
-        _ => "plan".to_owned(),
-    };
-    let key = RunKey::new(Some(&name), "");
+    let key = RunKey::new(Some(&plan.stem()), "");
     match provider.job().id {
         Some(job) => format!("ll-plan-{}", job.name_for(&key)),
         None => format!("ll-plan-{key}"),

@@ -1,11 +1,13 @@
 //! `ll-loop run`: begins a run and drives it to its end.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
 use crate::base::time::parse_duration;
 use crate::cli::background;
+use crate::cli::exit;
 use crate::cli::flags::{self, RunFlags, pair};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
@@ -17,6 +19,7 @@ use crate::session::begin::{Begun, Bound, NotNeeded};
 use crate::session::context::Session;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
+use crate::session::fanout::leg::LegOptions;
 use crate::session::options::BeginOptions;
 
 /// What is run of other repositories.
@@ -28,11 +31,26 @@ pub(super) struct CopyFlags {
     accept_changes: bool,
 }
 
+/// Which items of a plan are run.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct LegFlags {
+    /// Run the items of a leg of this plan, one after the other, in place of one loop
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "input", "background", "dry_run", "changed_since"])]
+    plan: Option<PathBuf>,
+    /// Which leg of the plan: its key, or `index:` and its place from 0. A plan with one leg needs none
+    #[arg(long, value_name = "KEY", requires = "plan")]
+    leg: Option<String>,
+    /// Which attempt at the items this is, where the CI system does not count. The default is one above what the report
+    /// directory has
+    #[arg(long, value_name = "N", requires = "plan", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+}
+
 /// The arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RunArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
-    #[arg(value_name = "LOOP")]
+    #[arg(value_name = "LOOP", required_unless_present = "plan", default_value = "", hide_default_value = true)]
     pub(super) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,
@@ -46,6 +64,8 @@ pub(in crate::cli) struct RunArgs {
     /// event
     #[arg(long, value_name = "BASE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) changed_since: Option<String>,
+    #[command(flatten)]
+    pub(super) leg: LegFlags,
     /// Show what would be run, without running it
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -98,6 +118,10 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
         return Ok(0);
     }
     let told = flags::told(&args.run, session.env);
+    if let Some(plan) = &args.leg.plan {
+        let code = leg(args, plan, session);
+        return unbegun::told(code, None, &told, session);
+    }
     let begun = bound(args, session).and_then(|bound| Ok((bound.audience().clone(), bound.begin()?)));
     let (audience, begun) = unbegun::told(begun, Some(&args.name), &told, session)?;
     match begun {
@@ -108,6 +132,20 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
             Ok(0)
         }
     }
+}
+
+/// Runs the items of a leg.
+fn leg(args: &RunArgs, plan: &Path, session: &Session<'_>) -> Result<u8, Error> {
+    let CopyFlags { accept_changes } = args.copies;
+    session.run_leg(&LegOptions {
+        plan: plan.to_owned(),
+        leg: args.leg.leg.clone(),
+        attempt: args.leg.attempt,
+        begin: options(args, session.env)?,
+        outside: args.run.reach.allow_outside,
+        copies: Copies::accepted_if(accept_changes),
+        code_of: exit::of,
+    })
 }
 
 /// Finds and checks the loop, and binds it to the arguments.

@@ -15,7 +15,7 @@ use crate::ci::github::event::WorkflowEvent;
 use crate::definition::vendored::Copies;
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
-use crate::fanout::item::{ItemId, Namer};
+use crate::fanout::item::Namer;
 use crate::fanout::partition::{Partition, groups, legs};
 use crate::fanout::plan::{Item, Parts, Plan, PlannedLoop, Skipped, WeightFrom};
 use crate::fanout::spread::{Dimension, product};
@@ -371,10 +371,4 @@ fn warn_of_one_scope(items: &[Item], groups: usize, session: &Session<'_>) {
 /// The id of the commit that a checkout is at.
 pub(super) fn head(root: &Path, session: &Session<'_>) -> Option<ObjectId> {
     git::at(root, session).id(&git::head()).ok()
-}
-
-/// What is said of an item: its place among those of its leg.
-pub(super) fn nth(id: &ItemId, items: &[ItemId]) -> String {
-    let number = items.iter().position(|item| item == id).map_or(0, |place| place + 1);
-    format!("{number} of {}", items.len())
 }

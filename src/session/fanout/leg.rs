@@ -1,0 +1,406 @@
+//! `run --plan`: runs the items of a leg one after the other, each as a run of its own. One that fails does not stop the
+//! next.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::base::relative::Line;
+use crate::base::text::{head, listed, one_line, plural};
+use crate::base::time::human;
+use crate::bundle::EXTENSION;
+use crate::bundle::open::{Bundle, LIMITS};
+use crate::ci::Provider;
+use crate::ci::github::artifacts::PREFIX;
+use crate::ci::job::attempt;
+use crate::ci::key::RunKey;
+use crate::definition::vendored::Copies;
+use crate::engine::event::Assignment;
+use crate::engine::outcome::Outcome;
+use crate::fanout::item::ItemId;
+use crate::fanout::plan::{Item, Leg, Plan, PlannedLoop};
+use crate::fanout::severity::worst;
+use crate::files::read::{self, MIB};
+use crate::journal::files::RunFiles;
+use crate::session::audience::Audience;
+use crate::session::begin::Begun;
+use crate::session::context::Session;
+use crate::session::error::{Error, Kind};
+use crate::session::options::{BeginOptions, KeyOption, ResumeOptions, RunOptions, Storing, Which};
+use crate::session::prepared::Prepared;
+use crate::session::ready::Ended;
+use crate::session::resume::Resumption;
+
+use super::plan::head as commit_here;
+
+/// The most bytes of a plan.
+const MAX_PLAN: u64 = 64 * MIB;
+
+/// What of a plan is run.
+#[derive(Clone, Debug)]
+pub(crate) struct LegOptions {
+    /// The file with the plan.
+    pub(crate) plan: PathBuf,
+    /// The leg: its key, or `index:` and its place from 0.
+    pub(crate) leg: Option<String>,
+    /// Which attempt this is, where the caller counts.
+    pub(crate) attempt: Option<u32>,
+    /// How each run begins; its parameters and its scope come from the item.
+    pub(crate) begin: BeginOptions,
+    /// Whether loop files may lie outside of the repository.
+    pub(crate) outside: bool,
+    /// Whether copies of loops from other repositories may have been edited.
+    pub(crate) copies: Copies,
+    /// The exit code of an error.
+    pub(crate) code_of: fn(&Error) -> u8,
+}
+
+impl Session<'_> {
+    /// Reads a plan from a file.
+    pub(crate) fn read_plan(&self, path: &Path) -> Result<Plan, Error> {
+        let refused = |why: String| Error::refused(format!("{}: {why}", path.display()));
+        let text = read::bytes(&self.path(path), MAX_PLAN).map_err(|error| refused(error.to_string()))?;
+        Plan::parse(&text).map_err(|error| {
+            refused(error.to_string()).with_hint("take the file as `ll-loop plan` wrote it, from the same version")
+        })
+    }
+
+    /// Runs the items of a leg, and returns the exit code that stands for all of them.
+    pub(crate) fn run_leg(&self, options: &LegOptions) -> Result<u8, Error> {
+        let plan = self.read_plan(&options.plan)?;
+        if plan.items.is_empty() {
+            let reason = plan.reason.as_ref().map_or("every item was skipped", Line::as_str);
+            self.talk.note(&format!("the plan has nothing to run: {reason}"));
+            return Ok(0);
+        }
+        let leg = leg(&plan, options.leg.as_deref())?;
+        let run = LegRun::new(&plan, leg, options, self)?;
+        let ends = run.items()?;
+        run.tell(&ends)
+    }
+}
+
+/// Finds the leg.
+fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<&'p Leg, Error> {
+    let keys = || listed(plan.legs.iter().take(20).map(|leg| leg.key.as_str()), "and");
+    let Some(asked) = asked else {
+        return match plan.legs.as_slice() {
+            [only] => Ok(only),
+            _ => Err(Error::refused(format!("the plan has {}", plural(plan.legs.len() as u64, "leg")))
+                .with_hint(format!("say which one with `--leg`: {}", keys()))),
+        };
+    };
+    let found = match asked.strip_prefix("index:") {
+        Some(index) => index.parse().ok().and_then(|index: usize| plan.legs.get(index)),
+        None => plan.leg(asked),
+    };
+    found.ok_or_else(|| {
+        Error::refused(format!("the plan has no leg `{}`", one_line(asked, 60))).with_hint(format!("it has {}", keys()))
+    })
+}
+
+/// A leg that is run here.
+struct LegRun<'r> {
+    session: &'r Session<'r>,
+    plan: &'r Plan,
+    leg: &'r Leg,
+    options: &'r LegOptions,
+    /// Where each item has a directory for its reports.
+    directory: PathBuf,
+    attempt: u32,
+    began: Instant,
+}
+
+/// What became of an item.
+struct ItemEnd {
+    id: ItemId,
+    /// None if it was not begun.
+    code: Option<u8>,
+    outcome: Option<Outcome>,
+    is_verified: bool,
+}
+
+impl<'r> LegRun<'r> {
+    fn new(plan: &'r Plan, leg: &'r Leg, options: &'r LegOptions, session: &'r Session<'r>) -> Result<Self, Error> {
+        let root = check(plan, leg, options, session)?;
+        let directory = match &options.begin.run.report_dir {
+            Some(directory) => session.path(directory),
+            None => RunFiles::running(&root.join(crate::definition::load::DIRECTORY)).join(format!("leg-{}.report", leg.key)),
+        };
+        let attempt = options.attempt.or_else(|| attempt_of_job(&options.begin.run, session)).unwrap_or_else(|| {
+            leg.items.iter().filter_map(|id| last_attempt(&directory.join(id.as_str()), plan, id)).max().unwrap_or(0) + 1
+        });
+        Ok(Self { session, plan, leg, options, directory, attempt, began: Instant::now() })
+    }
+
+    /// Runs the items, in order. Returns what became of each.
+    fn items(&self) -> Result<Vec<ItemEnd>, Error> {
+        let mut ends: Vec<ItemEnd> = Vec::new();
+        let mut stopped = None;
+        for (index, id) in self.leg.items.iter().enumerate() {
+            let none = ItemEnd { id: id.clone(), code: None, outcome: None, is_verified: false };
+            let left = self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()));
+            if stopped.is_none() && left == Some(Duration::ZERO) {
+                stopped = Some("the deadline has come");
+            }
+            if let Some(why) = stopped {
+                self.session.talk.warning(&format!("the item {id} was not begun: {why}"));
+                ends.push(none);
+                continue;
+            }
+            self.session.talk.note(&format!("item {} of {}: {id}", index + 1, self.leg.items.len()));
+            let ended = self.item(id, left);
+            let end = match ended {
+                Ok(ended) => ItemEnd {
+                    code: Some(ended.exit_code()),
+                    outcome: Some(ended.complete.outcome),
+                    is_verified: ended.complete.is_verified_success(),
+                    ..none
+                },
+                Err(error) => {
+                    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                    self.session.talk.warning(&format!("the item {id} could not be run: {}{hint}", error.message()));
+                    if let Kind::Interrupted(_) = error.kind() {
+                        stopped = Some("somebody ended the job");
+                    }
+                    ItemEnd { code: Some((self.options.code_of)(&error)), ..none }
+                }
+            };
+            match end.outcome {
+                Some(Outcome::Interrupted) => stopped = Some("somebody ended the job"),
+                Some(Outcome::Handoff) if left.is_some_and(|left| self.began.elapsed() >= left) => {
+                    stopped = Some("the deadline has come");
+                }
+                Some(_) | None => {}
+            }
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    /// Runs one item, or goes on with what an earlier attempt handed off.
+    fn item(&self, id: &ItemId, left: Option<Duration>) -> Result<Ended, Error> {
+        let Some(item) = self.plan.item(id) else {
+            return Err(Error::refused(format!("the plan has no item `{id}`")));
+        };
+        let directory = self.directory.join(id.as_str());
+        if let Some((bundle, attempt)) = handed_off(&directory, self.plan, id) {
+            let run = self.run_options(id, &directory, left, self.attempt.max(attempt + 1));
+            match self.resumed(&bundle, item, &run) {
+                Ok(ended) => return Ok(ended),
+                Err(error) if error.kind() == Kind::Refused => self.session.talk.warning(&format!(
+                    "the item {id} begins anew, because its hand-off cannot go on: {}",
+                    error.message()
+                )),
+                Err(error) => return Err(error),
+            }
+        }
+        let run = self.run_options(id, &directory, left, self.attempt);
+        let name = self.plan.planned(&item.r#loop).map(name_of);
+        let begun = self.begun(item, &run);
+        begun.inspect_err(|error| {
+            self.session.report_unbegun(error, (self.options.code_of)(error), name.as_deref(), &run);
+        })
+    }
+
+    fn begun(&self, item: &Item, run: &RunOptions) -> Result<Ended, Error> {
+        let session = self.session;
+        let prepared = prepared(self.plan, item, self.options, session)?;
+        let mut params = self.options.begin.params.clone();
+        params.extend(item.params.iter().map(|(name, value)| (name.to_string(), value.clone())));
+        let begin = BeginOptions {
+            params,
+            scope: Some(item.scope.clone()),
+            changed_since: None,
+            run: run.clone(),
+            ..self.options.begin.clone()
+        };
+        match prepared.begin(begin, session)? {
+            Begun::Ready(ready) => ready.run(),
+            Begun::NotNeeded(_) => Err(Error::refused("nothing changed, and the plan wants it run")),
+        }
+    }
+
+    fn resumed(&self, bundle: &Path, item: &Item, run: &RunOptions) -> Result<Ended, Error> {
+        let session = self.session;
+        session.talk.note(&format!("the item {} goes on from {}", item.id, bundle.display()));
+        let which = Which::From { source: bundle.to_string_lossy().into_owned(), name: None, repository: None };
+        let options = ResumeOptions { context: self.options.begin.context.clone(), run: run.clone(), ..ResumeOptions::default() };
+        match session.resume(&which, options, self.options.outside)? {
+            Resumption::Ready(ready) => ready.run(),
+            Resumption::Finished(_) => Err(Error::refused("its run is over")),
+        }
+    }
+
+    /// Returns how the run of an item behaves: it is reported in a directory and under a key of its own.
+    fn run_options(&self, id: &ItemId, directory: &Path, left: Option<Duration>, attempt: u32) -> RunOptions {
+        let mut run = self.options.begin.run.clone();
+        run.report_dir = Some(directory.to_owned());
+        run.deadline = left;
+        run.key = KeyOption::Given(Some(id.to_string()));
+        // The job stores the files of all items in one artifact, and the merge says what the commit is worth.
+        run.storing = Storing::Nobody;
+        run.commit.status = run.commit.status.or(Some(false));
+        run.chain = None;
+        run.assignment = Some(Assignment {
+            plan_id: self.plan.plan_id,
+            leg: Line::of(self.leg.key.as_str()),
+            item: Line::of(id.as_str()),
+            attempt,
+            ci_run: ci_run(&run),
+        });
+        run
+    }
+
+    /// Says what became of the leg, sets the outputs of the job, and stores the reports.
+    fn tell(&self, ends: &[ItemEnd]) -> Result<u8, Error> {
+        let session = self.session;
+        let code = worst(ends.iter().filter_map(|end| end.code));
+        let verified = ends.iter().filter(|end| end.is_verified).count();
+        let unbegun = ends.iter().filter(|end| end.code.is_none()).count();
+        let handed_off = ends.iter().filter(|end| end.outcome == Some(Outcome::Handoff)).count();
+        let parts = [(verified, "verified"), (handed_off, "handed off"), (unbegun, "not begun")];
+        let rest = ends.len() - parts.iter().map(|(count, _)| count).sum::<usize>();
+        let parts = parts.into_iter().chain([(rest, "not verified")]).filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        let took = human(self.began.elapsed());
+        let count = plural(ends.len() as u64, "item");
+        session.talk.note(&format!(
+            "leg {} of the plan {}: {count} in {took}: {} (exit {code}); reports in {}",
+            self.leg.key,
+            head(&self.plan.plan_id.to_string(), 8),
+            parts.join(", "),
+            self.directory.display(),
+        ));
+        // The leg is not green by what was not begun, even if all that was begun is.
+        let code = if code == 0 && unbegun > 0 { crate::fanout::NOT_BEGUN } else { code };
+        let Audience::Ci(provider) = &self.options.begin.run.audience else { return Ok(code) };
+        let is_resumable = ends.iter().any(|end| end.outcome.is_some_and(Outcome::is_resumable));
+        self.stored(provider, code, is_resumable, verified == ends.len())
+    }
+
+    /// Sets the outputs, and stores the reports. An upload that fails is a failure where something has to go on from it.
+    fn stored(&self, provider: &Provider, code: u8, is_resumable: bool, is_verified: bool) -> Result<u8, Error> {
+        let session = self.session;
+        let artifact = self.artifact(provider);
+        let workspace = provider.job().workspace;
+        let directory = workspace.as_deref().and_then(|workspace| self.directory.strip_prefix(workspace).ok());
+        let directory = directory.unwrap_or(&self.directory).to_string_lossy().into_owned();
+        let left = matches!(self.options.begin.run.storing, Storing::LaterStep);
+        let outcome = if is_verified { "success" } else { "failure" };
+        let mut outputs = vec![
+            ("outcome", outcome.to_owned()),
+            ("exit-code", code.to_string()),
+            ("verified", is_verified.to_string()),
+            ("handoff", is_resumable.to_string()),
+            ("report-dir", directory),
+            ("artifact-name", artifact.clone()),
+            ("key", self.leg.key.to_string()),
+        ];
+        // What one run has, a leg has not.
+        let of_one = ["final-state", "iterations", "steps", "duration-ms", "run-id", "continuation", "resume-from", "junit", "summary", "cost-usd", "changed-files", "patch"];
+        outputs.extend(of_one.map(|name| (name, String::new())));
+        outputs.extend(left.then(|| ("upload-name", artifact.clone())));
+        provider.announce(&outputs).map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
+        let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };
+        let mark = format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.leg.key);
+        match session.store_reports(upload, (&artifact, &mark), &self.directory) {
+            Ok(_) => Ok(code),
+            Err(error) if is_resumable => Err(error),
+            Err(error) => {
+                session.talk.warning(error.message());
+                Ok(code)
+            }
+        }
+    }
+
+    /// Names the artifact with the reports of the leg.
+    fn artifact(&self, provider: &Provider) -> String {
+        let stem = self.plan.stem();
+        let key = RunKey::new(Some(self.leg.key.as_str()), "");
+        match provider.job().id {
+            Some(job) => format!("{PREFIX}{stem}-{}", job.name_for(&key)),
+            None => format!("{PREFIX}{stem}-{key}"),
+        }
+    }
+}
+
+/// Checks that this checkout is the one that was planned. Returns the directory of its loops.
+fn check(plan: &Plan, leg: &Leg, options: &LegOptions, session: &Session<'_>) -> Result<PathBuf, Error> {
+    let mut root = None;
+    for planned in &plan.loops {
+        let mut items = leg.items.iter().filter_map(|id| plan.item(id));
+        let Some(item) = items.find(|item| item.r#loop == planned.name) else { continue };
+        root = Some(prepared(plan, item, options, session)?.located.root);
+    }
+    let root = root.ok_or_else(|| Error::refused(format!("the leg `{}` runs no loop", leg.key)))?;
+    match commit_here(&root, session) {
+        Some(here) if here == plan.commit => Ok(root),
+        Some(here) => Err(Error::refused(format!(
+            "the plan is about the commit {}, and the checkout is at {}",
+            head(plan.commit.as_str(), 12),
+            head(here.as_str(), 12)
+        ))
+        .with_hint("check out the commit of the plan, or make a plan of this one")),
+        None => Err(Error::refused("a leg runs in a checkout of the commit that was planned, and there is none here")),
+    }
+}
+
+/// Finds and checks the loop of an item, which has to be the one that was planned.
+fn prepared(plan: &Plan, item: &Item, options: &LegOptions, session: &Session<'_>) -> Result<Prepared, Error> {
+    let planned = plan.planned(&item.r#loop);
+    let planned = planned.ok_or_else(|| Error::refused(format!("the plan has no loop `{}`", item.r#loop)))?;
+    let located = session.find(&name_of(planned), options.outside)?;
+    let prepared = session.prepare(located.taking(options.copies))?;
+    if prepared.loaded.digest != planned.definition_sha256.to_string() {
+        return Err(Error::refused(format!("the loop `{}` is not what it was when it was planned", planned.name))
+            .with_hint("run the plan in a clean checkout of its commit, or make a new one"));
+    }
+    Ok(prepared)
+}
+
+/// Returns by what a loop is found.
+fn name_of(planned: &PlannedLoop) -> String {
+    planned.file.as_ref().map_or_else(|| planned.name.to_string(), |file| file.to_string())
+}
+
+/// Returns the number of the job's attempt, if the CI system counts them.
+fn attempt_of_job(run: &RunOptions, session: &Session<'_>) -> Option<u32> {
+    if run.audience.is_ci() { attempt(&session.env.lookup()) } else { None }
+}
+
+/// Names the CI run, if the CI system does.
+fn ci_run(run: &RunOptions) -> Option<Line> {
+    let Audience::Ci(provider) = &run.audience else { return None };
+    provider.job().id.map(|id| Line::of(id.run()))
+}
+
+/// Returns the highest attempt at an item whose bundle lies in a directory.
+fn last_attempt(directory: &Path, plan: &Plan, id: &ItemId) -> Option<u32> {
+    bundles(directory).filter_map(|bundle| look(&bundle, plan, id)).map(|look| look.attempt).max()
+}
+
+/// Returns the bundle of an item that an earlier attempt handed off, with its attempt.
+fn handed_off(directory: &Path, plan: &Plan, id: &ItemId) -> Option<(PathBuf, u32)> {
+    let found = bundles(directory).filter_map(|bundle| Some((look(&bundle, plan, id)?, bundle)));
+    let (last, bundle) = found.max_by_key(|(look, _)| look.attempt)?;
+    last.is_resumable.then_some((bundle, last.attempt))
+}
+
+fn bundles(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs_err::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == EXTENSION))
+}
+
+/// What a bundle says about the attempt that it is of.
+struct Look {
+    attempt: u32,
+    is_resumable: bool,
+}
+
+/// Looks at a bundle, which somebody else may have written. Returns nothing if it is not one of this item.
+fn look(path: &Path, plan: &Plan, id: &ItemId) -> Option<Look> {
+    let manifest = Bundle::open(path, LIMITS).ok()?.manifest;
+    let assignment = manifest.assignment?;
+    let is_ours = assignment.plan_id == plan.plan_id && assignment.item.as_str() == id.as_str();
+    is_ours.then_some(Look { attempt: assignment.attempt, is_resumable: manifest.resumable })
+}
