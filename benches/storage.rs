@@ -112,6 +112,7 @@ fn start(machine: &Machine) -> Start {
             source: Source::default(),
             parent: None,
             assignment: None,
+            merges: None,
             place: None,
             commit: None,
             context: serde_json::Map::new(),

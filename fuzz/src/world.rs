@@ -33,6 +33,7 @@ pub fn start(name: &LoopName) -> LoopStart {
     LoopStart {
         parent: None,
         assignment: None,
+        merges: None,
         place: None,
         r#loop: name.clone(),
         run_id: format!("{name}-1"),

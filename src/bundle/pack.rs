@@ -28,7 +28,7 @@ use super::manifest::{
 };
 use super::names;
 use super::snapshots::{self, SnapshotOptions};
-use super::tree::{self, TreeOptions};
+use super::tree::{self, MadeTree, TreeOptions};
 
 /// What a bundle is made from.
 pub struct Contents<'c> {
@@ -40,6 +40,8 @@ pub struct Contents<'c> {
     pub loops: &'c [(String, String)],
     /// What is kept of the working tree.
     pub tree: TreeOptions<'c>,
+    /// The tree that counts instead, if it is in no checkout.
+    pub made: Option<&'c MadeTree>,
     /// The tree snapshots of the run.
     pub snapshots: &'c BTreeMap<SnapshotName, ObjectId>,
     /// The item of a plan that the run works on; without one, the one with which it began.
@@ -81,7 +83,11 @@ pub fn pack(contents: &Contents<'_>, target: &Path) -> Result<PackedBundle, Pack
     fs::create_dir_all(directory)?;
     let scratch = tempfile::Builder::new().prefix(".ll-bundle-").tempdir_in(directory)?;
     let objects = scratch.path().join("objects");
-    let (tree, mut left_out) = match tree::keep(&contents.tree, &objects) {
+    let kept = match contents.made {
+        Some(made) => tree::keep_made(made, contents.tree.redactor, &objects).map(Some),
+        None => tree::keep(&contents.tree, &objects),
+    };
+    let (tree, mut left_out) = match kept {
         Ok(Some(kept)) => (Some(kept.saved), kept.left_out),
         Ok(None) => (None, Vec::new()),
         Err(why) => (None, vec![LeftOut::new(".", &format!("the working tree: {why}"))]),

@@ -59,6 +59,40 @@ pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<Kept>, Str
     keeper.keep(target).map(Some)
 }
 
+/// A tree that was made of objects alone, on top of a commit.
+#[derive(Clone, Debug)]
+pub struct MadeTree {
+    /// Git, in the repository with the objects.
+    pub git: Git,
+    /// The commit.
+    pub base: ObjectId,
+    /// The tree.
+    pub tree: ObjectId,
+    /// Why it is not all that it should be, if it is not: then its objects are not kept.
+    pub missing: Option<Line>,
+}
+
+/// Keeps a tree that is in no checkout.
+pub fn keep_made(made: &MadeTree, redactor: &Redactor, target: &Path) -> Result<Kept, String> {
+    let MadeTree { git, base, tree, missing } = made;
+    let commit = commit(git, base, tree, "The working tree of a run")?;
+    let base_tree =
+        git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", base, "^{tree}"))?;
+    let mut missing = missing.clone();
+    if missing.is_none() && hold_secret(git, redactor, &BTreeSet::from([&commit]), base)? {
+        missing = Some(Line::of("a changed file holds a secret"));
+    }
+    let changed = base_tree != *tree && missing.is_none();
+    if changed {
+        write_objects(git, base, (&commit, None), target)?;
+    }
+    let (base, head, tree) = (base.clone(), base.clone(), tree.clone());
+    Ok(Kept {
+        saved: SavedTree { base, head, commit, tree, index: None, changed, missing },
+        left_out: Vec::new(),
+    })
+}
+
 fn top_level() -> Call {
     Call::new("rev-parse").with(&["--show-toplevel"])
 }
@@ -135,7 +169,7 @@ impl<'w> Keeper<'w> {
         let changed =
             self.head != self.base || !is_base(&tree) || !staged.is_none_or(|staged| is_base(&staged));
         if changed && missing.is_none() {
-            let size = self.write(&commit, index.as_ref(), target)?;
+            let size = write_objects(&self.git, &self.base, (&commit, index.as_ref()), target)?;
             if size > MOST_BYTES {
                 fs::remove_file(target).map_err(|error| error.to_string())?;
                 let (size, most) = (size >> 20, MOST_BYTES >> 20);
@@ -229,19 +263,23 @@ impl<'w> Keeper<'w> {
     fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, String> {
         self.git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", commit, "^{tree}"))
     }
+}
 
-    /// Writes a git bundle: a header, and a pack of what a checkout of the base does not have.
-    fn write(&self, commit: &ObjectId, index: Option<&ObjectId>, target: &Path) -> Result<u64, String> {
-        let io = |error: std::io::Error| error.to_string();
-        let mut file = std::fs::File::create(target).map_err(io)?;
-        file.write_all(objects::header(&self.base, commit, index).as_bytes()).map_err(io)?;
-        let tips = std::iter::once(commit).chain(index).map(|tip| format!("{tip}\n"));
-        let tips = tips.chain([format!("^{}\n", self.base)]).collect::<String>();
-        let pack =
-            Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
-        self.git.write_to(&pack, tips.as_bytes(), file)?;
-        Ok(fs::metadata(target).map_err(io)?.len())
-    }
+/// Writes a git bundle: a header, and a pack of what a checkout of the base does not have. Returns its bytes.
+fn write_objects(
+    git: &Git,
+    base: &ObjectId,
+    (commit, index): (&ObjectId, Option<&ObjectId>),
+    target: &Path,
+) -> Result<u64, String> {
+    let io = |error: std::io::Error| error.to_string();
+    let mut file = std::fs::File::create(target).map_err(io)?;
+    file.write_all(objects::header(base, commit, index).as_bytes()).map_err(io)?;
+    let tips = std::iter::once(commit).chain(index).map(|tip| format!("{tip}\n"));
+    let tips = tips.chain([format!("^{base}\n")]).collect::<String>();
+    let pack = Call::new("pack-objects").with(&["--revs", "--thin", "--delta-base-offset", "--stdout", "-q"]);
+    git.write_to(&pack, tips.as_bytes(), file)?;
+    Ok(fs::metadata(target).map_err(io)?.len())
 }
 
 /// Makes a commit that depends on nothing but the tree and its parent.

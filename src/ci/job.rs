@@ -51,7 +51,10 @@ impl JobId {
 pub fn attempt(env: Lookup<'_>) -> Option<u32> {
     let number = |name: &str| env(name).and_then(|value| value.parse::<u32>().ok());
     let retries = number("BUILDKITE_RETRY_COUNT").map(|retries| retries.saturating_add(1));
-    number("GITHUB_RUN_ATTEMPT").or(retries).or_else(|| number("SYSTEM_JOBATTEMPT")).filter(|attempt| *attempt > 0)
+    number("GITHUB_RUN_ATTEMPT")
+        .or(retries)
+        .or_else(|| number("SYSTEM_JOBATTEMPT"))
+        .filter(|attempt| *attempt > 0)
 }
 
 /// As it stands in records: `check-r77-a2`.

@@ -21,6 +21,7 @@ use super::commands::init::InitArgs;
 use super::commands::list::ListArgs;
 use super::commands::logs::LogsArgs;
 use super::commands::man::ManArgs;
+use super::commands::merge::MergeArgs;
 use super::commands::plan::PlanArgs;
 use super::commands::publish::PublishArgs;
 use super::commands::replay::ReplayArgs;
@@ -85,6 +86,8 @@ pub(super) enum Command {
     List(ListArgs),
     /// Plan the items of loops over many jobs, such as one for each package of a repository
     Plan(PlanArgs),
+    /// Make one result of what the legs of a plan have left
+    Merge(Box<MergeArgs>),
     /// Write a first loop for this repository, from its own checks, and the workflow that runs it
     Init(InitArgs),
     /// List the ready loops that the program brings along, or show one

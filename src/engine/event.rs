@@ -371,6 +371,9 @@ pub struct LoopStart {
     /// The item of a plan that it works on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<Box<Assignment>>,
+    /// The plan whose runs it brings together, where it is no run of a loop but what they are worth.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub merges: Option<Sum>,
     /// The machine and the directory in which it began: hosts keep conversations by them. None in a sub-loop and in
     /// journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]

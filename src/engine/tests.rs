@@ -64,6 +64,7 @@ fn start(strict: bool) -> Start {
             source: Source::default(),
             parent: None,
             assignment: None,
+            merges: None,
             place: None,
             commit: None,
             tree: None,

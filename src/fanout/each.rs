@@ -136,12 +136,26 @@ mod tests {
         check("p=a, b,,c=d", &Values::Listed(listed(&["a", "b", "c=d"])));
         check("p=", &Values::Listed(Vec::new()));
         check("p=@list.txt", &Values::File("list.txt".to_owned()));
-        check("p=cmd:ls -d 'a b' \"c'd\" $(x) e#f", &Values::Command(listed(&["ls", "-d", "a b", "c'd", "$(x)", "e#f"])));
+        check(
+            "p=cmd:ls -d 'a b' \"c'd\" $(x) e#f",
+            &Values::Command(listed(&["ls", "-d", "a b", "c'd", "$(x)", "e#f"])),
+        );
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        for text in ["", "p", "=a", "$p=a", "p/q=a", "p=cmd:", "p=cmd:  ", "p=cmd:ls 'a", "p=cmd:ls # all", "p=cmd:# x"] {
+        for text in [
+            "",
+            "p",
+            "=a",
+            "$p=a",
+            "p/q=a",
+            "p=cmd:",
+            "p=cmd:  ",
+            "p=cmd:ls 'a",
+            "p=cmd:ls # all",
+            "p=cmd:# x",
+        ] {
             assert!(Each::parse(text).is_err(), "{text:?}");
         }
     }

@@ -4,6 +4,7 @@
 pub mod each;
 pub mod item;
 pub mod matrix;
+pub mod merge;
 pub mod partition;
 pub mod plan;
 pub mod severity;
@@ -15,3 +16,6 @@ pub const MOST_ITEMS: usize = 10_000;
 
 /// The exit code of a leg whose items were verified as far as they were begun.
 pub const NOT_BEGUN: u8 = 4;
+
+#[cfg(test)]
+mod merge_tests;

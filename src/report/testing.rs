@@ -91,6 +91,7 @@ impl Journal {
             },
             parent: None,
             assignment: None,
+            merges: None,
             place: None,
             commit: None,
             tree: None,

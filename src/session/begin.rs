@@ -264,6 +264,7 @@ impl<'s> ConfiguredRun<'s> {
             source: prepared.source(),
             parent: None,
             assignment: run.assignment.clone().map(Box::new),
+            merges: None,
             place: Some(claim::place(&prepared.located.root)),
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),

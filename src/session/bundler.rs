@@ -12,7 +12,7 @@ use crate::base::text::one_line;
 use crate::bundle::EXTENSION;
 use crate::bundle::manifest::{SnapshotName, repository};
 use crate::bundle::pack::{Contents, PackError, PackedBundle, pack};
-use crate::bundle::tree::TreeOptions;
+use crate::bundle::tree::{MadeTree, TreeOptions};
 use crate::ci::github::target::page;
 use crate::definition::load::DIRECTORY;
 use crate::engine::event::Assignment;
@@ -55,6 +55,7 @@ pub(crate) struct Bundler {
     repository: Option<String>,
     job: Option<String>,
     assignment: Option<Assignment>,
+    made: Option<MadeTree>,
     clock: Clock,
 }
 
@@ -75,6 +76,25 @@ impl Bundler {
             repository: here(&git, session),
             job: job(session),
             assignment: None,
+            made: None,
+            clock: Clock::start(),
+            git,
+        }
+    }
+
+    /// Writes the bundle of what several runs have left together. The repository is that of the checkout.
+    pub(crate) fn of_merge(made: Option<MadeTree>, loops: PathBuf, session: &Session<'_>) -> Self {
+        let git = git::at(&session.cwd, session);
+        Self {
+            scope: Vec::new(),
+            loops,
+            definition: Vec::new(),
+            texts: Vec::new(),
+            redactor: session.redactor.clone(),
+            repository: here(&git, session),
+            job: job(session),
+            assignment: None,
+            made,
             clock: Clock::start(),
             git,
         }
@@ -110,7 +130,8 @@ impl Bundler {
         ];
         let start = ends::ends(&files.journal())?.start.map(|(_, start)| start);
         // The items of a leg have their reports side by side.
-        let of_leg = start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
+        let of_leg =
+            start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
         let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
         let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
         let found = snapshots::all(&self.git, files.instance()).unwrap_or_default();
@@ -131,6 +152,7 @@ impl Bundler {
             loops: &self.texts,
             tree,
             snapshots: &snapshots,
+            made: self.made.as_ref(),
             assignment: self.assignment.clone(),
             repository: self.repository.clone(),
             job: self.job.clone(),

@@ -254,6 +254,7 @@ impl Library {
                     nights: Vec::new(),
                     parent: None,
                     assignment: None,
+                    merges: None,
                     source: known.source.clone(),
                     context: context.clone(),
                     overrides: Box::new(around.event.overrides.below()),

@@ -131,6 +131,11 @@ impl Publication {
         }
     }
 
+    /// Returns the name of the artifact with the reports.
+    pub(crate) fn artifact_name(&self) -> &str {
+        &self.artifact_name
+    }
+
     /// Returns what saves the run while it goes on.
     pub(crate) fn saver(&self) -> Option<Rc<Saver>> {
         self.saver.clone()

@@ -20,6 +20,7 @@ pub(super) mod init;
 pub(super) mod list;
 pub(super) mod logs;
 pub(super) mod man;
+pub(super) mod merge;
 pub(super) mod plan;
 pub(super) mod publish;
 pub(super) mod query;

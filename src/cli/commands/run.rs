@@ -50,7 +50,12 @@ pub(super) struct LegFlags {
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RunArgs {
     /// The name of a loop in `.loops/`, or the path of a loop file
-    #[arg(value_name = "LOOP", required_unless_present = "plan", default_value = "", hide_default_value = true)]
+    #[arg(
+        value_name = "LOOP",
+        required_unless_present = "plan",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(super) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,

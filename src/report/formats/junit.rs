@@ -33,8 +33,40 @@ const MAX_TASK: usize = 160;
 /// What a case costs beside its texts: tags and attributes.
 const MARKUP: usize = 512;
 
+/// What is known of one run.
+pub type Suite = TestSuite;
+
 /// Writes the report.
 pub fn render(digest: &Digest) -> String {
+    file([suite(digest)])
+}
+
+/// Writes a report of several suites.
+pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
+    let mut report = Report::new("ll-loop");
+    let mut took = Duration::ZERO;
+    for suite in suites {
+        took += suite.time.unwrap_or_default();
+        report.timestamp = report.timestamp.into_iter().chain(suite.timestamp).min();
+        report.add_test_suite(suite);
+    }
+    report.set_time(took);
+    // Writing to memory does not fail.
+    let text = report.to_string().unwrap_or_default();
+    format!("{}\n", text.trim_end())
+}
+
+/// Returns the suite of a run that there is not.
+pub fn absent(name: &str, why: &str) -> TestSuite {
+    let mut suite = TestSuite::new(clean(name));
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_message(clean(why)).set_type("missing");
+    suite.add_test_case(TestCase::new(OUTCOME, status));
+    suite
+}
+
+/// Returns the suite of a run.
+pub fn suite(digest: &Digest) -> TestSuite {
     let mut suite = TestSuite::new(clean(digest.loop_name()));
     suite.set_time(digest.duration());
     suite.timestamp = digest.began().and_then(timestamp);
@@ -55,13 +87,7 @@ pub fn render(digest: &Digest) -> String {
         suite.add_property(Property::new("ll.cases_left_out", left_out.to_string()));
     }
     suite.add_test_case(last);
-    let mut report = Report::new("ll-loop");
-    report.set_time(digest.duration());
-    report.timestamp = suite.timestamp;
-    report.add_test_suite(suite);
-    // Writing to memory does not fail.
-    let text = report.to_string().unwrap_or_default();
-    format!("{}\n", text.trim_end())
+    suite
 }
 
 fn properties(digest: &Digest) -> Vec<Property> {

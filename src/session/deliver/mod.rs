@@ -12,7 +12,7 @@ pub(crate) mod servers;
 mod service;
 mod source;
 mod sticky;
-mod stop;
+pub(crate) mod stop;
 mod suggest;
 mod texts;
 mod waiting;

@@ -60,7 +60,8 @@ impl Session<'_> {
         let refused = |why: String| Error::refused(format!("{}: {why}", path.display()));
         let text = read::bytes(&self.path(path), MAX_PLAN).map_err(|error| refused(error.to_string()))?;
         Plan::parse(&text).map_err(|error| {
-            refused(error.to_string()).with_hint("take the file as `ll-loop plan` wrote it, from the same version")
+            refused(error.to_string())
+                .with_hint("take the file as `ll-loop plan` wrote it, from the same version")
         })
     }
 
@@ -94,7 +95,8 @@ fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<&'p Leg, Error> {
         None => plan.leg(asked),
     };
     found.ok_or_else(|| {
-        Error::refused(format!("the plan has no leg `{}`", one_line(asked, 60))).with_hint(format!("it has {}", keys()))
+        Error::refused(format!("the plan has no leg `{}`", one_line(asked, 60)))
+            .with_hint(format!("it has {}", keys()))
     })
 }
 
@@ -120,15 +122,27 @@ struct ItemEnd {
 }
 
 impl<'r> LegRun<'r> {
-    fn new(plan: &'r Plan, leg: &'r Leg, options: &'r LegOptions, session: &'r Session<'r>) -> Result<Self, Error> {
+    fn new(
+        plan: &'r Plan,
+        leg: &'r Leg,
+        options: &'r LegOptions,
+        session: &'r Session<'r>,
+    ) -> Result<Self, Error> {
         let root = check(plan, leg, options, session)?;
         let directory = match &options.begin.run.report_dir {
             Some(directory) => session.path(directory),
-            None => RunFiles::running(&root.join(crate::definition::load::DIRECTORY)).join(format!("leg-{}.report", leg.key)),
+            None => RunFiles::running(&root.join(crate::definition::load::DIRECTORY))
+                .join(format!("leg-{}.report", leg.key)),
         };
-        let attempt = options.attempt.or_else(|| attempt_of_job(&options.begin.run, session)).unwrap_or_else(|| {
-            leg.items.iter().filter_map(|id| last_attempt(&directory.join(id.as_str()), plan, id)).max().unwrap_or(0) + 1
-        });
+        let attempt =
+            options.attempt.or_else(|| attempt_of_job(&options.begin.run, session)).unwrap_or_else(|| {
+                leg.items
+                    .iter()
+                    .filter_map(|id| last_attempt(&directory.join(id.as_str()), plan, id))
+                    .max()
+                    .unwrap_or(0)
+                    + 1
+            });
         Ok(Self { session, plan, leg, options, directory, attempt, began: Instant::now() })
     }
 
@@ -138,7 +152,8 @@ impl<'r> LegRun<'r> {
         let mut stopped = None;
         for (index, id) in self.leg.items.iter().enumerate() {
             let none = ItemEnd { id: id.clone(), code: None, outcome: None, is_verified: false };
-            let left = self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()));
+            let left =
+                self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()));
             if stopped.is_none() && left == Some(Duration::ZERO) {
                 stopped = Some("the deadline has come");
             }
@@ -158,7 +173,9 @@ impl<'r> LegRun<'r> {
                 },
                 Err(error) => {
                     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-                    self.session.talk.warning(&format!("the item {id} could not be run: {}{hint}", error.message()));
+                    self.session
+                        .talk
+                        .warning(&format!("the item {id} could not be run: {}{hint}", error.message()));
                     if let Kind::Interrupted(_) = error.kind() {
                         stopped = Some("somebody ended the job");
                     }
@@ -223,8 +240,13 @@ impl<'r> LegRun<'r> {
     fn resumed(&self, bundle: &Path, item: &Item, run: &RunOptions) -> Result<Ended, Error> {
         let session = self.session;
         session.talk.note(&format!("the item {} goes on from {}", item.id, bundle.display()));
-        let which = Which::From { source: bundle.to_string_lossy().into_owned(), name: None, repository: None };
-        let options = ResumeOptions { context: self.options.begin.context.clone(), run: run.clone(), ..ResumeOptions::default() };
+        let which =
+            Which::From { source: bundle.to_string_lossy().into_owned(), name: None, repository: None };
+        let options = ResumeOptions {
+            context: self.options.begin.context.clone(),
+            run: run.clone(),
+            ..ResumeOptions::default()
+        };
         match session.resume(&which, options, self.options.outside)? {
             Resumption::Ready(ready) => ready.run(),
             Resumption::Finished(_) => Err(Error::refused("its run is over")),
@@ -279,11 +301,18 @@ impl<'r> LegRun<'r> {
     }
 
     /// Sets the outputs, and stores the reports. An upload that fails is a failure where something has to go on from it.
-    fn stored(&self, provider: &Provider, code: u8, is_resumable: bool, is_verified: bool) -> Result<u8, Error> {
+    fn stored(
+        &self,
+        provider: &Provider,
+        code: u8,
+        is_resumable: bool,
+        is_verified: bool,
+    ) -> Result<u8, Error> {
         let session = self.session;
         let artifact = self.artifact(provider);
         let workspace = provider.job().workspace;
-        let directory = workspace.as_deref().and_then(|workspace| self.directory.strip_prefix(workspace).ok());
+        let directory =
+            workspace.as_deref().and_then(|workspace| self.directory.strip_prefix(workspace).ok());
         let directory = directory.unwrap_or(&self.directory).to_string_lossy().into_owned();
         let left = matches!(self.options.begin.run.storing, Storing::LaterStep);
         let outcome = if is_verified { "success" } else { "failure" };
@@ -297,10 +326,25 @@ impl<'r> LegRun<'r> {
             ("key", self.leg.key.to_string()),
         ];
         // What one run has, a leg has not.
-        let of_one = ["final-state", "iterations", "steps", "duration-ms", "run-id", "continuation", "resume-from", "junit", "summary", "cost-usd", "changed-files", "patch"];
+        let of_one = [
+            "final-state",
+            "iterations",
+            "steps",
+            "duration-ms",
+            "run-id",
+            "continuation",
+            "resume-from",
+            "junit",
+            "summary",
+            "cost-usd",
+            "changed-files",
+            "patch",
+        ];
         outputs.extend(of_one.map(|name| (name, String::new())));
         outputs.extend(left.then(|| ("upload-name", artifact.clone())));
-        provider.announce(&outputs).map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
+        provider
+            .announce(&outputs)
+            .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
         let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };
         let mark = format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.leg.key);
         match session.store_reports(upload, (&artifact, &mark), &self.directory) {
@@ -341,19 +385,29 @@ fn check(plan: &Plan, leg: &Leg, options: &LegOptions, session: &Session<'_>) ->
             head(here.as_str(), 12)
         ))
         .with_hint("check out the commit of the plan, or make a plan of this one")),
-        None => Err(Error::refused("a leg runs in a checkout of the commit that was planned, and there is none here")),
+        None => Err(Error::refused(
+            "a leg runs in a checkout of the commit that was planned, and there is none here",
+        )),
     }
 }
 
 /// Finds and checks the loop of an item, which has to be the one that was planned.
-fn prepared(plan: &Plan, item: &Item, options: &LegOptions, session: &Session<'_>) -> Result<Prepared, Error> {
+fn prepared(
+    plan: &Plan,
+    item: &Item,
+    options: &LegOptions,
+    session: &Session<'_>,
+) -> Result<Prepared, Error> {
     let planned = plan.planned(&item.r#loop);
     let planned = planned.ok_or_else(|| Error::refused(format!("the plan has no loop `{}`", item.r#loop)))?;
     let located = session.find(&name_of(planned), options.outside)?;
     let prepared = session.prepare(located.taking(options.copies))?;
     if prepared.loaded.digest != planned.definition_sha256.to_string() {
-        return Err(Error::refused(format!("the loop `{}` is not what it was when it was planned", planned.name))
-            .with_hint("run the plan in a clean checkout of its commit, or make a new one"));
+        return Err(Error::refused(format!(
+            "the loop `{}` is not what it was when it was planned",
+            planned.name
+        ))
+        .with_hint("run the plan in a clean checkout of its commit, or make a new one"));
     }
     Ok(prepared)
 }

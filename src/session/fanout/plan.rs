@@ -77,8 +77,10 @@ impl Session<'_> {
         let root = one_root(&loops)?;
         let git = git::at(root, self);
         let commit = git.id(&git::head()).map_err(|why| {
-            Error::refused(format!("a plan names the commit that its legs check out, and there is none: {why}"))
-                .with_hint("commit something first; `actions/checkout` makes a checkout in CI")
+            Error::refused(format!(
+                "a plan names the commit that its legs check out, and there is none: {why}"
+            ))
+            .with_hint("commit something first; `actions/checkout` makes a checkout in CI")
         })?;
         if !options.dirty {
             refuse_changes(&git, &self.path(&options.output))?;
@@ -161,7 +163,8 @@ fn planned(prepared: &Prepared) -> Result<PlannedLoop, Error> {
                 .with_hint("put the loop into `.loops/`")
         })?),
     };
-    let definition_sha256 = Sum::parse(&loaded.digest).map_err(|error| Error::failed("cannot name the loop", &error))?;
+    let definition_sha256 =
+        Sum::parse(&loaded.digest).map_err(|error| Error::failed("cannot name the loop", &error))?;
     Ok(PlannedLoop { name: machine.name.clone(), definition_sha256, file })
 }
 
@@ -183,7 +186,9 @@ fn one_root(loops: &[LoopHere]) -> Result<&Path, Error> {
 /// Refuses a checkout that differs from its commit: no leg would see the difference.
 fn refuse_changes(git: &Git, output: &Path) -> Result<(), Error> {
     let status = Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
-    let status = git.line(&status).map_err(|why| Error::refused(format!("cannot see whether the checkout is clean: {why}")))?;
+    let status = git
+        .line(&status)
+        .map_err(|why| Error::refused(format!("cannot see whether the checkout is clean: {why}")))?;
     let top = git.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
     let top = top.map_err(|why| Error::refused(format!("cannot find the top of the repository: {why}")))?;
     let output = claim::real(output);
@@ -191,8 +196,9 @@ fn refuse_changes(git: &Git, output: &Path) -> Result<(), Error> {
     let Some(first) = others.next() else { return Ok(()) };
     let more = others.count();
     let more = if more > 0 { format!(" and {}", plural(more as u64, "more file")) } else { String::new() };
-    Err(Error::refused(format!("the checkout differs from its commit: `{first}`{more}"))
-        .with_hint("legs check out the commit: commit the changes first, or plan without them with `--dirty`"))
+    Err(Error::refused(format!("the checkout differs from its commit: `{first}`{more}")).with_hint(
+        "legs check out the commit: commit the changes first, or plan without them with `--dirty`",
+    ))
 }
 
 /// Refuses parameters that no loop declares, or that were named twice.
@@ -232,7 +238,8 @@ fn candidates(
     let mut namer = Namer::default();
     let mut all = Vec::new();
     for (place, one) in loops.iter().enumerate() {
-        let own: Vec<&Dimension> = dimensions.iter().filter(|dimension| one.declares(&dimension.name)).collect();
+        let own: Vec<&Dimension> =
+            dimensions.iter().filter(|dimension| one.declares(&dimension.name)).collect();
         let files = new_files((&one.prepared.located.root, &one.planned.name), &Clock::start());
         for params in product(&own).map_err(|_| too_many())? {
             if all.len() == MOST_ITEMS {
@@ -253,10 +260,13 @@ fn item(
     session: &Session<'_>,
 ) -> Result<Option<(Item, Territory)>, Error> {
     if let Some((name, _)) = params.iter().find(|(_, value)| session.redactor.text(value) != value.as_str()) {
-        return Err(Error::refused(format!("a value of `{name}` holds a secret, and a plan is stored where others read it"))
-            .with_hint("let the loop read the secret from its environment"));
+        return Err(Error::refused(format!(
+            "a value of `{name}` holds a secret, and a plan is stored where others read it"
+        ))
+        .with_hint("let the loop read the secret from its environment"));
     }
-    let given: Vec<(String, String)> = params.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    let given: Vec<(String, String)> =
+        params.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     let begin = BeginOptions { params: given, context: options.context.clone(), ..BeginOptions::default() };
     let context = resolve(&one.prepared, (&begin, files), session)?;
     let territory = territory(one, &params, &context, options, session)?;
@@ -342,7 +352,8 @@ fn why_none(skipped: &[Skipped], dimensions: &[Dimension], options: &PlanOptions
 
 fn durations(files: &[PathBuf], session: &Session<'_>) -> Result<Vec<Durations>, Error> {
     let read = |file: &PathBuf| {
-        let wrong = |why: String| Error::refused(format!("cannot read weights from `{}`: {why}", file.display()));
+        let wrong =
+            |why: String| Error::refused(format!("cannot read weights from `{}`: {why}", file.display()));
         let text = read::bytes(&session.path(file), MAX_WEIGHTS).map_err(|error| wrong(error.to_string()))?;
         serde_json::from_slice(&text).map_err(|error| {
             wrong(error.to_string()).with_hint("weights are the `result.json` of `merge`, or `{\"items\": [{\"id\": …, \"runs\": [{\"duration_ms\": …, \"verified\": …}]}]}`")
@@ -359,7 +370,9 @@ fn warn_of_one_scope(items: &[Item], groups: usize, session: &Session<'_>) {
     }
     let parameter = items.iter().flat_map(|item| item.params.keys()).next();
     let example = match parameter {
-        Some(name) => format!("write `scope: [src/${{context.{name}}}]` in the loop, or plan with `--per-path`"),
+        Some(name) => {
+            format!("write `scope: [src/${{context.{name}}}]` in the loop, or plan with `--per-path`")
+        }
         None => "give each loop its own `scope`".to_owned(),
     };
     session.talk.warning(&format!(

@@ -34,10 +34,13 @@ impl Since {
             printed.split('\0').filter(|file| !file.is_empty() && !is_own(file.as_bytes())).map(at).collect()
         };
         let committed = Call::new("diff").with(&["--name-only", "-z", "--no-renames"]);
-        let status = Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
-        let mut all: BTreeSet<ScopePath> = files(&ask(committed.ids("", &base.commit, "...HEAD"))?).into_iter().collect();
+        let status =
+            Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
+        let mut all: BTreeSet<ScopePath> =
+            files(&ask(committed.ids("", &base.commit, "...HEAD"))?).into_iter().collect();
         all.extend(changed(&ask(status)?).map(at));
-        let mut known: BTreeSet<ScopePath> = files(&ask(Call::new("ls-files").with(&["-z"]))?).into_iter().collect();
+        let mut known: BTreeSet<ScopePath> =
+            files(&ask(Call::new("ls-files").with(&["-z"]))?).into_iter().collect();
         known.extend(files(&ask(tree(&base.commit))?));
         Ok(Self { top: top.clone(), changed: all, known, shown: base.shown })
     }

@@ -35,7 +35,8 @@ pub(super) fn each(each: Each, root: &Path, session: &Session<'_>) -> Result<Dim
             let text = text.map_err(|error| {
                 Error::refused(format!("cannot read the values of `{name}` from `{file}`: {error}"))
             })?;
-            of_file(&text).map_err(|error| Error::refused(format!("the values of `{name}` in `{file}`: {error}")))?
+            of_file(&text)
+                .map_err(|error| Error::refused(format!("the values of `{name}` in `{file}`: {error}")))?
         }
         Values::Command(argv) => printed(&argv, &name, root, session)?,
     };
@@ -47,13 +48,22 @@ fn once(name: VarName, values: Vec<String>, session: &Session<'_>) -> Dimension 
     let (dimension, doubles) = Dimension::of(name, values);
     if doubles > 0 {
         let count = plural(doubles as u64, "value");
-        session.talk.note(&format!("{count} of `{}` came again and {} dropped", dimension.name, if doubles == 1 { "was" } else { "were" }));
+        session.talk.note(&format!(
+            "{count} of `{}` came again and {} dropped",
+            dimension.name,
+            if doubles == 1 { "was" } else { "were" }
+        ));
     }
     dimension
 }
 
 /// Runs the command, and takes each line that it prints for a value.
-fn printed(argv: &[String], name: &VarName, root: &Path, session: &Session<'_>) -> Result<Vec<String>, Error> {
+fn printed(
+    argv: &[String],
+    name: &VarName,
+    root: &Path,
+    session: &Session<'_>,
+) -> Result<Vec<String>, Error> {
     let program = Program {
         argv: argv.to_vec(),
         env: session.env.for_actions(false).into_iter().collect(),
@@ -81,7 +91,9 @@ fn printed(argv: &[String], name: &VarName, root: &Path, session: &Session<'_>) 
         let error = Error::refused(format!("the values of `{name}` are not known: `{shown}` {why}"));
         return Err(match interrupts.cancel().signal() {
             Some(signal) => error.of_kind(Kind::Interrupted(crate::run::named(signal))),
-            None => error.with_hint("a plan without them would leave items out; run the command by itself to see why it fails"),
+            None => error.with_hint(
+                "a plan without them would leave items out; run the command by itself to see why it fails",
+            ),
         });
     }
     if is_cut {
@@ -97,7 +109,8 @@ fn failure(seen: &Observation) -> Option<String> {
     if seen.succeeded() {
         return None;
     }
-    let last = || seen.stderr.as_str().lines().rfind(|line| !line.trim().is_empty()).map(|line| one_line(line, 200));
+    let last =
+        || seen.stderr.as_str().lines().rfind(|line| !line.trim().is_empty()).map(|line| one_line(line, 200));
     Some(match (&seen.failure, seen.signal) {
         (Some(failure), _) => format!("could not be run: {}", one_line(failure, 200)),
         (None, Some(_)) => "was ended by a signal".to_owned(),
@@ -125,7 +138,10 @@ pub(super) fn per_path(pattern: &str, git: &Git, session: &Session<'_>) -> Resul
     let found: Vec<String> =
         directories.into_iter().filter(|directory| glob.is_match(directory)).map(str::to_owned).collect();
     if found.len() > MOST_ITEMS {
-        return Err(wrong(format!("{} directories match; a plan has at most {MOST_ITEMS} items", found.len())));
+        return Err(wrong(format!(
+            "{} directories match; a plan has at most {MOST_ITEMS} items",
+            found.len()
+        )));
     }
     let name = VarName::parse(PATH).expect("it is a name");
     Ok(once(name, found, session))

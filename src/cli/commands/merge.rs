@@ -1,0 +1,32 @@
+//! `ll-loop merge`: makes one result of what the legs of a plan have left.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::flags::{self, RunFlags};
+use crate::cli::output::Output;
+use crate::cli::terminal::Terminal;
+use crate::session::context::Session;
+use crate::session::error::Error;
+use crate::session::fanout::merge::MergeOptions;
+
+/// The arguments of `merge`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct MergeArgs {
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.json")]
+    plan: PathBuf,
+    /// What the legs have left: report directories, directories of artifacts, or bundles
+    #[arg(value_name = "DIR|BUNDLE")]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    run: RunFlags,
+}
+
+pub(in crate::cli) fn merge(args: &MergeArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    let terminal = Terminal { output, verbosity: args.run.verbosity(), in_background: false };
+    let session = &session.clone().talking_to(&terminal);
+    let run = flags::run(&args.run, session.env)?;
+    session.merge(&MergeOptions { plan: args.plan.clone(), from: args.from.clone(), run })
+}

@@ -1,0 +1,420 @@
+//! What the runs that came back prove together: green only if every item of the plan is there and verified, or was
+//! skipped with a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::object::ObjectId;
+use crate::base::sum::Sum;
+use crate::base::text::{head, one_line};
+use crate::engine::event::Assignment;
+use crate::engine::outcome::Outcome;
+
+use super::item::{ItemId, LegKey};
+use super::plan::{Leg, Plan};
+use super::severity::severity;
+
+/// The exit code of a merge that lacks an item.
+const MISSING: u8 = 4;
+
+/// A success that nothing verified.
+const UNVERIFIED: u8 = 1;
+
+/// Something that was found where runs are expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Where it was found, for people; no two readings have the same.
+    pub shown: String,
+    /// What it is.
+    pub found: Found,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The bundle of a run.
+    Run(Box<FoundRun>),
+    /// A bundle that cannot be read.
+    Unreadable {
+        /// Why.
+        why: String,
+        /// The item that it is of, if the place says it.
+        item: Option<ItemId>,
+        /// The attempt, if the place says it.
+        attempt: Option<u32>,
+    },
+    /// Something else.
+    Foreign {
+        /// What it is, or why it cannot be told.
+        why: String,
+    },
+}
+
+/// What the bundle of a run says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRun {
+    /// The id of the run.
+    pub run: String,
+    /// The item that it worked on.
+    pub assignment: Option<Assignment>,
+    /// The commit on which it began.
+    pub commit: Option<ObjectId>,
+    /// The digest of its definition, at its end.
+    pub definition_sha256: Option<Sum>,
+    /// How it ended; none if it did not.
+    pub outcome: Option<Outcome>,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// Whether its success was verified.
+    pub verified: bool,
+    /// Whether it entered a state.
+    pub entered: bool,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Why runs cannot be merged at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A run was not made for a plan.
+    #[error("{shown} is the run {run}, which belongs to no plan, and this is the plan {plan}")]
+    NoPlan {
+        /// The bundle.
+        shown: String,
+        /// Its run.
+        run: String,
+        /// This plan.
+        plan: String,
+    },
+    /// A run was made for another plan.
+    #[error("{shown} belongs to the plan {other}, and this is the plan {plan}")]
+    OtherPlan {
+        /// The bundle.
+        shown: String,
+        /// Its plan.
+        other: String,
+        /// This plan.
+        plan: String,
+    },
+    /// A run contradicts the plan that it names.
+    #[error("{shown} says {found}, and the plan says {planned}")]
+    Contradiction {
+        /// The bundle.
+        shown: String,
+        /// What it says.
+        found: String,
+        /// What the plan says.
+        planned: String,
+    },
+}
+
+/// What all runs together are worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The items of the plan, in its order: first those that were to run, then those that were skipped.
+    pub items: Vec<MergedItem>,
+    /// Readings that a later attempt at the same item has replaced.
+    pub superseded: Vec<String>,
+    /// Readings that are none of ours, and why.
+    pub ignored: Vec<(String, String)>,
+    /// The exit code.
+    pub exit_code: u8,
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedItem {
+    /// The item.
+    pub id: ItemId,
+    /// Its leg; none for one that was skipped.
+    pub leg: Option<LegKey>,
+    /// What became of it.
+    pub standing: ItemStanding,
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemStanding {
+    /// It ran.
+    Ran {
+        /// The place of the reading that counts.
+        reading: usize,
+        /// Which attempt that was.
+        attempt: u32,
+        /// The exit code that it counts with.
+        exit_code: u8,
+        /// Whether it was verified.
+        verified: bool,
+        /// Whether it goes on in a later job.
+        is_handed_off: bool,
+    },
+    /// There is no run that counts.
+    Missing {
+        /// Why.
+        why: String,
+    },
+    /// It need not run.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ItemStanding {
+    /// Returns the exit code that it counts with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Ran { exit_code, .. } => *exit_code,
+            Self::Missing { .. } => MISSING,
+            Self::Skipped { .. } => 0,
+        }
+    }
+
+    /// Tells whether nothing is left to do for it.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Ran { verified, .. } => *verified,
+            Self::Missing { .. } => false,
+            Self::Skipped { .. } => true,
+        }
+    }
+}
+
+impl Merged {
+    /// Merges what was found. The order of the readings makes no difference.
+    ///
+    /// # Errors
+    /// Something was found that is of another plan, commit or definition.
+    pub fn of(plan: &Plan, readings: &[Reading]) -> Result<Self, Refusal> {
+        let mut attempts: BTreeMap<&ItemId, Attempts> = BTreeMap::new();
+        let (mut superseded, mut ignored, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        let first = first_attempts(plan, readings);
+        for (place, reading) in readings.iter().enumerate() {
+            match &reading.found {
+                Found::Run(run) => match belonging(plan, reading, run, &first)? {
+                    Some(item) => attempts.entry(item).or_default().runs.push(place),
+                    None => superseded.push(reading.shown.clone()),
+                },
+                Found::Unreadable { item, .. } => {
+                    match item.as_ref().and_then(|id| plan.items.iter().find(|item| item.id == *id)) {
+                        Some(item) => attempts.entry(&item.id).or_default().unreadable.push(place),
+                        None => lost.push(place),
+                    }
+                }
+                Found::Foreign { why } => ignored.push((reading.shown.clone(), why.clone())),
+            }
+        }
+        let mut items = Vec::new();
+        for item in &plan.items {
+            let found = attempts.remove(&item.id).unwrap_or_default();
+            let (standing, older) = found.settle(readings);
+            superseded.extend(older.into_iter().map(|place| readings[place].shown.clone()));
+            items.push(MergedItem { id: item.id.clone(), leg: None, standing });
+        }
+        for leg in &plan.legs {
+            let own: BTreeSet<&ItemId> = leg.items.iter().collect();
+            items
+                .iter_mut()
+                .filter(|item| own.contains(&item.id))
+                .for_each(|item| item.leg = Some(leg.key.clone()));
+        }
+        items.extend(plan.skipped.iter().map(|skipped| MergedItem {
+            id: skipped.id.clone(),
+            leg: None,
+            standing: ItemStanding::Skipped { reason: skipped.reason.to_string() },
+        }));
+        superseded.sort();
+        ignored.sort();
+        let mut codes: Vec<u8> = items.iter().map(|item| item.standing.exit_code()).collect();
+        // Nobody knows of which item it was, so that it may be a later attempt at any of them.
+        codes.extend(lost.iter().map(|_| MISSING));
+        ignored.extend(lost.iter().map(|place| {
+            let reading = &readings[*place];
+            let why = match &reading.found {
+                Found::Unreadable { why, .. } => why.as_str(),
+                Found::Run(_) | Found::Foreign { .. } => "",
+            };
+            (reading.shown.clone(), format!("it cannot be read, and nothing says of which item it is: {why}"))
+        }));
+        Ok(Self { items, superseded, ignored, exit_code: super::severity::worst(codes) })
+    }
+
+    /// Returns the legs of which an item goes on in a later job.
+    pub fn handed_off(&self) -> BTreeSet<LegKey> {
+        self.legs(|standing| matches!(standing, ItemStanding::Ran { is_handed_off: true, .. }))
+    }
+
+    /// Returns the legs of which an item is not verified.
+    pub fn unsettled(&self) -> BTreeSet<LegKey> {
+        self.legs(|standing| !standing.is_settled())
+    }
+
+    fn legs(&self, is_wanted: impl Fn(&ItemStanding) -> bool) -> BTreeSet<LegKey> {
+        let wanted = self.items.iter().filter(|item| is_wanted(&item.standing));
+        wanted.filter_map(|item| item.leg.clone()).collect()
+    }
+
+    /// Returns the items of which there is no run that counts, by their legs.
+    pub fn missing<'m>(&'m self, plan: &'m Plan) -> Vec<(&'m Leg, Vec<&'m MergedItem>)> {
+        let mut all: Vec<(&Leg, Vec<&MergedItem>)> = Vec::new();
+        for leg in &plan.legs {
+            let is_missing = |item: &&MergedItem| {
+                item.leg.as_ref() == Some(&leg.key) && matches!(item.standing, ItemStanding::Missing { .. })
+            };
+            let items: Vec<&MergedItem> = self.items.iter().filter(is_missing).collect();
+            if !items.is_empty() {
+                all.push((leg, items));
+            }
+        }
+        all
+    }
+}
+
+/// What was found of an item.
+#[derive(Default)]
+struct Attempts {
+    runs: Vec<usize>,
+    unreadable: Vec<usize>,
+}
+
+impl Attempts {
+    /// Decides which reading counts. Returns what became of the item, and the readings that do not count.
+    fn settle(self, readings: &[Reading]) -> (ItemStanding, Vec<usize>) {
+        let mut runs: Vec<(u32, usize, usize)> = Vec::new();
+        for place in self.runs {
+            let Found::Run(run) = &readings[place].found else { continue };
+            let attempt = run.assignment.as_ref().map_or(0, |assignment| assignment.attempt);
+            runs.push((attempt, severity(code_of(run)), place));
+        }
+        // The highest attempt counts, and of two runs of one attempt the worse one.
+        let key = |(attempt, severity, place): &(u32, usize, usize)| {
+            (*attempt, *severity, readings[*place].shown.as_str())
+        };
+        runs.sort_by(|one, other| key(one).cmp(&key(other)));
+        let counted = runs.pop();
+        let older: Vec<usize> = runs.iter().map(|(_, _, place)| *place).collect();
+        let mut unreadable: Vec<usize> = self.unreadable;
+        unreadable.sort_by_key(|place| readings[*place].shown.as_str());
+        let hides = |place: &&usize| match &readings[**place].found {
+            // One of an unknown attempt may be the last one.
+            Found::Unreadable { attempt, .. } => {
+                attempt.is_none_or(|attempt| counted.is_none_or(|(counted, ..)| attempt >= counted))
+            }
+            Found::Run(_) | Found::Foreign { .. } => false,
+        };
+        if let Some(place) = unreadable.iter().find(hides) {
+            let why = match &readings[*place].found {
+                Found::Unreadable { why, .. } => format!("{} cannot be read: {why}", readings[*place].shown),
+                Found::Run(_) | Found::Foreign { .. } => String::new(),
+            };
+            let older = older.into_iter().chain(counted.map(|(_, _, place)| place)).collect();
+            return (ItemStanding::Missing { why }, older);
+        }
+        let older = older.into_iter().chain(unreadable).collect();
+        let Some((attempt, _, place)) = counted else {
+            return (ItemStanding::Missing { why: "no run of it came back".to_owned() }, older);
+        };
+        let Found::Run(run) = &readings[place].found else {
+            return (ItemStanding::Missing { why: String::new() }, older);
+        };
+        if !run.entered {
+            let why = format!("the run {} entered no state", run.run);
+            return (ItemStanding::Missing { why }, older);
+        }
+        let exit_code = code_of(run);
+        let standing = ItemStanding::Ran {
+            reading: place,
+            attempt,
+            exit_code,
+            verified: exit_code == 0,
+            is_handed_off: run.outcome == Some(Outcome::Handoff),
+        };
+        (standing, older)
+    }
+}
+
+/// Returns the exit code that a run counts with: 0 only for a verified success.
+fn code_of(run: &FoundRun) -> u8 {
+    let is_success = run.outcome == Some(Outcome::Success) && run.exit_code == 0;
+    match (run.entered, is_success, run.verified) {
+        (false, ..) => MISSING,
+        (true, true, true) => 0,
+        (true, true, false) => UNVERIFIED,
+        // A run that claims to be fine without being a success is a lie, or a fault.
+        (true, false, _) if run.exit_code == 0 => MISSING,
+        (true, false, _) => run.exit_code,
+    }
+}
+
+/// Returns for each CI run the first attempt at this plan: what came before it may have had another one.
+fn first_attempts<'r>(plan: &Plan, readings: &'r [Reading]) -> BTreeMap<&'r str, u32> {
+    let mut first: BTreeMap<&str, u32> = BTreeMap::new();
+    for reading in readings {
+        let Found::Run(run) = &reading.found else { continue };
+        let Some(assignment) = run.assignment.as_ref().filter(|one| one.plan_id == plan.plan_id) else {
+            continue;
+        };
+        if let Some(ci_run) = &assignment.ci_run {
+            let lowest = first.entry(ci_run.as_str()).or_insert(assignment.attempt);
+            *lowest = (*lowest).min(assignment.attempt);
+        }
+    }
+    first
+}
+
+/// Returns the item of the plan that a run is of; none for an older attempt of the same CI run under another plan.
+fn belonging<'p>(
+    plan: &'p Plan,
+    reading: &Reading,
+    run: &FoundRun,
+    first: &BTreeMap<&str, u32>,
+) -> Result<Option<&'p ItemId>, Refusal> {
+    let shown = reading.shown.clone();
+    let this = || short(&plan.plan_id.to_string());
+    let Some(assignment) = &run.assignment else {
+        return Err(Refusal::NoPlan { shown, run: run.run.clone(), plan: this() });
+    };
+    if assignment.plan_id != plan.plan_id {
+        let first = assignment.ci_run.as_ref().and_then(|ci_run| first.get(ci_run.as_str()));
+        if first.is_some_and(|first| assignment.attempt < *first) {
+            return Ok(None);
+        }
+        return Err(Refusal::OtherPlan {
+            shown,
+            other: short(&assignment.plan_id.to_string()),
+            plan: this(),
+        });
+    }
+    let contradiction =
+        |found: String, planned: String| Refusal::Contradiction { shown: shown.clone(), found, planned };
+    let item = plan.items.iter().find(|item| item.id.as_str() == assignment.item.as_str());
+    let Some(item) = item else {
+        let found = format!("the item `{}`", one_line(assignment.item.as_str(), 100));
+        return Err(contradiction(found, "that there is none of this name".to_owned()));
+    };
+    let leg = plan.leg_of(&item.id).map_or("", |leg| leg.key.as_str());
+    if leg != assignment.leg.as_str() {
+        let found = format!("the leg `{}`", one_line(assignment.leg.as_str(), 100));
+        return Err(contradiction(found, format!("`{}` is on the leg `{leg}`", item.id)));
+    }
+    if run.commit.as_ref() != Some(&plan.commit) {
+        let found = run
+            .commit
+            .as_ref()
+            .map_or("no commit".to_owned(), |commit| format!("the commit {}", short(commit.as_str())));
+        return Err(contradiction(found, format!("the commit {}", short(plan.commit.as_str()))));
+    }
+    let planned = plan.planned(&item.r#loop).map(|planned| planned.definition_sha256);
+    if run.definition_sha256 != planned {
+        let word = |sum: Option<Sum>| {
+            sum.map_or("no definition".to_owned(), |sum| {
+                format!("the definition {}", short(&sum.to_string()))
+            })
+        };
+        return Err(contradiction(word(run.definition_sha256), word(planned)));
+    }
+    Ok(Some(&item.id))
+}
+
+fn short(id: &str) -> String {
+    head(id, 12).to_owned()
+}

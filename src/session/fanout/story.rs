@@ -1,0 +1,209 @@
+//! Tells what the runs of a plan are worth as a run does: a step for each item, and one end. So every report, the status
+//! of a commit and a delivery know it without knowing of plans.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::{Map, json};
+
+use crate::base::name::{LoopName, StateName};
+use crate::base::text::one_line;
+use crate::engine::changes::{Changes, KnownStart, StartTree};
+use crate::engine::event::{
+    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, RouteReason, SCHEMA, Source,
+};
+use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::evaluate::model::Usage;
+use crate::evaluate::observation::Observation;
+use crate::evaluate::verdict::{Observes, Verdict};
+use crate::fanout::plan::Plan;
+use crate::machine::OnChange;
+
+/// What is told of an item.
+pub(super) struct Told {
+    /// Its id.
+    pub(super) id: String,
+    /// The leg and the attempt, for people.
+    pub(super) place: String,
+    /// How it ended.
+    pub(super) sentence: String,
+    /// The exit code that it counts with.
+    pub(super) exit_code: u8,
+    /// Whether there is a run of it.
+    pub(super) is_there: bool,
+    /// How long it took.
+    pub(super) took: Duration,
+    /// What its models cost.
+    pub(super) usage: Usage,
+}
+
+/// How all of it ended.
+pub(super) struct Ending {
+    /// The exit code.
+    pub(super) exit_code: u8,
+    /// In a sentence.
+    pub(super) reason: String,
+    /// What the items changed together.
+    pub(super) changes: Changes,
+}
+
+/// The name under which a plan is reported: its loop, or `plan` for several.
+pub(super) fn name(plan: &Plan) -> LoopName {
+    match plan.loops.as_slice() {
+        [one] => one.name.clone(),
+        _ => LoopName::parse("plan").expect("it is a name"),
+    }
+}
+
+/// Returns the events, in order, each with the time since the beginning.
+pub(super) fn events(
+    plan: &Plan,
+    (instance, start): (&str, Option<KnownStart>),
+    items: &[Told],
+    warnings: Vec<String>,
+    ending: Ending,
+) -> Vec<(Duration, Event)> {
+    let mut events = vec![(Duration::ZERO, Event::LoopStart(beginning(plan, instance, start, warnings)))];
+    let mut at = Duration::ZERO;
+    let mut worst: Option<&Told> = None;
+    for (index, item) in items.iter().enumerate() {
+        let step = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+        let Some(state) = state(&item.id) else { continue };
+        let next = items.get(index + 1).and_then(|next| self::state(&next.id));
+        let to = next.unwrap_or_else(end);
+        events.push((at, Event::StateEnter { state: state.clone(), iteration: 1, step, attempt: 1 }));
+        at += item.took;
+        events.extend(work(item, step, &state, &to).into_iter().map(|event| (at, event)));
+        if item.exit_code != 0 && worst.is_none_or(|worst| worst.exit_code != ending.exit_code) {
+            worst = Some(item);
+        }
+    }
+    let (outcome, terminated_by) = outcome(ending.exit_code);
+    let final_state = worst.and_then(|worst| self::state(&worst.id)).unwrap_or_else(end);
+    let steps = u32::try_from(items.len()).unwrap_or(u32::MAX);
+    events.push((
+        at,
+        Event::LoopComplete(LoopComplete {
+            outcome,
+            terminated_by,
+            final_state,
+            iterations: 1,
+            steps,
+            cycles: 1,
+            duration_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            verified: ending.exit_code == 0,
+            exit_code: ending.exit_code,
+            signal: signal(ending.exit_code),
+            reason: ending.reason,
+            changes: Some(ending.changes),
+        }),
+    ));
+    events
+}
+
+fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>, warnings: Vec<String>) -> LoopStart {
+    let unknown = || StartTree::Unknown { unknown: "the runs of a plan have a tree each".to_owned() };
+    LoopStart {
+        r#loop: name(plan),
+        run_id: instance.to_owned(),
+        definition_sha256: plan.plan_id.to_string(),
+        max_iterations: 1,
+        inputs: Vec::new(),
+        llm: Llm::Off,
+        strict: true,
+        until_clean: false,
+        board: None,
+        warnings,
+        nights: Vec::new(),
+        source: Source { file: String::new(), lines: IndexMap::new() },
+        parent: None,
+        assignment: None,
+        merges: Some(plan.plan_id),
+        place: None,
+        commit: Some(plan.commit.to_string()),
+        tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
+        on_change: OnChange::Report,
+        context: Map::new(),
+        overrides: Box::default(),
+        schema: SCHEMA,
+    }
+}
+
+/// Returns what happens in the step of an item.
+fn work(item: &Told, step: u32, state: &StateName, to: &StateName) -> Vec<Event> {
+    let Told { sentence, exit_code, took, usage, .. } = item;
+    let verdict = if !item.is_there { Verdict::error() } else { Verdict::yes_if(*exit_code == 0) };
+    let route = Event::Route {
+        from: state.clone(),
+        to: to.clone(),
+        verdict: Some(verdict.clone()),
+        reason: RouteReason::Verdict,
+    };
+    if !item.is_there {
+        return vec![Event::ActionError { state: state.clone(), error: sentence.clone() }, route];
+    }
+    let observes = if *exit_code == 0 { Observes::Passing } else { Observes::Failing };
+    let seen = Observation {
+        duration: *took,
+        ..Observation::exited(i32::from(*exit_code), format!("{sentence}\n"))
+    };
+    vec![
+        Event::ActionStart {
+            state: state.clone(),
+            action: one_line(&item.place, 300),
+            kind: ActionKind::SubLoop,
+            role: None,
+            session: None,
+            tree: None,
+        },
+        Event::ActionComplete(ActionComplete {
+            step,
+            seen,
+            usage: (!usage.is_nothing()).then(|| usage.clone()),
+        }),
+        Event::Evaluate {
+            r#type: "exit_code".to_owned(),
+            verdict,
+            observes: Some(observes),
+            confidence: None,
+            details: [("exit_code".to_owned(), json!(exit_code))].into_iter().collect(),
+            warnings: Vec::new(),
+            memory: None,
+            tree: None,
+        },
+        route,
+    ]
+}
+
+fn state(id: &str) -> Option<StateName> {
+    StateName::parse(id).ok()
+}
+
+fn end() -> StateName {
+    StateName::parse("merged").expect("it is a name")
+}
+
+/// Returns the outcome that has this exit code.
+fn outcome(code: u8) -> (Outcome, TerminatedBy) {
+    match code {
+        0 => (Outcome::Success, TerminatedBy::Terminal),
+        1 => (Outcome::Failure, TerminatedBy::Terminal),
+        3 => (Outcome::Exhausted, TerminatedBy::MaxIterations),
+        5 => (Outcome::Blocked, TerminatedBy::Blocked),
+        6 => (Outcome::OverBudget, TerminatedBy::Budget),
+        // A run that did not get its lock has done nothing, like one without a service that it needs.
+        69 | 73 => (Outcome::Unavailable, TerminatedBy::Unavailable),
+        75 => (Outcome::Handoff, TerminatedBy::Handoff),
+        124 => (Outcome::Timeout, TerminatedBy::Timeout),
+        130 | 143 => (Outcome::Interrupted, TerminatedBy::Interrupted),
+        _ => (Outcome::Error, TerminatedBy::Error),
+    }
+}
+
+fn signal(code: u8) -> Option<Signal> {
+    match code {
+        130 => Some(Signal::Int),
+        143 => Some(Signal::Term),
+        _ => None,
+    }
+}
