@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::advice::{Advice, resume, resume_with_budget, resume_with_time};
 use super::digest::Digest;
+use crate::base::command::CommandLine;
 use crate::base::text::{one_line, plural};
 use crate::base::time::human;
 use crate::engine::event::LoopComplete;
@@ -33,9 +34,25 @@ pub fn headline(end: &LoopComplete) -> String {
     format!("Loop {what} ({}, {took})", plural(end.iterations, "iteration"))
 }
 
+/// Returns how the items of a plan that are not verified are run again.
+fn again(digest: &Digest) -> Option<Advice> {
+    let directory = Some(digest.places.report_dir.as_str()).filter(|directory| !directory.is_empty());
+    let (directory, false) = (directory?, digest.is_success()) else { return None };
+    let command = CommandLine::of("run")
+        .option("--plan", &format!("{directory}/plan.json"))
+        .option("--rerun", directory);
+    Some(Advice {
+        words: "run again what is not verified, in a checkout of the commit:".to_owned(),
+        command: Some(command),
+    })
+}
+
 /// Returns what can be done about an end like this, or why it came to it where nothing can.
 pub fn advice(digest: &Digest) -> Option<Advice> {
     let end = digest.end()?;
+    if digest.is_merge() {
+        return again(digest);
+    }
     let go_on = |command| Some(Advice { words: "continue with".to_owned(), command: Some(command) });
     match end.outcome {
         Outcome::Success if end.verified => None,

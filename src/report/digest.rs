@@ -308,7 +308,9 @@ impl Digest {
             Event::Route { from, to, verdict, reason } => {
                 self.restarts += u32::from(*reason == RouteReason::Maintain);
                 let word = verdict.as_ref().map_or("next", |verdict| verdict.as_str());
-                count_edge(&mut self.edges, (from.clone(), to.clone()), word);
+                if !self.is_merge() {
+                    count_edge(&mut self.edges, (from.clone(), to.clone()), word);
+                }
                 if self.work.is_some() {
                     self.way.route(from, word, self.tracker.current());
                 }
@@ -428,6 +430,12 @@ impl Digest {
     /// Returns why the run could not begin, where it could not.
     pub fn unbegun(&self) -> Option<&Unbegun> {
         self.unbegun.as_deref()
+    }
+
+    /// Tells whether it is no run of a loop, but what the runs of a plan are worth together: its steps are items, and
+    /// none leads to the next.
+    pub fn is_merge(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.merges.is_some())
     }
 
     /// Returns how the run began, if the journal says so.

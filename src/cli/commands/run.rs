@@ -40,6 +40,9 @@ pub(super) struct LegFlags {
     /// Which leg of the plan: its key, or `index:` and its place from 0. A plan with one leg needs none
     #[arg(long, value_name = "KEY", requires = "plan")]
     leg: Option<String>,
+    /// Run only what is not verified in this report directory of `merge`, on the leg or on all of them
+    #[arg(long, value_name = "MERGED", requires = "plan")]
+    rerun: Option<PathBuf>,
     /// Which attempt at the items this is, where the CI system does not count. The default is one above what the report
     /// directory has
     #[arg(long, value_name = "N", requires = "plan", value_parser = clap::value_parser!(u32).range(1..))]
@@ -145,6 +148,7 @@ fn leg(args: &RunArgs, plan: &Path, session: &Session<'_>) -> Result<u8, Error> 
     session.run_leg(&LegOptions {
         plan: plan.to_owned(),
         leg: args.leg.leg.clone(),
+        rerun: args.leg.rerun.clone(),
         attempt: args.leg.attempt,
         begin: options(args, session.env)?,
         outside: args.run.reach.allow_outside,

@@ -42,6 +42,11 @@ impl Digest {
     }
 
     fn explain(&self, end: &LoopComplete, sentence: &mut Sentence) {
+        if self.is_merge() {
+            // No step stands for all items.
+            sentence.words(&text::one_line(&end.reason, 1000));
+            return;
+        }
         match end.outcome {
             Outcome::Success if end.verified && self.is_until_clean() => {
                 sentence.words(&text::one_line(&end.reason, 300))

@@ -62,7 +62,9 @@ pub fn render(digest: &Digest) -> String {
         let _ = writeln!(out, "{}{in_a_row}.", plural(nights, "clean night"));
         return out;
     }
-    why(digest, &mut out);
+    if !digest.is_merge() {
+        why(digest, &mut out);
+    }
     over_the_nights(history.as_ref(), &mut out);
     if let Some(work) = digest.work() {
         tasks(work, &mut out);

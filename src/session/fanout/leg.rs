@@ -1,10 +1,14 @@
 //! `run --plan`: runs the items of a leg one after the other, each as a run of its own. One that fails does not stop the
 //! next.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use crate::base::relative::Line;
+use crate::base::sum::Sum;
 use crate::base::text::{head, listed, one_line, plural};
 use crate::base::time::human;
 use crate::bundle::EXTENSION;
@@ -13,6 +17,7 @@ use crate::ci::Provider;
 use crate::ci::github::artifacts::PREFIX;
 use crate::ci::job::attempt;
 use crate::ci::key::RunKey;
+use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
@@ -30,6 +35,7 @@ use crate::session::prepared::Prepared;
 use crate::session::ready::Ended;
 use crate::session::resume::Resumption;
 
+use super::merge::{ITEMS, RESULT};
 use super::plan::head as commit_here;
 
 /// The most bytes of a plan.
@@ -42,6 +48,8 @@ pub(crate) struct LegOptions {
     pub(crate) plan: PathBuf,
     /// The leg: its key, or `index:` and its place from 0.
     pub(crate) leg: Option<String>,
+    /// What a merge left: only what is not verified there is run.
+    pub(crate) rerun: Option<PathBuf>,
     /// Which attempt this is, where the caller counts.
     pub(crate) attempt: Option<u32>,
     /// How each run begins; its parameters and its scope come from the item.
@@ -73,8 +81,24 @@ impl Session<'_> {
             self.talk.note(&format!("the plan has nothing to run: {reason}"));
             return Ok(0);
         }
-        let leg = leg(&plan, options.leg.as_deref())?;
-        let run = LegRun::new(&plan, leg, options, self)?;
+        let earlier =
+            options.rerun.as_deref().map(|directory| Earlier::read(directory, &plan, self)).transpose()?;
+        let legs = match (&options.leg, &earlier) {
+            (None, Some(_)) => plan.legs.iter().collect(),
+            (asked, _) => vec![leg(&plan, asked.as_deref())?],
+        };
+        let is_left =
+            |id: &&ItemId| earlier.as_ref().is_none_or(|earlier| !earlier.settled.contains(id.as_str()));
+        let items: Vec<&ItemId> = legs.iter().flat_map(|leg| &leg.items).filter(is_left).collect();
+        if items.is_empty() {
+            self.talk.note("everything that was asked for is verified already");
+            return Ok(0);
+        }
+        let name = match legs.as_slice() {
+            [leg] => leg.key.to_string(),
+            _ => "rerun".to_owned(),
+        };
+        let run = LegRun::new((&plan, name, items), earlier, options, self)?;
         let ends = run.items()?;
         run.tell(&ends)
     }
@@ -100,11 +124,64 @@ fn leg<'p>(plan: &'p Plan, asked: Option<&str>) -> Result<&'p Leg, Error> {
     })
 }
 
-/// A leg that is run here.
+/// What a merge knows of earlier attempts.
+struct Earlier {
+    /// The items that are verified, or need not run.
+    settled: BTreeSet<String>,
+    /// The highest attempt of all items.
+    attempt: u32,
+    /// The directory with the bundles of the items.
+    items: PathBuf,
+}
+
+impl Earlier {
+    fn read(directory: &Path, plan: &Plan, session: &Session<'_>) -> Result<Self, Error> {
+        /// As far as it is needed.
+        #[derive(Deserialize)]
+        struct Result {
+            plan_id: Sum,
+            items: Vec<ResultItem>,
+        }
+        #[derive(Deserialize)]
+        struct ResultItem {
+            id: String,
+            standing: String,
+            verified: bool,
+            attempt: Option<u32>,
+        }
+        let directory = session.path(directory);
+        let path = directory.join(RESULT);
+        let refused = |why: String| {
+            Error::refused(format!("cannot read what was merged from {}: {why}", path.display()))
+                .with_hint("`--rerun` takes the report directory of `ll-loop merge`")
+        };
+        let text = read::bytes(&path, MAX_PLAN).map_err(|error| refused(error.to_string()))?;
+        let result: Result = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        if result.plan_id != plan.plan_id {
+            return Err(Error::refused(format!(
+                "{} is the result of the plan {}, and this is the plan {}",
+                directory.display(),
+                head(&result.plan_id.to_string(), 12),
+                head(&plan.plan_id.to_string(), 12)
+            )));
+        }
+        let settled = result.items.iter().filter(|item| item.verified || item.standing == "skipped");
+        Ok(Self {
+            settled: settled.map(|item| item.id.clone()).collect(),
+            attempt: result.items.iter().filter_map(|item| item.attempt).max().unwrap_or(0),
+            items: directory.join(ITEMS),
+        })
+    }
+}
+
+/// A leg that is run here, or what is left of several.
 struct LegRun<'r> {
     session: &'r Session<'r>,
     plan: &'r Plan,
-    leg: &'r Leg,
+    /// The key of the leg.
+    name: String,
+    items: Vec<&'r ItemId>,
+    earlier: Option<Earlier>,
     options: &'r LegOptions,
     /// Where each item has a directory for its reports.
     directory: PathBuf,
@@ -113,8 +190,8 @@ struct LegRun<'r> {
 }
 
 /// What became of an item.
+#[derive(Clone, Copy)]
 struct ItemEnd {
-    id: ItemId,
     /// None if it was not begun.
     code: Option<u8>,
     outcome: Option<Outcome>,
@@ -123,35 +200,36 @@ struct ItemEnd {
 
 impl<'r> LegRun<'r> {
     fn new(
-        plan: &'r Plan,
-        leg: &'r Leg,
+        (plan, name, items): (&'r Plan, String, Vec<&'r ItemId>),
+        earlier: Option<Earlier>,
         options: &'r LegOptions,
         session: &'r Session<'r>,
     ) -> Result<Self, Error> {
-        let root = check(plan, leg, options, session)?;
+        let root = check(plan, &items, options, session)?;
         let directory = match &options.begin.run.report_dir {
             Some(directory) => session.path(directory),
-            None => RunFiles::running(&root.join(crate::definition::load::DIRECTORY))
-                .join(format!("leg-{}.report", leg.key)),
+            None => RunFiles::running(&root.join(DIRECTORY)).join(format!("leg-{name}.report")),
         };
-        let attempt =
-            options.attempt.or_else(|| attempt_of_job(&options.begin.run, session)).unwrap_or_else(|| {
-                leg.items
-                    .iter()
-                    .filter_map(|id| last_attempt(&directory.join(id.as_str()), plan, id))
-                    .max()
-                    .unwrap_or(0)
-                    + 1
-            });
-        Ok(Self { session, plan, leg, options, directory, attempt, began: Instant::now() })
+        let here = items.iter().filter_map(|id| last_attempt(&directory.join(id.as_str()), plan, id)).max();
+        let before = here.max(earlier.as_ref().map(|earlier| earlier.attempt)).unwrap_or(0);
+        let counted = options.attempt.or_else(|| attempt_of_job(&options.begin.run, session));
+        let attempt = match counted {
+            // A job that runs again what a merge has seen has the attempt of the workflow, which is that of the merge.
+            Some(counted) if options.attempt.is_none() && earlier.is_some() => {
+                counted.max(before.saturating_add(1))
+            }
+            Some(counted) => counted,
+            None => before.saturating_add(1),
+        };
+        Ok(Self { session, plan, name, items, earlier, options, directory, attempt, began: Instant::now() })
     }
 
     /// Runs the items, in order. Returns what became of each.
     fn items(&self) -> Result<Vec<ItemEnd>, Error> {
         let mut ends: Vec<ItemEnd> = Vec::new();
         let mut stopped = None;
-        for (index, id) in self.leg.items.iter().enumerate() {
-            let none = ItemEnd { id: id.clone(), code: None, outcome: None, is_verified: false };
+        for (index, &id) in self.items.iter().enumerate() {
+            let none = ItemEnd { code: None, outcome: None, is_verified: false };
             let left =
                 self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()));
             if stopped.is_none() && left == Some(Duration::ZERO) {
@@ -162,7 +240,7 @@ impl<'r> LegRun<'r> {
                 ends.push(none);
                 continue;
             }
-            self.session.talk.note(&format!("item {} of {}: {id}", index + 1, self.leg.items.len()));
+            self.session.talk.note(&format!("item {} of {}: {id}", index + 1, self.items.len()));
             let ended = self.item(id, left);
             let end = match ended {
                 Ok(ended) => ItemEnd {
@@ -200,7 +278,9 @@ impl<'r> LegRun<'r> {
             return Err(Error::refused(format!("the plan has no item `{id}`")));
         };
         let directory = self.directory.join(id.as_str());
-        if let Some((bundle, attempt)) = handed_off(&directory, self.plan, id) {
+        let merged = self.earlier.as_ref().map(|earlier| earlier.items.join(format!("{id}.zip")));
+        let earlier = bundles(&directory).chain(merged);
+        if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
             let run = self.run_options(id, &directory, left, self.attempt.max(attempt + 1));
             match self.resumed(&bundle, item, &run) {
                 Ok(ended) => return Ok(ended),
@@ -265,7 +345,7 @@ impl<'r> LegRun<'r> {
         run.chain = None;
         run.assignment = Some(Assignment {
             plan_id: self.plan.plan_id,
-            leg: Line::of(self.leg.key.as_str()),
+            leg: Line::of(self.plan.leg_of(id).map_or("", |leg| leg.key.as_str())),
             item: Line::of(id.as_str()),
             attempt,
             ci_run: ci_run(&run),
@@ -288,7 +368,7 @@ impl<'r> LegRun<'r> {
         let count = plural(ends.len() as u64, "item");
         session.talk.note(&format!(
             "leg {} of the plan {}: {count} in {took}: {} (exit {code}); reports in {}",
-            self.leg.key,
+            self.name,
             head(&self.plan.plan_id.to_string(), 8),
             parts.join(", "),
             self.directory.display(),
@@ -323,7 +403,7 @@ impl<'r> LegRun<'r> {
             ("handoff", is_resumable.to_string()),
             ("report-dir", directory),
             ("artifact-name", artifact.clone()),
-            ("key", self.leg.key.to_string()),
+            ("key", self.name.clone()),
         ];
         // What one run has, a leg has not.
         let of_one = [
@@ -346,7 +426,7 @@ impl<'r> LegRun<'r> {
             .announce(&outputs)
             .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
         let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };
-        let mark = format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.leg.key);
+        let mark = format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.name);
         match session.store_reports(upload, (&artifact, &mark), &self.directory) {
             Ok(_) => Ok(code),
             Err(error) if is_resumable => Err(error),
@@ -360,7 +440,7 @@ impl<'r> LegRun<'r> {
     /// Names the artifact with the reports of the leg.
     fn artifact(&self, provider: &Provider) -> String {
         let stem = self.plan.stem();
-        let key = RunKey::new(Some(self.leg.key.as_str()), "");
+        let key = RunKey::new(Some(&self.name), "");
         match provider.job().id {
             Some(job) => format!("{PREFIX}{stem}-{}", job.name_for(&key)),
             None => format!("{PREFIX}{stem}-{key}"),
@@ -369,14 +449,19 @@ impl<'r> LegRun<'r> {
 }
 
 /// Checks that this checkout is the one that was planned. Returns the directory of its loops.
-fn check(plan: &Plan, leg: &Leg, options: &LegOptions, session: &Session<'_>) -> Result<PathBuf, Error> {
+fn check(
+    plan: &Plan,
+    items: &[&ItemId],
+    options: &LegOptions,
+    session: &Session<'_>,
+) -> Result<PathBuf, Error> {
     let mut root = None;
     for planned in &plan.loops {
-        let mut items = leg.items.iter().filter_map(|id| plan.item(id));
+        let mut items = items.iter().filter_map(|id| plan.item(id));
         let Some(item) = items.find(|item| item.r#loop == planned.name) else { continue };
         root = Some(prepared(plan, item, options, session)?.located.root);
     }
-    let root = root.ok_or_else(|| Error::refused(format!("the leg `{}` runs no loop", leg.key)))?;
+    let root = root.ok_or_else(|| Error::refused("the items of the plan run no loop"))?;
     match commit_here(&root, session) {
         Some(here) if here == plan.commit => Ok(root),
         Some(here) => Err(Error::refused(format!(
@@ -434,8 +519,8 @@ fn last_attempt(directory: &Path, plan: &Plan, id: &ItemId) -> Option<u32> {
 }
 
 /// Returns the bundle of an item that an earlier attempt handed off, with its attempt.
-fn handed_off(directory: &Path, plan: &Plan, id: &ItemId) -> Option<(PathBuf, u32)> {
-    let found = bundles(directory).filter_map(|bundle| Some((look(&bundle, plan, id)?, bundle)));
+fn handed_off(left: impl Iterator<Item = PathBuf>, plan: &Plan, id: &ItemId) -> Option<(PathBuf, u32)> {
+    let found = left.filter_map(|bundle| Some((look(&bundle, plan, id)?, bundle)));
     let (last, bundle) = found.max_by_key(|(look, _)| look.attempt)?;
     last.is_resumable.then_some((bundle, last.attempt))
 }
