@@ -116,6 +116,9 @@ pub struct Merged {
     pub superseded: Vec<String>,
     /// Readings that are none of ours, and why.
     pub ignored: Vec<(String, String)>,
+    /// Bundles that cannot be read and that nothing says of which item they are, and why: each may be a later attempt at
+    /// any of them.
+    pub lost: Vec<(String, String)>,
     /// The exit code.
     pub exit_code: u8,
 }
@@ -194,10 +197,10 @@ impl Merged {
                     Some(item) => attempts.entry(item).or_default().runs.push(place),
                     None => superseded.push(reading.shown.clone()),
                 },
-                Found::Unreadable { item, .. } => {
+                Found::Unreadable { item, why, .. } => {
                     match item.as_ref().and_then(|id| plan.items.iter().find(|item| item.id == *id)) {
                         Some(item) => attempts.entry(&item.id).or_default().unreadable.push(place),
-                        None => lost.push(place),
+                        None => lost.push((reading.shown.clone(), why.clone())),
                     }
                 }
                 Found::Foreign { why } => ignored.push((reading.shown.clone(), why.clone())),
@@ -225,17 +228,9 @@ impl Merged {
         superseded.sort();
         ignored.sort();
         let mut codes: Vec<u8> = items.iter().map(|item| item.standing.exit_code()).collect();
-        // Nobody knows of which item it was, so that it may be a later attempt at any of them.
         codes.extend(lost.iter().map(|_| MISSING));
-        ignored.extend(lost.iter().map(|place| {
-            let reading = &readings[*place];
-            let why = match &reading.found {
-                Found::Unreadable { why, .. } => why.as_str(),
-                Found::Run(_) | Found::Foreign { .. } => "",
-            };
-            (reading.shown.clone(), format!("it cannot be read, and nothing says of which item it is: {why}"))
-        }));
-        Ok(Self { items, superseded, ignored, exit_code: super::severity::worst(codes) })
+        lost.sort();
+        Ok(Self { items, superseded, ignored, lost, exit_code: super::severity::worst(codes) })
     }
 
     /// Returns the legs of which an item goes on in a later job.

@@ -41,6 +41,7 @@ mod criteria;
 mod deliver;
 mod docs;
 mod doctor;
+mod fanout;
 mod files;
 mod fragments;
 mod full_disk;

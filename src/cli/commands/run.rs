@@ -38,14 +38,14 @@ pub(super) struct LegFlags {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "input", "background", "dry_run", "changed_since"])]
     plan: Option<PathBuf>,
     /// Which leg of the plan: its key, or `index:` and its place from 0. A plan with one leg needs none
-    #[arg(long, value_name = "KEY", requires = "plan")]
+    #[arg(long, value_name = "KEY", requires = "plan", conflicts_with = "name")]
     leg: Option<String>,
     /// Run only what is not verified in this report directory of `merge`, on the leg or on all of them
-    #[arg(long, value_name = "MERGED", requires = "plan")]
+    #[arg(long, value_name = "MERGED", requires = "plan", conflicts_with = "name")]
     rerun: Option<PathBuf>,
     /// Which attempt at the items this is, where the CI system does not count. The default is one above what the report
     /// directory has
-    #[arg(long, value_name = "N", requires = "plan", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with = "name", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
 }
 

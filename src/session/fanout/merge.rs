@@ -262,6 +262,9 @@ impl MergeResult<'_> {
                 if missing.len() > 20 { format!(" and {} more", missing.len() - 20) } else { String::new() };
             parts.push(format!("leg_missing: {}{more}", shown.join(", ")));
         }
+        parts.extend(self.merged.lost.iter().take(3).map(|(shown, why)| {
+            format!("{shown} cannot be read, and nothing says of which item it is: {}", one_line(why, 100))
+        }));
         parts.extend(
             self.together.conflicts.iter().map(|(id, with, files)| conflict(self.plan, id, with, files)),
         );
@@ -433,6 +436,7 @@ impl MergeResult<'_> {
             "missing": self.merged.missing(self.plan).iter().map(|(leg, _)| leg.key.to_string()).collect::<Vec<_>>(),
             "superseded": self.merged.superseded,
             "ignored": self.merged.ignored.iter().map(|(shown, why)| json!({"file": shown, "why": why})).collect::<Vec<_>>(),
+            "unreadable": self.merged.lost.iter().map(|(shown, why)| json!({"file": shown, "why": why})).collect::<Vec<_>>(),
             "conflicts": self.together.conflicts.iter()
                 .map(|(id, with, files)| json!({"item": id, "with": with, "files": files})).collect::<Vec<_>>(),
             "outside": self.outside().iter().map(|(id, paths)| json!({"item": id, "files": paths})).collect::<Vec<_>>(),

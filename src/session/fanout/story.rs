@@ -63,7 +63,10 @@ pub(super) fn events(
     warnings: Vec<String>,
     ending: Ending,
 ) -> Vec<(Duration, Event)> {
-    let mut events = vec![(Duration::ZERO, Event::LoopStart(beginning(plan, instance, start, warnings)))];
+    let mut events = vec![(Duration::ZERO, Event::LoopStart(beginning(plan, instance, start)))];
+    events.extend(
+        warnings.into_iter().map(|message| (Duration::ZERO, Event::Warning { state: None, message })),
+    );
     let mut at = Duration::ZERO;
     let mut worst: Option<&Told> = None;
     for (index, item) in items.iter().enumerate() {
@@ -101,7 +104,7 @@ pub(super) fn events(
     events
 }
 
-fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>, warnings: Vec<String>) -> LoopStart {
+fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStart {
     let unknown = || StartTree::Unknown { unknown: "the runs of a plan have a tree each".to_owned() };
     LoopStart {
         r#loop: name(plan),
@@ -113,7 +116,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>, warnings: V
         strict: true,
         until_clean: false,
         board: None,
-        warnings,
+        warnings: Vec::new(),
         nights: Vec::new(),
         source: Source { file: String::new(), lines: IndexMap::new() },
         parent: None,

@@ -1,0 +1,131 @@
+//! The legs of a plan: each item a run of its own, whatever becomes of the others.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
+use crate::common::{Project, git, signal};
+
+fn manifest(fan: &Fan, directory: &str) -> Value {
+    let file = fs::File::open(bundle(&fan.at(directory))).unwrap();
+    let mut archive = zip::ZipArchive::new(file).unwrap();
+    serde_json::from_reader(archive.by_name("manifest.json").unwrap()).unwrap()
+}
+
+#[test]
+fn every_item_of_a_leg_is_a_run_of_its_own() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad")]));
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    fan.leg("l01").code(0).says("2 items").says("2 verified");
+    for package in ["a", "b"] {
+        let id = item(&plan, package);
+        let manifest = manifest(&fan, &format!("legs/l01/{id}"));
+        assert_eq!(manifest["assignment"]["item"], id);
+        assert_eq!(manifest["assignment"]["leg"], "l01");
+        assert_eq!(manifest["assignment"]["attempt"], 1);
+        assert_eq!(manifest["assignment"]["plan_id"], plan["plan_id"]);
+        let changed = fan.at(&format!("legs/l01/{id}/changes.patch"));
+        assert_eq!(changed.exists(), package == "b", "the reports of one item are no change of the next");
+    }
+    let again = fan.leg("l01").code(0);
+    drop(again);
+    let ids: Vec<String> = ["a", "b"].iter().map(|package| item(&plan, package)).collect();
+    let mut attempts = Vec::new();
+    for entry in fs::read_dir(fan.at("legs/l01").join(&ids[0])).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "llz") {
+            let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
+            let manifest: Value = serde_json::from_reader(archive.by_name("manifest.json").unwrap()).unwrap();
+            attempts.push(manifest["assignment"]["attempt"].as_u64().unwrap());
+        }
+    }
+    attempts.sort_unstable();
+    assert_eq!(attempts, [1, 2]);
+}
+
+#[test]
+fn an_item_that_fails_does_not_stop_the_next() {
+    let fan = Fan::of(with_fix(
+        &[("a", "bad"), ("b", "ok"), ("c", "bad")],
+        "#!/bin/sh\n[ $1 = packages/a ] && kill -9 $$; echo ok > \"$1/state\"\n",
+    ));
+    plan(&fan.project, &["--legs", "1"]);
+    let ran = fan.job("legs/l01", &["--leg", "index:0", "--max-iterations", "2"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.all());
+    drop(ran.says("2 verified, 1 not verified"));
+}
+
+#[test]
+fn a_leg_runs_what_was_planned_or_nothing() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok")]));
+    plan(&fan.project, &[]);
+    fan.leg("l09").code(2).says("no leg `l09`").says("`l01` and `l02`");
+    fan.job("x", &["--leg", "index:2"]).code(2).says("no leg `index:2`");
+    fan.job("x", &[]).code(2).says("2 legs");
+    let text = fan.project.read("plan.json");
+    fan.project.write("plan.json", &text.replace("packages/a\"", "packages/b\""));
+    fan.leg("l01").code(2).says("the plan was edited");
+    fan.project.write("plan.json", &text.replacen("\"schema\": 1", "\"schema\": 9", 1));
+    fan.leg("l01").code(2).says("schema 9");
+    fan.project.write("plan.json", "");
+    fan.leg("l01").code(2).says("not a plan");
+    fan.project.write("plan.json", &text);
+    git(&fan.project, &["commit", "-q", "--allow-empty", "-m", "later"]);
+    fan.leg("l01").code(2).says("about the commit").says("checkout is at");
+    let mut left = Vec::new();
+    super::below(&fan.at("legs"), &mut left);
+    assert!(left.iter().all(|file| file.extension().is_none_or(|end| end != "llz")), "{left:?}");
+}
+
+#[test]
+fn a_loop_that_was_edited_is_not_the_one_that_was_planned() {
+    let fan = Fan::of(repository(&[("a", "ok")]));
+    plan(&fan.project, &[]);
+    fan.project.write(".loops/main.yaml", &super::TIDY.replace("= ok", "!= ok"));
+    let ran = fan.project.run(&["run", "--plan", "plan.json"]);
+    drop(ran.code(2).says("not what it was when it was planned"));
+}
+
+#[test]
+fn the_command_line_says_which_goes_with_which() {
+    let project = Project::new();
+    project.run(&["run"]).code(2).says("<LOOP>");
+    project.run(&["run", "main", "--plan", "plan.json"]).code(2).says("cannot be used with");
+    project.run(&["run", "main", "--leg", "l01"]).code(2).says("cannot be used with");
+    project.run(&["run", "--plan", "absent.json", "--leg", "l01"]).code(2).says("absent.json");
+}
+
+#[test]
+fn a_deadline_is_one_for_all_items_and_a_later_attempt_goes_on() {
+    let slow = "#!/bin/sh\n[ -n \"$LL_GO\" ] || sleep 60\necho ok > \"$1/state\"\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], slow));
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    let ran = fan.job("legs/l01", &["--leg", "l01", "--deadline", "3s"]).code(75);
+    drop(ran.says("handed off"));
+    // Another attempt on the same reports goes on with the hand-off, and runs what was not begun.
+    let clone = checkout(&fan.project, Project::new().env("LL_GO", "1"));
+    let (plan_file, reports) = (fan.project.at("plan.json"), fan.text("legs/l01"));
+    let plan_file = plan_file.to_string_lossy();
+    let fixed = ["run", "--plan", &plan_file, "--ci", "--on-change", "report", "--report-dir", &reports];
+    drop(clone.run(&fixed).code(0).says("goes on from").says("2 verified"));
+    let manifest = manifest(&fan, &format!("legs/l01/{}", item(&plan, "a")));
+    assert_eq!(
+        (manifest["assignment"]["attempt"].as_u64(), manifest["outcome"].as_str()),
+        (Some(2), Some("success"))
+    );
+}
+
+#[test]
+fn whoever_ends_the_job_ends_the_leg() {
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "ok")], "#!/bin/sh\ntouch plan.started\nsleep 60\n"));
+    plan(&fan.project, &["--legs", "1"]);
+    let reports = fan.text("legs/l01");
+    let arguments = ["run", "--plan", "plan.json", "--ci", "--on-change", "report", "--report-dir", &reports];
+    let child = fan.project.start_until(&arguments, "plan.started");
+    signal(&child, Signal::TERM);
+    let ran = crate::common::Ran::of(&child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(143), "{}", ran.all());
+    drop(ran.says("1 not begun").says("somebody ended the job"));
+}

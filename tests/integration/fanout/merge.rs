@@ -1,0 +1,222 @@
+//! What legs have left, brought together: what is missing is never green, and what anybody may have written is not
+//! believed.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{Fan, bundle, item, plan, repository, with_fix};
+
+fn three() -> (Fan, Value) {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad"), ("c", "bad")]));
+    let plan = plan(&fan.project, &["--legs", "3"]);
+    (fan, plan)
+}
+
+fn all_legs(fan: &Fan) {
+    for key in ["l01", "l02", "l03"] {
+        fan.leg(key).code(0);
+    }
+}
+
+#[test]
+fn all_legs_together_are_one_result_and_one_fix() {
+    let (fan, plan) = three();
+    all_legs(&fan);
+    fan.merge("merged", &["legs"]).code(0).says("3 of 3 items verified");
+    let result = fan.result("merged");
+    assert_eq!((result["verified"].as_bool(), result["exit_code"].as_u64()), (Some(true), Some(0)));
+    assert_eq!(result["plan_id"], plan["plan_id"]);
+    let summary = fs::read_to_string(fan.at("merged/summary.md")).unwrap();
+    assert!(summary.contains("success: 3 of 3 items verified"), "{summary}");
+    let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
+    for package in ["a", "b", "c"] {
+        assert!(junit.contains(&format!("<testsuite name=\"{}\"", item(&plan, package))), "{junit}");
+    }
+    let page = fs::read_to_string(fan.at("merged/report.html")).unwrap();
+    assert!(page.contains(&item(&plan, "b")));
+    let out = fan.text("patch");
+    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch", "--report-dir", &out]).code(0);
+    let patch = fs::read_to_string(fan.at("patch/changes.patch")).unwrap();
+    let files: Vec<&str> = patch.lines().filter(|line| line.starts_with("diff --git")).collect();
+    assert_eq!(files.len(), 2, "{patch}");
+    // What a merge says of durations is what a plan reads of them.
+    let weights = fan.text("merged/result.json");
+    let weighed = super::plan(&fan.project, &["--weights", &weights]);
+    assert!(
+        weighed["items"].as_array().unwrap().iter().all(|item| item["weight_from"] == "runs"),
+        "{weighed}"
+    );
+}
+
+#[test]
+fn what_did_not_come_back_is_missing_and_said_first() {
+    let (fan, _) = three();
+    fan.leg("l01").code(0);
+    fan.leg("l03").code(0);
+    let ran = fan.merge("merged", &["legs"]).code(4);
+    drop(ran.says("leg_missing: l02 (packages/b)"));
+    let summary = fs::read_to_string(fan.at("merged/summary.md")).unwrap();
+    let first = summary.lines().find(|line| line.contains("error: ")).unwrap();
+    assert!(first.contains("missing: l02"), "{summary}");
+    assert_eq!(fan.result("merged")["missing"], json!(["l02"]));
+    let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
+    assert!(junit.contains("type=\"missing\""), "{junit}");
+    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
+    fs::create_dir(fan.at("empty")).unwrap();
+    fan.merge("none", &["empty"]).code(4).says("0 of 3 items verified");
+    fan.merge("nowhere", &["absent"]).code(2).says("absent");
+}
+
+#[test]
+fn what_cannot_be_read_is_missing_and_what_is_no_bundle_is_ignored() {
+    let (fan, plan) = three();
+    all_legs(&fan);
+    fs::write(fan.at("legs/foreign.zip"), "no zip").unwrap();
+    fs::write(fan.at("legs/notes.txt"), "").unwrap();
+    std::os::unix::fs::symlink("/", fan.at("legs/root")).unwrap();
+    fan.merge("merged", &["legs"]).code(0);
+    assert!(fan.result("merged")["ignored"][0]["file"].as_str().unwrap().ends_with("foreign.zip"));
+    let torn = bundle(&fan.at(&format!("legs/l01/{}", item(&plan, "a"))));
+    let whole = fs::read(&torn).unwrap();
+    for part in [&whole[..0], &whole[..whole.len() / 2], &whole[1..]] {
+        fs::write(&torn, part).unwrap();
+        fan.merge("merged", &["legs"]).code(4).says("leg_missing: l01 (packages/a)");
+    }
+    // Nobody knows what a bundle was that lies anywhere else.
+    fs::write(&torn, &whole).unwrap();
+    fs::write(fan.at("legs/lost.llz"), "").unwrap();
+    fan.merge("merged", &["legs"]).code(4).says("nothing says of which item it is");
+}
+
+#[test]
+fn the_same_bundle_twice_is_one_and_a_merge_is_none() {
+    let (fan, _) = three();
+    all_legs(&fan);
+    fan.merge("merged", &["legs"]).code(0);
+    fan.merge("merged", &["legs", "legs", "merged"]).code(0).says("3 of 3 items verified");
+    fan.merge("from-merged", &["merged"]).code(0).says("3 of 3 items verified");
+    assert_eq!(
+        bundle(&fan.at("merged")).extension().unwrap(),
+        "llz",
+        "one bundle, also after several merges"
+    );
+}
+
+#[test]
+fn runs_of_another_plan_commit_or_loop_are_refused() {
+    let (fan, plan) = three();
+    all_legs(&fan);
+    super::plan(&fan.project, &["--legs", "1"]);
+    let id = plan["plan_id"].as_str().unwrap();
+    fan.merge("merged", &["legs"]).code(2).says(&id[..12]).says("belongs to the plan");
+    let fan = Fan::of(repository(&[("a", "ok")]));
+    super::plan(&fan.project, &[]);
+    let reports = fan.text("legs/alone");
+    fan.project.run(&["run", "main", "--param", "path=packages/a", "--report-dir", &reports, "--ci"]).code(0);
+    fan.merge("merged", &["legs"]).code(2).says("belongs to no plan");
+}
+
+#[test]
+fn what_failed_is_run_again_and_the_later_attempt_counts() {
+    let fix = "#!/bin/sh\n[ $1 = packages/b ] && [ ! -e \"$FIXED\" ] && exit 0\necho ok > \"$1/state\"\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], fix));
+    let plan = plan(&fan.project, &["--legs", "2"]);
+    let limit = ["--max-iterations", "2"];
+    fan.job("legs/l01", &[&["--leg", "l01"][..], &limit].concat()).code(0);
+    fan.job("legs/l02", &[&["--leg", "l02"][..], &limit].concat()).code(3);
+    fan.merge("merged", &["legs"]).code(3).says("1 of 2 items verified").says("--rerun");
+    assert_eq!(fan.result("merged")["rerun"], json!(["l02"]));
+    fs::write(fan.at("fixed"), "").unwrap();
+    let fan = Fan { project: fan.project.env("FIXED", "unused"), ..fan };
+    let merged = fan.text("merged");
+    // The job that runs it again has another environment.
+    let fixed = crate::common::Project::new().env("FIXED", fan.text("fixed"));
+    let clone = super::checkout(&fan.project, fixed);
+    let (plan_file, again) = (fan.text("merged/plan.json"), fan.text("again"));
+    let ran = clone.run(&[
+        "run",
+        "--plan",
+        &plan_file,
+        "--rerun",
+        &merged,
+        "--ci",
+        "--on-change",
+        "report",
+        "--report-dir",
+        &again,
+    ]);
+    drop(ran.code(0).says("item 1 of 1"));
+    fan.merge("merged", &["merged", "again"]).code(0).says("2 of 2 items verified");
+    let result = fan.result("merged");
+    let found = result["items"].as_array().unwrap().iter().find(|one| one["id"] == item(&plan, "b")).unwrap();
+    assert_eq!((found["attempt"].as_u64(), found["verified"].as_bool()), (Some(2), Some(true)));
+    assert_eq!(result["superseded"].as_array().unwrap().len(), 1);
+    let nothing = ["run", "--plan", &plan_file, "--rerun", &merged];
+    clone.run(&nothing).code(0).says("verified already");
+}
+
+#[test]
+fn changes_that_contradict_each_other_are_a_conflict() {
+    let fix = "#!/bin/sh\necho ok > \"$1/state\"\necho \"$1\" > packages/shared\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], fix));
+    fan.project.write("packages/shared", "none\n");
+    crate::common::git(&fan.project, &["add", "-A"]);
+    crate::common::git(&fan.project, &["commit", "-qm", "shared"]);
+    let plan = plan(&fan.project, &["--legs", "2"]);
+    fan.leg("l01").code(0);
+    fan.leg("l02").code(0);
+    let ran = fan.merge("merged", &["legs"]).code(5);
+    drop(ran.says("l02").says("conflict").says("l01").says("packages/shared"));
+    let conflict = &fan.result("merged")["conflicts"][0];
+    assert_eq!(
+        (conflict["item"].as_str().unwrap(), &conflict["files"]),
+        (item(&plan, "b").as_str(), &json!(["packages/shared"]))
+    );
+    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
+}
+
+#[test]
+fn equal_changes_are_no_conflict_and_those_outside_of_a_scope_are_named() {
+    let fix = "#!/bin/sh\necho ok > \"$1/state\"\necho same > packages/shared\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], fix));
+    fan.project.write("packages/shared", "none\n");
+    crate::common::git(&fan.project, &["add", "-A"]);
+    crate::common::git(&fan.project, &["commit", "-qm", "shared"]);
+    plan(&fan.project, &["--legs", "2"]);
+    fan.leg("l01").code(0);
+    fan.leg("l02").code(0);
+    fan.merge("merged", &["legs"]).code(0);
+    let summary = fs::read_to_string(fan.at("merged/summary.md")).unwrap();
+    assert!(summary.contains("outside of its scope"), "{summary}");
+    assert_eq!(fan.result("merged")["outside"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_an_unverified_item_left_is_not_in_the_fix_of_the_next_one() {
+    let fix =
+        "#!/bin/sh\necho \"from $1\" >> packages/a/mess\n[ $1 = packages/a ] || echo ok > \"$1/state\"\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad")], fix));
+    fan.project.write("packages/a/mess", "");
+    crate::common::git(&fan.project, &["add", "-A"]);
+    crate::common::git(&fan.project, &["commit", "-qm", "mess"]);
+    plan(&fan.project, &["--legs", "1"]);
+    fan.job("legs/l01", &["--leg", "l01", "--max-iterations", "2"]).code(3);
+    fan.merge("merged", &["legs"]).code(3);
+    let result = fan.result("merged");
+    // The second item wrote into what the first one had left: that cannot be taken apart, and is not delivered.
+    let said = result["warnings"].to_string();
+    assert!(said.contains("cannot be delivered"), "{said}");
+    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch", "--unverified"]).code(5);
+}
+
+#[test]
+fn an_item_that_only_found_things_well_adds_nothing() {
+    let fan = Fan::of(repository(&[("a", "bad"), ("b", "ok")]));
+    plan(&fan.project, &["--legs", "1"]);
+    fan.leg("l01").code(0);
+    fan.merge("merged", &["legs"]).code(0);
+    let patch = fs::read_to_string(fan.at("merged/changes.patch")).unwrap();
+    let files: Vec<&str> = patch.lines().filter(|line| line.starts_with("diff --git")).collect();
+    assert_eq!(files, ["diff --git a/packages/a/state b/packages/a/state"]);
+}
