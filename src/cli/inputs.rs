@@ -21,8 +21,8 @@ pub(super) enum Part {
     All,
 }
 
-/// Builds the command line from `loop`, `input`, `resume-from` and `args`. Each but `args` stays one word, whatever
-/// it contains.
+/// Builds the command line from `loop`, `input`, `resume-from`, `plan`, `leg` and `args`. Each but `args` stays one word,
+/// whatever it contains.
 pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>, Error> {
     let command = if from.is_some() { "resume" } else { "run" };
     let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
@@ -31,6 +31,16 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
             Error::refused("the input `args` has an open quote").with_hint("close it, or escape it")
         })?;
         words.extend(extra);
+    }
+    if let Some(plan) = input(env, "plan") {
+        let others = ["loop", "input", "resume-from", "changed-since"];
+        if let Some(other) = others.into_iter().find(|name| input(env, name).is_some()) {
+            return Err(Error::refused(format!("the inputs `plan` and `{other}` do not go together"))
+                .with_hint("the plan says which loops are run, and with which values"));
+        }
+        words.push(format!("--plan={plan}"));
+        words.extend(input(env, "leg").map(|leg| format!("--leg={leg}")));
+        return Ok(words);
     }
     let name = input(env, "loop").ok_or_else(|| {
         Error::refused("the input `loop` is missing")

@@ -61,6 +61,8 @@ pub(crate) struct Publication {
     /// Where this machine keeps the nights of which this run may be one.
     nights: PathBuf,
     artifact_name: String,
+    /// Whether it is an item of a leg, which says itself where all reports are.
+    is_item: bool,
     storing: Storing,
     root: PathBuf,
     workspace: PathBuf,
@@ -120,6 +122,7 @@ impl Publication {
             key,
             nights: nights::kept(files, options, session),
             artifact_name,
+            is_item: options.assignment.is_some(),
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
@@ -170,13 +173,11 @@ impl Publication {
         let places = self.places(&directory);
         let places = if self.uploader.is_some() { places.unstored() } else { places };
         let ReportPaths { run_id, key, report_dir, artifact_name, .. } = places;
-        let mut early = vec![
-            ("run-id", run_id),
-            ("key", key),
-            ("report-dir", report_dir),
-            ("artifact-name", artifact_name.clone()),
-        ];
-        early.extend(self.left_to_a_later_step(artifact_name));
+        let mut early = vec![("run-id", run_id), ("key", key)];
+        if !self.is_item {
+            early.extend([("report-dir", report_dir), ("artifact-name", artifact_name.clone())]);
+            early.extend(self.left_to_a_later_step(artifact_name));
+        }
         if let Err(error) = self.provider.announce(&early) {
             session
                 .talk

@@ -41,6 +41,22 @@ use super::plan::head as commit_here;
 /// The most bytes of a plan.
 const MAX_PLAN: u64 = 64 * MIB;
 
+/// The outputs that one run has, and a leg has not.
+const OF_ONE: [&str; 12] = [
+    "final-state",
+    "iterations",
+    "steps",
+    "duration-ms",
+    "run-id",
+    "continuation",
+    "resume-from",
+    "junit",
+    "summary",
+    "cost-usd",
+    "changed-files",
+    "patch",
+];
+
 /// What of a plan is run.
 #[derive(Clone, Debug)]
 pub(crate) struct LegOptions {
@@ -241,6 +257,7 @@ impl<'r> LegRun<'r> {
                 continue;
             }
             self.session.talk.note(&format!("item {} of {}: {id}", index + 1, self.items.len()));
+            self.announce()?;
             let ended = self.item(id, left);
             let end = match ended {
                 Ok(ended) => ItemEnd {
@@ -380,6 +397,31 @@ impl<'r> LegRun<'r> {
         self.stored(provider, code, is_resumable, verified == ends.len())
     }
 
+    /// Tells the job where the reports are, and nothing of a run that is over: if this process is killed, a later step
+    /// reports the run that goes on, and stores what all have left.
+    fn announce(&self) -> Result<(), Error> {
+        let Audience::Ci(provider) = &self.options.begin.run.audience else { return Ok(()) };
+        let mut outputs = self.places(provider);
+        outputs.extend(OF_ONE.map(|name| (name, String::new())));
+        outputs.extend(["outcome", "exit-code", "verified", "handoff"].map(|name| (name, String::new())));
+        provider
+            .announce(&outputs)
+            .map_err(|error| Error::failed("cannot set the outputs of the job", &error))
+    }
+
+    /// Returns the outputs that say where the reports are.
+    fn places(&self, provider: &Provider) -> Vec<(&'static str, String)> {
+        let workspace = provider.job().workspace;
+        let below = workspace.as_deref().and_then(|workspace| self.directory.strip_prefix(workspace).ok());
+        let directory = below.unwrap_or(&self.directory).to_string_lossy().into_owned();
+        let artifact = self.artifact(provider);
+        let stores = matches!(self.options.begin.run.storing, Storing::LaterStep);
+        let mut outputs = vec![("report-dir", directory), ("key", self.name.clone())];
+        outputs.push(("artifact-name", if stores { artifact.clone() } else { String::new() }));
+        outputs.extend(stores.then_some(("upload-name", artifact)));
+        outputs
+    }
+
     /// Sets the outputs, and stores the reports. An upload that fails is a failure where something has to go on from it.
     fn stored(
         &self,
@@ -389,46 +431,31 @@ impl<'r> LegRun<'r> {
         is_verified: bool,
     ) -> Result<u8, Error> {
         let session = self.session;
-        let artifact = self.artifact(provider);
-        let workspace = provider.job().workspace;
-        let directory =
-            workspace.as_deref().and_then(|workspace| self.directory.strip_prefix(workspace).ok());
-        let directory = directory.unwrap_or(&self.directory).to_string_lossy().into_owned();
-        let left = matches!(self.options.begin.run.storing, Storing::LaterStep);
-        let outcome = if is_verified { "success" } else { "failure" };
-        let mut outputs = vec![
+        let announce = |outputs: &[(&'static str, String)]| {
+            provider
+                .announce(outputs)
+                .map_err(|error| Error::failed("cannot set the outputs of the job", &error))
+        };
+        let outcome = match (is_verified, code) {
+            (true, _) => "success",
+            (false, 75) => "handoff",
+            (false, _) => "failure",
+        };
+        let mut outputs = self.places(provider);
+        outputs.extend([
             ("outcome", outcome.to_owned()),
             ("exit-code", code.to_string()),
             ("verified", is_verified.to_string()),
             ("handoff", is_resumable.to_string()),
-            ("report-dir", directory),
-            ("artifact-name", artifact.clone()),
-            ("key", self.name.clone()),
-        ];
-        // What one run has, a leg has not.
-        let of_one = [
-            "final-state",
-            "iterations",
-            "steps",
-            "duration-ms",
-            "run-id",
-            "continuation",
-            "resume-from",
-            "junit",
-            "summary",
-            "cost-usd",
-            "changed-files",
-            "patch",
-        ];
-        outputs.extend(of_one.map(|name| (name, String::new())));
-        outputs.extend(left.then(|| ("upload-name", artifact.clone())));
-        provider
-            .announce(&outputs)
-            .map_err(|error| Error::failed("cannot set the outputs of the job", &error))?;
+        ]);
+        outputs.extend(OF_ONE.map(|name| (name, String::new())));
+        announce(&outputs)?;
         let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };
-        let mark = format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.name);
+        let (artifact, mark) =
+            (self.artifact(provider), format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.name));
         match session.store_reports(upload, (&artifact, &mark), &self.directory) {
-            Ok(_) => Ok(code),
+            Ok(true) => announce(&[("artifact-name", artifact)]).map(|()| code),
+            Ok(false) => Ok(code),
             Err(error) if is_resumable => Err(error),
             Err(error) => {
                 session.talk.warning(error.message());

@@ -207,7 +207,7 @@ fn what_an_unverified_item_left_is_not_in_the_fix_of_the_next_one() {
     // The second item wrote into what the first one had left: that cannot be taken apart, and is not delivered.
     let said = result["warnings"].to_string();
     assert!(said.contains("cannot be delivered"), "{said}");
-    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch", "--unverified"]).code(5);
+    fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
 }
 
 #[test]
