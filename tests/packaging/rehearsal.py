@@ -29,7 +29,7 @@ TARGETS = (
 )
 URL = "git@github.com:little-loops/ll-loop.git"
 # What of the tree the scripts read and write.
-TREE = ("deliver", "setup", "docker", ".github", "schema", "action.yml", "CHANGELOG.md")
+TREE = ("deliver", "merge", "plan", "setup", "docker", ".github", "schema", "action.yml", "CHANGELOG.md")
 
 
 def packages(version):

@@ -8,7 +8,7 @@ import yaml
 
 from runner import ROOT
 
-ACTIONS = ["action.yml", "deliver/action.yml", "docker/action.yml", "setup/action.yml"]
+ACTIONS = ["action.yml", "deliver/action.yml", "docker/action.yml", "merge/action.yml", "plan/action.yml", "setup/action.yml"]
 # The contract of the program: what it writes to GITHUB_OUTPUT.
 OUTPUTS = {
     "outcome", "exit-code", "verified", "final-state", "iterations", "steps", "duration-ms", "run-id", "handoff",
@@ -52,7 +52,7 @@ class Definitions(unittest.TestCase):
                     self.assertEqual(step["shell"], "bash --noprofile --norc -p -euo pipefail {0}", name)
 
     def test_every_input_of_a_composite_is_used(self):
-        for name in ("action.yml", "deliver/action.yml", "setup/action.yml"):
+        for name in ("action.yml", "deliver/action.yml", "merge/action.yml", "plan/action.yml", "setup/action.yml"):
             steps = yaml.safe_dump(load(name)["runs"])
             for declared in load(name)["inputs"]:
                 self.assertRegex(steps, rf"inputs\.{declared}\b", f"{name}: `{declared}` does nothing")

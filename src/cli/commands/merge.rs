@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::flags::{self, RunFlags};
+use crate::cli::inputs::{self, Part};
 use crate::cli::output::Output;
 use crate::cli::terminal::Terminal;
 use crate::session::context::Session;
@@ -20,6 +21,9 @@ pub(in crate::cli) struct MergeArgs {
     /// What the legs have left: report directories, directories of artifacts, or bundles
     #[arg(value_name = "DIR|BUNDLE")]
     from: Vec<PathBuf>,
+    /// Read the inputs of the action that merges; its later step stores the reports
+    #[arg(long, hide = true)]
+    action: bool,
     #[command(flatten)]
     run: RunFlags,
 }
@@ -27,6 +31,10 @@ pub(in crate::cli) struct MergeArgs {
 pub(in crate::cli) fn merge(args: &MergeArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let terminal = Terminal { output, verbosity: args.run.verbosity(), in_background: false };
     let session = &session.clone().talking_to(&terminal);
-    let run = flags::run(&args.run, session.env)?;
+    let mut flags = args.run.clone();
+    if args.action {
+        inputs::inputs(Part::Loop, session.env, &mut flags)?;
+    }
+    let run = flags::run(&flags, session.env)?;
     session.merge(&MergeOptions { plan: args.plan.clone(), from: args.from.clone(), run })
 }
