@@ -7,6 +7,7 @@ does not know is an error, never passed over. Why any of this is played, and not
 """
 
 import dataclasses
+import fnmatch
 import hashlib
 import io
 import itertools
@@ -174,16 +175,22 @@ class Player:
         return jobs
 
 
-def legs(strategy):
+def legs(strategy, known):
     """The legs of a matrix; of a job without one, a single one that is None."""
     if strategy is None:
         return [None]
     only(strategy, "matrix", "fail-fast", "max-parallel")
     if strategy.get("fail-fast") is not False:
         raise Unknown("a matrix whose legs cancel each other")
-    axes = {name: values for name, values in strategy["matrix"].items() if name != "include"}
+    matrix = strategy["matrix"]
+    if isinstance(matrix, str):
+        matrix = evaluated(matrix, known)
+    axes = {name: values for name, values in matrix.items() if name != "include"}
     combined = [dict(zip(axes, values)) for values in itertools.product(*axes.values())] if axes else []
-    return combined + strategy["matrix"].get("include", [])
+    combined += matrix.get("include", [])
+    if not 0 < len(combined) <= 256:
+        raise Unknown(f"a matrix of {len(combined)} jobs")
+    return combined
 
 
 def leg_name(name, leg):
@@ -242,7 +249,7 @@ class Run:
             if not holds(job.get("if", "success()"), known, is_well):
                 of_legs[name] = Job("skipped", Strict({output: "" for output in job.get("outputs", {})}))
             else:
-                for leg in legs(job.get("strategy")):
+                for leg in legs(job.get("strategy"), known):
                     called = leg_name(name, leg)
                     if self.only_jobs is not None and not prefix and called not in self.only_jobs:
                         continue
@@ -323,7 +330,8 @@ class Run:
             return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest() if found else ""
 
         here = Strict(temp=str(runner.temp), os="Linux", arch="X64")
-        known = {**contexts, "steps": steps, "runner": here, "hashFiles": hash_files}
+        github = Strict({**contexts["github"], "workspace": str(runner.workspace)})
+        known = {**contexts, "github": github, "steps": steps, "runner": here, "hashFiles": hash_files}
         for step_id, step in ids.items():
             only(step, "name", "id", "if", "uses", "with", "run", "env", "continue-on-error")
             if not holds(step.get("if", "success()"), known, done.result == "success", runner.is_cancelled):
@@ -367,11 +375,14 @@ class Run:
             return "success"
         if uses.startswith("actions/upload-artifact@"):
             return runner.perform(uses, arguments)
+        if uses.startswith("actions/download-artifact@"):
+            return self.download(arguments, runner)
         if uses.startswith("actions/cache@"):
             self.cache(arguments, runner, done)
             return "success"
         # Callers name a release, and the workflows of a branch the branch.
         actions = {f"{OURS}@v1": ROOT, f"{OURS}@main": ROOT, f"{OURS}/setup@main": ROOT / "setup"}
+        actions |= {f"{OURS}/{name}@main": ROOT / name for name in ("plan", "merge")}
         if uses in actions or uses.startswith("./"):
             result = runner.run(actions.get(uses, runner.workspace / uses), arguments, env, during)
             done.log += result.log
@@ -388,6 +399,30 @@ class Run:
         if uses == f"{OURS}/docker@v1":
             return self.container(job_name, arguments, env, runner, done, state)
         raise Unknown(uses)
+
+    def download(self, arguments, runner):
+        """Artifacts of this run of the workflow: one by its name, or each that matches a pattern into a directory of its own."""
+        only(arguments, "name", "pattern", "path", "merge-multiple")
+        to = runner.workspace / arguments["path"]
+        there = {
+            artifact.name: artifact
+            for artifact in self.player.github.artifacts.values()
+            if artifact.final and artifact.backend == f"run-{self.player.run_id}"
+        }
+        if "name" in arguments:
+            if arguments["name"] not in there:
+                return "failure"
+            found = [(to, there[arguments["name"]])]
+        else:
+            matching = [name for name in sorted(there) if fnmatch.fnmatchcase(name, arguments["pattern"])]
+            merged = arguments.get("merge-multiple") == "true"
+            found = [(to if merged else to / name, there[name]) for name in matching]
+        for directory, artifact in found:
+            directory.mkdir(parents=True, exist_ok=True)
+            with zipfile.ZipFile(artifact.data) as archive:
+                archive.extractall(directory)
+        runner.give(runner.workspace)
+        return "success"
 
     def cache(self, arguments, runner, done):
         """One file. What a job leaves is seen by later ones of the same ref, and what the default branch leaves by all."""

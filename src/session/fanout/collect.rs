@@ -13,7 +13,7 @@ use crate::base::time::millis;
 use crate::bundle::manifest::Manifest;
 use crate::bundle::open::LIMITS;
 use crate::bundle::{EXTENSION, names};
-use crate::engine::changes::StartTree;
+use crate::engine::changes::{StartTree, TreeIds};
 use crate::engine::event::LoopComplete;
 use crate::evaluate::model::Usage;
 use crate::fanout::item::ItemId;
@@ -51,6 +51,8 @@ pub(super) struct Facts {
     pub(super) sentence: String,
     /// Whether it changed anything, as far as it knows.
     pub(super) is_changed: bool,
+    /// The tree of the commit, if the run began on nothing else and changed nothing.
+    pub(super) unchanged: Option<TreeIds>,
     /// What its models cost.
     pub(super) usage: Usage,
     /// Its states as JUnit has them.
@@ -250,6 +252,7 @@ fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found
             let facts = Facts {
                 source: source.clone(),
                 sentence: digest.sentence(),
+                unchanged: unchanged(digest),
                 is_changed: digest.changes().is_none_or(|changes| !changes.is_nothing()),
                 usage: digest.usage().clone(),
                 suite: junit::suite(digest),
@@ -258,6 +261,13 @@ fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found
         }
         Err(why) => (Some(unreadable(source, why, plan)), None),
     }
+}
+
+/// Returns the tree of the commit, if a run began on nothing else and changed nothing.
+fn unchanged(digest: &Digest) -> Option<TreeIds> {
+    let Some(StartTree::Known(start)) = &digest.start()?.tree else { return None };
+    let is_plain = start.entries.is_empty() && digest.changes()?.is_nothing();
+    is_plain.then(|| start.ids.clone())
 }
 
 /// Reads what the merge decides by. The journal counts, and the manifest must not contradict it.

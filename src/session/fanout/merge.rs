@@ -79,7 +79,10 @@ impl Session<'_> {
 /// What the items changed, brought together.
 #[derive(Default)]
 struct Together {
+    /// None where the commit of the plan is not at hand.
     tree: Option<MergedTree>,
+    /// The commit as a run found and left it.
+    unchanged: Option<TreeIds>,
     /// Items whose changes do not fit those of others: which, with which, and in which files.
     conflicts: Vec<(ItemId, Vec<ItemId>, Vec<String>)>,
     /// Why the changes of an item are not among them.
@@ -90,27 +93,24 @@ impl Together {
     /// Applies the changes of verified items, leg by leg.
     fn of(plan: &Plan, merged: &Merged, collected: &Collected, session: &Session<'_>) -> Self {
         let mut together = Self::default();
+        let mut absent = None;
+        match MergedTree::new(plan, session) {
+            Ok(tree) => together.tree = Some(tree),
+            Err(error) => absent = Some(error.message().to_owned()),
+        }
         let standing: BTreeMap<&ItemId, &ItemStanding> =
             merged.items.iter().map(|item| (&item.id, &item.standing)).collect();
         for id in plan.legs.iter().flat_map(|leg| &leg.items) {
             let Some(ItemStanding::Ran { reading, verified: true, .. }) = standing.get(id) else { continue };
             let (Some(item), Some(facts)) = (plan.item(id), &collected.facts[*reading]) else { continue };
+            together.unchanged = together.unchanged.or_else(|| facts.unchanged.clone());
             if !facts.is_changed {
                 continue;
             }
-            if together.tree.is_none() {
-                match MergedTree::new(plan, session) {
-                    Ok(tree) => together.tree = Some(tree),
-                    Err(error) => {
-                        together.unknown.push((id.clone(), error.message().to_owned()));
-                        continue;
-                    }
-                }
-            }
-            let Some(tree) = &mut together.tree else { continue };
-            let taken = match facts.source.open() {
-                Ok(bundle) => tree.take(item, &bundle),
-                Err(why) => Err(Untaken::Unknown(why)),
+            let taken = match (&mut together.tree, facts.source.open()) {
+                (Some(tree), Ok(bundle)) => tree.take(item, &bundle),
+                (None, _) => Err(Untaken::Unknown(absent.clone().unwrap_or_default())),
+                (Some(_), Err(why)) => Err(Untaken::Unknown(why)),
             };
             match taken {
                 Ok(()) => {}
@@ -314,13 +314,14 @@ impl MergeResult<'_> {
         outside
     }
 
+    /// Returns the commit of the plan as a tree.
     fn tree_at_start(&self) -> Option<KnownStart> {
-        let tree = self.together.tree.as_ref()?;
-        let ids = TreeIds {
+        let of_tree = |tree: &MergedTree| TreeIds {
             commit: tree.base.clone(),
             tree: tree.base_tree.clone(),
             index: Some(tree.base_tree.clone()),
         };
+        let ids = self.together.tree.as_ref().map(of_tree).or_else(|| self.together.unchanged.clone())?;
         Some(KnownStart {
             ids,
             stands_for: None,
@@ -333,9 +334,23 @@ impl MergeResult<'_> {
     /// Returns what the items changed together.
     fn changes(&self, files: &RunFiles) -> Changes {
         let Some(tree) = &self.together.tree else {
-            return match self.together.missing(self.plan) {
-                Some(unknown) => Changes::Unknown { unknown },
-                None => Changes::Unknown { unknown: "no verified item changed anything".to_owned() },
+            return match (self.together.missing(self.plan), &self.together.unchanged) {
+                (Some(unknown), _) => Changes::Unknown { unknown },
+                (None, Some(ids)) => Changes::Known(Box::new(TreeChanges {
+                    start: ids.clone(),
+                    end: ids.clone(),
+                    files: Vec::new(),
+                    more: 0,
+                    commits: Vec::new(),
+                    before: Vec::new(),
+                    as_committed: true,
+                    patch: None,
+                    no_patch: None,
+                    unseen: Vec::new(),
+                })),
+                (None, None) => {
+                    Changes::Unknown { unknown: "no run that counts says on which tree it was".to_owned() }
+                }
             };
         };
         let found = match tree.workspace.changes(&tree.base_tree, &tree.tree) {
@@ -346,7 +361,9 @@ impl MergeResult<'_> {
             Ok(bytes) => (Some(bytes).filter(|_| tree.is_changed()), None),
             Err(why) => (None, Some(why)),
         };
+        let mut lines = tree.lines().unwrap_or_default();
         let changed = |change: crate::delivery::change::FileChange| ChangedFile {
+            lines: lines.remove(&change.path),
             kind: match (&change.old, &change.new) {
                 (None, _) => ChangeKind::Added,
                 (Some(_), None) => ChangeKind::Deleted,
@@ -356,7 +373,6 @@ impl MergeResult<'_> {
             path: change.path,
             from: None,
             tracked: true,
-            lines: None,
             run: None,
             not_in_patch: None,
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::territory::ScopePath;
-use crate::engine::changes::{EntryContent, KnownStart, StartTree};
+use crate::engine::changes::{EntryContent, KnownStart, LineCount, StartTree};
 use crate::fanout::item::ItemId;
 use crate::fanout::plan::{Item, Plan};
 use crate::process::git::{Call, Git};
@@ -78,6 +78,18 @@ impl MergedTree {
             Call::new("diff-tree").with(&["-p", "--binary", "--full-index", "--no-renames", "--no-color"]);
         self.workspace.git().write_to(&call.id(&self.base_tree).id(&self.tree), &[], file)?;
         std::fs::metadata(to).map(|metadata| metadata.len()).map_err(failed)
+    }
+
+    /// Counts the lines that came and went, by path; files without lines are not among them.
+    pub(super) fn lines(&self) -> Result<BTreeMap<String, LineCount>, String> {
+        let call = Call::new("diff-tree").with(&["-r", "-z", "--numstat", "--no-renames"]);
+        let printed = self.workspace.git().line(&call.id(&self.base_tree).id(&self.tree))?;
+        let counted = printed.split('\0').filter_map(|line| {
+            let (added, rest) = line.split_once('\t')?;
+            let (removed, path) = rest.split_once('\t')?;
+            Some((path.to_owned(), LineCount { added: added.parse().ok()?, removed: removed.parse().ok()? }))
+        });
+        Ok(counted.collect())
     }
 
     /// Takes what an item changed.
