@@ -81,10 +81,9 @@ fn has_comment(command: &str) -> bool {
             _ if escaped => escaped = false,
             (None | Some('"'), '\\') => escaped = true,
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '#') if between => return true,
             (None, '\'' | '"') => quote = Some(c),
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
         between = quote.is_none() && !escaped && c.is_whitespace();
     }

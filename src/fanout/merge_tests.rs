@@ -2,49 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::item::Namer;
 use super::merge::*;
-use super::partition::{Partition, groups, legs};
-use super::plan::*;
-use crate::base::name::{LoopName, VarName};
+use super::plan::Plan;
+use super::testing::plan_of;
 use crate::base::object::ObjectId;
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
-use crate::base::time::Timestamp;
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
-
-fn plan_of(count: usize, most: usize, skipped: usize) -> Plan {
-    let mut namer = Namer::default();
-    let mut named =
-        |value: String| namer.name("tidy", &[(VarName::parse("p").unwrap(), value)].into()).unwrap();
-    let items: Vec<Item> = (0..count)
-        .map(|index| Item {
-            id: named(format!("p{index}")),
-            r#loop: LoopName::parse("tidy").unwrap(),
-            params: [(VarName::parse("p").unwrap(), format!("p{index}"))].into(),
-            scope: vec![format!("src/p{index}")],
-            weight_ms: 1000,
-            weight_from: WeightFrom::Default,
-        })
-        .collect();
-    let skipped = (0..skipped)
-        .map(|index| Skipped { id: named(format!("s{index}")), reason: Line::of("nothing changed") });
-    let skipped: Vec<Skipped> = skipped.collect();
-    Plan::of(Parts {
-        commit: ObjectId::parse(&"a".repeat(40)).unwrap(),
-        created: Timestamp::from_millis(0),
-        loops: vec![PlannedLoop {
-            name: LoopName::parse("tidy").unwrap(),
-            definition_sha256: Sum::of(b"tidy"),
-            file: None,
-        }],
-        legs: legs(&items, &groups(&items), Some(most), Partition::Lpt),
-        items,
-        skipped,
-        reason: None,
-    })
-}
 
 /// A run as it comes back when all is well.
 fn good(plan: &Plan, item: usize, attempt: u32) -> FoundRun {

@@ -3,6 +3,7 @@
 
 pub mod each;
 pub mod item;
+pub mod lock;
 pub mod matrix;
 pub mod merge;
 pub mod partition;
@@ -19,3 +20,5 @@ pub const NOT_BEGUN: u8 = 4;
 
 #[cfg(test)]
 mod merge_tests;
+#[cfg(test)]
+mod testing;

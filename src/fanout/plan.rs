@@ -22,6 +22,10 @@ pub const SCHEMA: u32 = 1;
 
 /// Which items run, and on which legs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the file says `plan_id`, and so does everything that names it"
+)]
 pub struct Plan {
     /// The version of the format.
     pub schema: u32,

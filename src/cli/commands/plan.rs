@@ -14,6 +14,7 @@ use crate::cli::flags::{ReachFlags, pair};
 use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
 use crate::fanout::each::Each;
+use crate::fanout::lock::concurrency;
 use crate::fanout::matrix::{FORMATS, Fleet, Format, Place};
 use crate::fanout::partition::Partition;
 use crate::fanout::plan::{Plan, WeightFrom};
@@ -31,6 +32,12 @@ enum PartitionName {
     Lpt,
     /// By the id of the item alone, so that an item that comes or goes moves no other one
     Hash,
+}
+
+/// What keeps runs on different machines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LockName {
+    Github,
 }
 
 /// The arguments of `plan`.
@@ -66,6 +73,18 @@ pub(in crate::cli) struct PlanArgs {
     /// Print the jobs in the form of a CI system. On GitHub, the default is `github`
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name())))]
     matrix: Option<String>,
+    /// Print what keeps two runs of a workflow from the same files: `github` is its `concurrency`
+    #[arg(long, value_enum, conflicts_with = "matrix")]
+    lock: Option<LockName>,
+    /// With `--matrix k8s`: the volume claim with the repository, which every pod clones
+    #[arg(long, value_name = "CLAIM")]
+    repo_claim: Option<String>,
+    /// With `--matrix k8s`: the volume claim on which bundles outlive their pods
+    #[arg(long, value_name = "CLAIM")]
+    claim: Option<String>,
+    /// With `--matrix gitlab` or `k8s`: the image with ll-loop and the tools of the loops
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
     /// Plan although the checkout differs from its commit
     #[arg(long)]
     dirty: bool,
@@ -99,8 +118,8 @@ fn each(text: &str) -> Result<Each, String> {
 
 pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let provider = Provider::detect(&session.env.lookup());
-    let format = format(args.matrix.as_deref(), &provider);
-    let plan = session.plan(PlanOptions {
+    let format = if args.lock.is_some() { None } else { format(args.matrix.as_deref(), &provider) };
+    let plan = session.plan(&PlanOptions {
         loops: args.loops.clone(),
         each: args.each.clone(),
         per_path: args.per_path.clone(),
@@ -117,7 +136,8 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
         outside: args.reach.allow_outside,
         copies: Copies::accepted_if(args.accept_changes),
     })?;
-    let fleet = Fleet::of(&plan, Place::default(), |_| true);
+    let (image, repo_claim, claim) = (args.image.clone(), args.repo_claim.clone(), args.claim.clone());
+    let fleet = Fleet::of(&plan, Place { image, repo_claim, claim }, |_| true);
     let jobs = format.map(|format| format.text(&fleet)).transpose().map_err(|too_much| {
         Error::refused(format!("the plan is too large: {too_much}")).with_hint(too_much.advice)
     })?;
@@ -130,6 +150,10 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
             session.talk.note(&first_line(&plan, args));
         }
         Some(_) => session.talk.note(&first_line(&plan, args)),
+        None if args.lock.is_some() => {
+            output.data(&concurrency(&plan));
+            session.talk.note(&first_line(&plan, args));
+        }
         None => output.data(&overview(&plan, args)),
     }
     Ok(0)

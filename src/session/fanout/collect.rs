@@ -212,12 +212,12 @@ fn sources(file: PathBuf) -> Vec<Result<Source, (Source, Option<String>)>> {
 /// Returns what stands for a file that is not read: one with a fault hides an item, another archive does not.
 fn lost(source: &Source, why: Option<String>, plan: &Plan) -> Found {
     match why {
-        Some(why) => unreadable(source, why, plan),
+        Some(why) => unreadable(source, &why, plan),
         None => Found::Foreign { why: "it is no bundle".to_owned() },
     }
 }
 
-fn unreadable(source: &Source, why: String, plan: &Plan) -> Found {
+fn unreadable(source: &Source, why: &str, plan: &Plan) -> Found {
     let around = source.around();
     let named = around.iter().find_map(|part| {
         let name = part.strip_suffix(".zip").unwrap_or(part);
@@ -230,14 +230,14 @@ fn unreadable(source: &Source, why: String, plan: &Plan) -> Found {
         before.rsplit_once("-r")?;
         attempt.parse().ok()
     });
-    Found::Unreadable { why: one_line(&why, 300), item: named, attempt }
+    Found::Unreadable { why: one_line(why, 300), item: named, attempt }
 }
 
 /// Reads a bundle. Returns nothing for one that was read before.
 fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found>, Option<Facts>) {
     let opened = match source.open() {
         Ok(opened) => opened,
-        Err(why) => return (Some(unreadable(source, why, plan)), None),
+        Err(why) => return (Some(unreadable(source, &why, plan)), None),
     };
     if !seen.insert(opened.sum) {
         return (None, None);
@@ -259,7 +259,7 @@ fn read(source: &Source, plan: &Plan, seen: &mut BTreeSet<Sum>) -> (Option<Found
             };
             (Some(Found::Run(Box::new(run))), Some(facts))
         }
-        Err(why) => (Some(unreadable(source, why, plan)), None),
+        Err(why) => (Some(unreadable(source, &why, plan)), None),
     }
 }
 

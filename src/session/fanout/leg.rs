@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -26,6 +26,7 @@ use crate::fanout::plan::{Item, Leg, Plan, PlannedLoop};
 use crate::fanout::severity::worst;
 use crate::files::read::{self, MIB};
 use crate::journal::files::RunFiles;
+use crate::run::clock::Clock;
 use crate::session::audience::Audience;
 use crate::session::begin::Begun;
 use crate::session::context::Session;
@@ -202,7 +203,7 @@ struct LegRun<'r> {
     /// Where each item has a directory for its reports.
     directory: PathBuf,
     attempt: u32,
-    began: Instant,
+    clock: Clock,
 }
 
 /// What became of an item.
@@ -237,7 +238,7 @@ impl<'r> LegRun<'r> {
             Some(counted) => counted,
             None => before.saturating_add(1),
         };
-        Ok(Self { session, plan, name, items, earlier, options, directory, attempt, began: Instant::now() })
+        Ok(Self { session, plan, name, items, earlier, options, directory, attempt, clock: Clock::start() })
     }
 
     /// Runs the items, in order. Returns what became of each.
@@ -247,7 +248,7 @@ impl<'r> LegRun<'r> {
         for (index, &id) in self.items.iter().enumerate() {
             let none = ItemEnd { code: None, outcome: None, is_verified: false };
             let left =
-                self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()));
+                self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
             if stopped.is_none() && left == Some(Duration::ZERO) {
                 stopped = Some("the deadline has come");
             }
@@ -264,7 +265,6 @@ impl<'r> LegRun<'r> {
                     code: Some(ended.exit_code()),
                     outcome: Some(ended.complete.outcome),
                     is_verified: ended.complete.is_verified_success(),
-                    ..none
                 },
                 Err(error) => {
                     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -279,7 +279,7 @@ impl<'r> LegRun<'r> {
             };
             match end.outcome {
                 Some(Outcome::Interrupted) => stopped = Some("somebody ended the job"),
-                Some(Outcome::Handoff) if left.is_some_and(|left| self.began.elapsed() >= left) => {
+                Some(Outcome::Handoff) if left.is_some_and(|left| self.clock.elapsed() >= left) => {
                     stopped = Some("the deadline has come");
                 }
                 Some(_) | None => {}
@@ -381,7 +381,7 @@ impl<'r> LegRun<'r> {
         let rest = ends.len() - parts.iter().map(|(count, _)| count).sum::<usize>();
         let parts = parts.into_iter().chain([(rest, "not verified")]).filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-        let took = human(self.began.elapsed());
+        let took = human(self.clock.elapsed());
         let count = plural(ends.len() as u64, "item");
         session.talk.note(&format!(
             "leg {} of the plan {}: {count} in {took}: {} (exit {code}); reports in {}",
@@ -526,7 +526,7 @@ fn prepared(
 
 /// Returns by what a loop is found.
 fn name_of(planned: &PlannedLoop) -> String {
-    planned.file.as_ref().map_or_else(|| planned.name.to_string(), |file| file.to_string())
+    planned.file.as_ref().map_or_else(|| planned.name.to_string(), ToString::to_string)
 }
 
 /// Returns the number of the job's attempt, if the CI system counts them.

@@ -72,8 +72,8 @@ pub(crate) struct PlanOptions {
 
 impl Session<'_> {
     /// Plans the items of these loops, and their legs. Writes nothing.
-    pub(crate) fn plan(&self, options: PlanOptions) -> Result<Plan, Error> {
-        let loops = self.loops_of(&options)?;
+    pub(crate) fn plan(&self, options: &PlanOptions) -> Result<Plan, Error> {
+        let loops = self.loops_of(options)?;
         let root = one_root(&loops)?;
         let git = git::at(root, self);
         let commit = git.id(&git::head()).map_err(|why| {
@@ -85,7 +85,7 @@ impl Session<'_> {
         if !options.dirty {
             refuse_changes(&git, &self.path(&options.output))?;
         }
-        let PlanOptions { each, per_path, .. } = &options;
+        let PlanOptions { each, per_path, .. } = options;
         let mut dimensions = Vec::new();
         for each in each {
             dimensions.push(values::each(each.clone(), root, self)?);
@@ -94,12 +94,12 @@ impl Session<'_> {
             dimensions.push(values::per_path(pattern, &git, self)?);
         }
         check_names(&dimensions, &loops)?;
-        let candidates = candidates(&loops, &dimensions, &options, self)?;
+        let candidates = candidates(&loops, &dimensions, options, self)?;
         let (candidates, skipped) = match &options.changed_since {
             Some(base) => changed_only(candidates, base, &loops, self)?,
             None => (candidates, Vec::new()),
         };
-        let reason = candidates.is_empty().then(|| Line::of(&why_none(&skipped, &dimensions, &options)));
+        let reason = candidates.is_empty().then(|| Line::of(&why_none(&skipped, &dimensions, options)));
         let mut items: Vec<Item> = candidates.into_iter().map(|candidate| candidate.item).collect();
         weigh(&mut items, &durations(&options.weights, self)?);
         let groups = groups(&items);

@@ -135,7 +135,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
 /// Returns what happens in the step of an item.
 fn work(item: &Told, step: u32, state: &StateName, to: &StateName) -> Vec<Event> {
     let Told { sentence, exit_code, took, usage, .. } = item;
-    let verdict = if !item.is_there { Verdict::error() } else { Verdict::yes_if(*exit_code == 0) };
+    let verdict = if item.is_there { Verdict::yes_if(*exit_code == 0) } else { Verdict::error() };
     let route = Event::Route {
         from: state.clone(),
         to: to.clone(),

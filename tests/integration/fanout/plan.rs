@@ -113,7 +113,7 @@ fn a_plan_has_at_most_ten_thousand_items() {
 fn what_cannot_be_planned_says_why() {
     let project = repository(&[("api", "ok")]);
     let refused = |arguments: &[&str], says: &str| {
-        drop(project.run(&[&["plan"], arguments].concat()).code(2).says(says))
+        drop(project.run(&[&["plan"], arguments].concat()).code(2).says(says));
     };
     refused(&["main", "--each", "nothing=a"], "not declared in `main`");
     refused(&["main", "--each", "path=a", "--per-path", "packages/*"], "given twice");
