@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::merge::*;
+use super::merge::{Found, FoundRun, Merged, Reading};
 use super::plan::Plan;
 use super::testing::plan_of;
 use crate::base::object::ObjectId;

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fleet, Format, Job, TooMuch};
+use super::format::{Fleet, Format, Job, TooMuch};
 
 /// The most jobs of an upload, the merge among them.
 const JOBS: usize = 500;

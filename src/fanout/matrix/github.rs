@@ -1,7 +1,7 @@
 //! The jobs as a matrix of GitHub Actions. It carries keys and titles, and no data: the plan is an artifact.
 
+use super::format::{Fleet, Format, TooMuch};
 use super::json::Json;
-use super::{Fleet, Format, TooMuch};
 
 /// The most jobs that a matrix may have.
 const JOBS: usize = 256;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Fleet, Format, Job, TooMuch, plain};
+use super::format::{Fleet, Format, Job, TooMuch, plain};
 
 /// The most jobs that GitLab starts at once of one kind.
 const JOBS: usize = 200;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Fleet, Format, TooMuch};
+use super::format::{Fleet, Format, TooMuch};
 
 pub(super) struct Json;
 

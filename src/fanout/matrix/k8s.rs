@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::text::head;
 
-use super::{Fleet, Format, TooMuch};
+use super::format::{Fleet, Format, TooMuch};
 
 /// The most bytes of a `ConfigMap`, its names among them.
 const BYTES: usize = 1 << 20;

@@ -86,7 +86,7 @@ impl Session<'_> {
         let text = read::bytes(&self.path(path), MAX_PLAN).map_err(|error| refused(error.to_string()))?;
         Plan::parse(&text).map_err(|error| {
             refused(error.to_string())
-                .with_hint("take the file as `ll-loop plan` wrote it, from the same version")
+                .with_hint("take the file that `plan` wrote, with the same version of ll-loop")
         })
     }
 

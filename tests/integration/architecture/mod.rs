@@ -124,6 +124,7 @@ const LAYERS: &[Layer] = &[
             "engine",
             "report",
             "delivery",
+            "fanout",
             "process",
             "journal",
             "bundle",
