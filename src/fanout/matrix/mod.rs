@@ -1,6 +1,6 @@
 //! The legs of a plan in the form in which a CI system starts jobs: one format a file, one line here each.
 
-pub use format::{Fleet, Format, Job, Place, TooMuch};
+pub use format::{Fleet, Format, Place};
 
 mod buildkite;
 mod format;
@@ -17,6 +17,7 @@ pub const FORMATS: &[&dyn Format] =
 mod tests {
     use serde_json::Value;
 
+    use super::format::TooMuch;
     use super::*;
     use crate::fanout::plan::Plan;
     use crate::fanout::testing::plan_of;

@@ -31,7 +31,8 @@ const MAX_ROWS: usize = 3 << 20;
 
 /// Writes the page.
 pub fn render(digest: &Digest, detail: Detail) -> String {
-    let why = Why::of(digest);
+    // No step of a merge leads to the next one.
+    let why = Why::of(digest).filter(|_| !digest.is_merge());
     let told = why.as_ref().and_then(|why| why.chain.iter().rev().find_map(|link| link.step.clone()));
     let own = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
     Page { digest, detail, why, decided: told.or_else(own) }.written()

@@ -314,7 +314,7 @@ pub(super) fn roles(page: &Page<'_>, sections: &mut Sections) {
 /// Draws the loop with the way of the run, and says the same in a table.
 pub(super) fn graph(page: &Page<'_>, sections: &mut Sections) {
     let graph = &page.detail.graph;
-    if graph.states.is_empty() {
+    if graph.states.is_empty() || page.digest.is_merge() {
         return;
     }
     sections.add("graph", "Graph", |out| {
@@ -348,7 +348,7 @@ pub(super) fn graph(page: &Page<'_>, sections: &mut Sections) {
 /// Counts what happened in each state.
 pub(super) fn states(page: &Page<'_>, sections: &mut Sections) {
     let states = page.digest.states();
-    if states.is_empty() {
+    if states.is_empty() || page.digest.is_merge() {
         return;
     }
     sections.add("states", "States", |out| {

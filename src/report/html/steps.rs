@@ -29,7 +29,8 @@ pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections)
         return;
     }
     failed(page, sections);
-    sections.add("steps", "Steps", |out| {
+    let title = if page.digest.is_merge() { "Items" } else { "Steps" };
+    sections.add("steps", title, |out| {
         left_out(page, out);
         out.ours(
             "<div class=\"tools\" hidden><label>Filter <input type=\"search\" id=\"filter\" autocomplete=\"off\"></label> \
@@ -56,7 +57,8 @@ fn failed(page: &Page<'_>, sections: &mut Sections) {
     if failed.is_empty() {
         return;
     }
-    sections.add("failed", "Failed steps", |out| {
+    let title = if page.digest.is_merge() { "Failed items" } else { "Failed steps" };
+    sections.add("failed", title, |out| {
         out.within("ul", &[("class", "failed")], |out| {
             for entry in failed.iter().take(MAX_FAILED) {
                 out.within("li", &[], |out| {

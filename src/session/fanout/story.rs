@@ -9,9 +9,7 @@ use serde_json::{Map, json};
 use crate::base::name::{LoopName, StateName};
 use crate::base::text::one_line;
 use crate::engine::changes::{Changes, KnownStart, StartTree};
-use crate::engine::event::{
-    ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, RouteReason, SCHEMA, Source,
-};
+use crate::engine::event::{ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, SCHEMA, Source};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Observation;
@@ -72,11 +70,9 @@ pub(super) fn events(
     for (index, item) in items.iter().enumerate() {
         let step = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
         let Some(state) = state(&item.id) else { continue };
-        let next = items.get(index + 1).and_then(|next| self::state(&next.id));
-        let to = next.unwrap_or_else(end);
         events.push((at, Event::StateEnter { state: state.clone(), iteration: 1, step, attempt: 1 }));
         at += item.took;
-        events.extend(work(item, step, &state, &to).into_iter().map(|event| (at, event)));
+        events.extend(work(item, step, &state).into_iter().map(|event| (at, event)));
         if item.exit_code != 0 && worst.is_none_or(|worst| worst.exit_code != ending.exit_code) {
             worst = Some(item);
         }
@@ -133,17 +129,11 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
 }
 
 /// Returns what happens in the step of an item.
-fn work(item: &Told, step: u32, state: &StateName, to: &StateName) -> Vec<Event> {
+fn work(item: &Told, step: u32, state: &StateName) -> Vec<Event> {
     let Told { sentence, exit_code, took, usage, .. } = item;
     let verdict = if item.is_there { Verdict::yes_if(*exit_code == 0) } else { Verdict::error() };
-    let route = Event::Route {
-        from: state.clone(),
-        to: to.clone(),
-        verdict: Some(verdict.clone()),
-        reason: RouteReason::Verdict,
-    };
     if !item.is_there {
-        return vec![Event::ActionError { state: state.clone(), error: sentence.clone() }, route];
+        return vec![Event::ActionError { state: state.clone(), error: sentence.clone() }];
     }
     let observes = if *exit_code == 0 { Observes::Passing } else { Observes::Failing };
     let seen = Observation {
@@ -174,7 +164,6 @@ fn work(item: &Told, step: u32, state: &StateName, to: &StateName) -> Vec<Event>
             memory: None,
             tree: None,
         },
-        route,
     ]
 }
 
