@@ -48,6 +48,17 @@ pub struct Plan {
     pub reason: Option<Line>,
 }
 
+/// What stands in the place of a loop where a plan has several.
+pub const SEVERAL: &str = "plan";
+
+/// Returns what names of artifacts have in the place of a loop, for a plan of these.
+pub fn stem(loops: &[PlannedLoop]) -> String {
+    match loops {
+        [one] => one.name.file_stem(),
+        _ => SEVERAL.to_owned(),
+    }
+}
+
 /// A loop of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLoop {
@@ -239,12 +250,9 @@ impl Plan {
         text
     }
 
-    /// Returns what names of artifacts have in the place of a loop: the loop, or `plan` for several.
+    /// Returns what names of artifacts have in the place of a loop.
     pub fn stem(&self) -> String {
-        match self.loops.as_slice() {
-            [one] => one.name.file_stem(),
-            _ => "plan".to_owned(),
-        }
+        stem(&self.loops)
     }
 
     /// Returns the leg with this key.

@@ -121,5 +121,5 @@ fn a_directory_says_what_is_wrong_with_it() {
         .says("0 loops, and 1 with errors, such as `main`")
         .says("ll-loop validate");
     let empty = Project::new();
-    empty.run(&["doctor"]).says("none here").says("`.loops/NAME.yaml`");
+    empty.run(&["doctor"]).says("none here").says("`ll-loop init`");
 }

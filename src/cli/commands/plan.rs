@@ -64,9 +64,9 @@ pub(in crate::cli) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = legs, default_value = "auto")]
     legs: Legs,
     /// How long items took before: the `result.json` of a merge, or a file of the same form; several are read in order,
-    /// the oldest first
+    /// the oldest first. `run:latest` is that of the last merge on GitHub
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
-    weights: Vec<PathBuf>,
+    weights: Vec<String>,
     /// How items come to their legs
     #[arg(long, value_enum, default_value_t = PartitionName::Lpt)]
     partition: PartitionName,

@@ -91,9 +91,8 @@ fn loops(needs: &Needs) -> Row {
             row(State::Fails, format!("{found}, and {count} with errors, such as `{name}`"))
                 .fix("`ll-loop validate` shows them")
         }
-        None if needs.loops == 0 => {
-            row(State::Absent, "none here".to_owned()).fix("write one: a loop is a file `.loops/NAME.yaml`")
-        }
+        None if needs.loops == 0 => row(State::Absent, "none here".to_owned())
+            .fix("`ll-loop init` writes one from the checks of the repository"),
         None => row(State::Works, found),
     }
 }

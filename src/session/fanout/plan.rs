@@ -10,14 +10,17 @@ use crate::base::object::ObjectId;
 use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
-use crate::base::text::{listed, plural};
+use crate::base::text::{listed, one_line, plural};
+use crate::bundle::report;
+use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::event::WorkflowEvent;
+use crate::ci::key::RunKey;
 use crate::definition::vendored::Copies;
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
 use crate::fanout::partition::{Partition, groups, legs};
-use crate::fanout::plan::{Item, Parts, Plan, PlannedLoop, Skipped, WeightFrom};
+use crate::fanout::plan::{Item, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::read::{self, MIB};
@@ -29,17 +32,22 @@ use crate::session::begin::new_files;
 use crate::session::changes::Repository;
 use crate::session::claim;
 use crate::session::context::Session;
-use crate::session::error::Error;
+use crate::session::error::{Error, Kind};
+use crate::session::fetch::{ArtifactRequest, artifact};
 use crate::session::git::{self, changed};
 use crate::session::options::BeginOptions;
 use crate::session::prepared::Prepared;
 use crate::session::variables::resolve;
 
+use super::merge::RESULT;
 use super::since::Since;
 use super::values;
 
 /// The most bytes of a file with weights.
 const MAX_WEIGHTS: u64 = 64 * MIB;
+
+/// The job that merges, in the workflow of this project.
+const MERGE: &str = "merge";
 
 /// What somebody wants planned.
 #[derive(Clone, Debug)]
@@ -56,8 +64,8 @@ pub(crate) struct PlanOptions {
     pub(crate) context: Vec<(String, String)>,
     /// How many legs there may be.
     pub(crate) legs: Option<usize>,
-    /// Files with the durations of earlier runs, the oldest first.
-    pub(crate) weights: Vec<PathBuf>,
+    /// Files with the durations of earlier runs, the oldest first, or `run:latest`.
+    pub(crate) weights: Vec<String>,
     /// How items come to their legs.
     pub(crate) partition: Partition,
     /// Whether the checkout may differ from its commit.
@@ -101,13 +109,14 @@ impl Session<'_> {
         };
         let reason = candidates.is_empty().then(|| Line::of(&why_none(&skipped, &dimensions, options)));
         let mut items: Vec<Item> = candidates.into_iter().map(|candidate| candidate.item).collect();
-        weigh(&mut items, &durations(&options.weights, self)?);
+        let planned: Vec<PlannedLoop> = loops.iter().map(|one| one.planned.clone()).collect();
+        weigh(&mut items, &durations(options, &planned, self)?);
         let groups = groups(&items);
         warn_of_one_scope(&items, groups.len(), self);
         Ok(Plan::of(Parts {
             commit,
             created: Clock::start().now(),
-            loops: loops.iter().map(|one| one.planned.clone()).collect(),
+            loops: planned,
             legs: legs(&items, &groups, options.legs, options.partition),
             items,
             skipped,
@@ -350,16 +359,60 @@ fn why_none(skipped: &[Skipped], dimensions: &[Dimension], options: &PlanOptions
     }
 }
 
-fn durations(files: &[PathBuf], session: &Session<'_>) -> Result<Vec<Durations>, Error> {
-    let read = |file: &PathBuf| {
-        let wrong =
-            |why: String| Error::refused(format!("cannot read weights from `{}`: {why}", file.display()));
-        let text = read::bytes(&session.path(file), MAX_WEIGHTS).map_err(|error| wrong(error.to_string()))?;
-        serde_json::from_slice(&text).map_err(|error| {
-            wrong(error.to_string()).with_hint("weights are the `result.json` of `merge`, or `{\"items\": [{\"id\": …, \"runs\": [{\"duration_ms\": …, \"verified\": …}]}]}`")
-        })
+/// Reads what items took before.
+fn durations(
+    options: &PlanOptions,
+    loops: &[PlannedLoop],
+    session: &Session<'_>,
+) -> Result<Vec<Durations>, Error> {
+    let mut all = Vec::new();
+    for from in &options.weights {
+        match artifact(from) {
+            Some(what) => all.extend(fetched(what, loops, session)),
+            None => all.push(of_file(from, session)?),
+        }
+    }
+    Ok(all)
+}
+
+fn of_file(file: &str, session: &Session<'_>) -> Result<Durations, Error> {
+    let wrong = |why: String| Error::refused(format!("cannot read weights from `{file}`: {why}"));
+    let text =
+        read::bytes(&session.path(Path::new(file)), MAX_WEIGHTS).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| {
+        wrong(error.to_string()).with_hint(
+            "weights are the `result.json` of `merge`, or `{\"items\": [{\"id\": …, \"runs\": [{\"duration_ms\": …, \"verified\": …}]}]}`",
+        )
+    })
+}
+
+/// Reads the durations of an earlier merge from its artifact. They only balance legs: without them, there is a plan all
+/// the same.
+fn fetched(what: &str, loops: &[PlannedLoop], session: &Session<'_>) -> Option<Durations> {
+    let stem = stem(loops);
+    let runs = RunsMeant::of_loop(Some(&stem), Some(RunKey::new(Some(MERGE), "")));
+    let asked = ArtifactRequest { what, run: None, repository: None, runs, allow_untrusted: false, session };
+    let local = match asked.local() {
+        Ok(local) => local,
+        Err(error) if error.kind() == Kind::Absent => {
+            session.talk.note(&format!("{}: nothing is known of how long items take", error.message()));
+            return None;
+        }
+        Err(error) => {
+            session.talk.warning(&format!("how long items took is not known: {}", error.message()));
+            return None;
+        }
     };
-    files.iter().map(read).collect()
+    let text = report::read(&local.path, RESULT, MAX_WEIGHTS).map_err(|error| error.to_string());
+    let found = text.and_then(|text| text.ok_or_else(|| format!("it has no {RESULT}")));
+    match found.and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string())) {
+        Ok(durations) => Some(durations),
+        Err(why) => {
+            let why = one_line(&why, 300);
+            session.talk.warning(&format!("how long items took is not known: {}: {why}", local.shown));
+            None
+        }
+    }
 }
 
 /// Warns where several items make one leg only because none says what it works on.

@@ -14,7 +14,7 @@ use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::model::Usage;
 use crate::evaluate::observation::Observation;
 use crate::evaluate::verdict::{Observes, Verdict};
-use crate::fanout::plan::Plan;
+use crate::fanout::plan::{Plan, SEVERAL};
 use crate::machine::OnChange;
 
 /// What is told of an item.
@@ -49,7 +49,7 @@ pub(super) struct Ending {
 pub(super) fn name(plan: &Plan) -> LoopName {
     match plan.loops.as_slice() {
         [one] => one.name.clone(),
-        _ => LoopName::parse("plan").expect("it is a name"),
+        _ => LoopName::parse(SEVERAL).expect("it is a name"),
     }
 }
 

@@ -239,3 +239,60 @@ fn earlier_durations_decide_who_shares_a_leg() {
         weighed["plan_id"]
     );
 }
+
+#[cfg(feature = "github")]
+#[test]
+fn the_last_merge_on_github_says_how_long_items_took() {
+    use wiremock::matchers::{method, path};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use crate::reported::Github;
+
+    let project = repository(&[("a", "ok"), ("b", "ok")]);
+    let first = plan(&project, &[]);
+    let weights =
+        json!({"items": [{"id": item(&first, "a"), "runs": [{"duration_ms": 7000, "verified": true}]}]});
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("result.json"), weights.to_string()).unwrap();
+    let zip = place.path().join("artifact.zip");
+    let packed = std::process::Command::new("python3")
+        .args(["-m", "zipfile", "-c", zip.to_str().unwrap(), "result.json"])
+        .current_dir(place.path())
+        .status();
+    assert!(packed.unwrap().success());
+    let github = Github::silent();
+    let project = project
+        .env("GITHUB_API_URL", github.address())
+        .env("GITHUB_REPOSITORY", "o/r")
+        .env("GITHUB_REPOSITORY_ID", "1")
+        .env("GITHUB_TOKEN", "ghs_geheim")
+        .env("LL_RETRY_WAIT", "1ms");
+    let latest = ["plan", "main", "--per-path", "packages/*", "--weights", "run:latest"];
+    // Where nothing can be fetched, there is a plan all the same.
+    project.run(&latest).code(0).says("how long items take");
+    assert_eq!(read_plan(&project)["items"][0]["weight_from"], "default");
+    let answer = |body: Value| ResponseTemplate::new(200).set_body_json(body);
+    let get = |at: &str| Mock::given(method("GET")).and(path(format!("/repos/o/r/actions/{at}")));
+    let row = |id: u32, name: &str| json!({"id": id, "name": name, "expired": false, "workflow_run": {"id": 7, "repository_id": 1, "head_repository_id": 1}});
+    // Among what the workflow has left, only the merge is meant.
+    let names = ["ll-loop-main-l01-r7-a1", "ll-loop-main-merge-r7-a1", "ll-plan-main-r7-a1"];
+    let rows: Vec<Value> = names.iter().zip([4, 5, 6]).map(|(name, id)| row(id, name)).collect();
+    let all = answer(json!({"artifacts": rows}));
+    github.mount(get("artifacts").respond_with(all.clone()));
+    github.mount(get("runs/7/artifacts").respond_with(all));
+    let location = format!("{}/blob?sig=geheim", github.address());
+    github.mount(
+        get("artifacts/5/zip").respond_with(ResponseTemplate::new(302).insert_header("location", location)),
+    );
+    let blob = ResponseTemplate::new(200).set_body_bytes(fs::read(zip).unwrap());
+    github.mount(Mock::given(method("GET")).and(path("/blob")).respond_with(blob));
+    project.run(&latest).code(0);
+    let plan = read_plan(&project);
+    let weight = |package: &str| {
+        let id = item(&plan, package);
+        let found = plan["items"].as_array().unwrap().iter().find(|item| item["id"] == id).unwrap();
+        (found["weight_ms"].as_u64().unwrap(), found["weight_from"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(weight("a"), (7000, "runs".to_owned()));
+    assert_eq!(weight("b"), (7000, "median".to_owned()));
+}
