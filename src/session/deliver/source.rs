@@ -10,6 +10,7 @@ use crate::journal::known::Status;
 use crate::session::bundler::{Bundler, file_name};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
+use crate::session::fanout::merge::bundle_of;
 use crate::session::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::finish;
 use crate::session::incoming::unusable;
@@ -39,6 +40,12 @@ pub(crate) fn open(what: &str, is_for_strangers: bool, session: &Session<'_>) ->
         return opened(&local);
     }
     let path = session.path(Path::new(what));
+    // Two merges into one directory at once leave two bundles, and the result names the one that belongs to it.
+    if let Some(name) = bundle_of(&path) {
+        let merged = path.join(name);
+        let bundle = OpenedBundle::open(&merged).map_err(|error| unusable(what, &error))?;
+        return Ok(Source { bundle, shown: what.to_owned() });
+    }
     if path.is_file() || path.is_dir() {
         return opened(&Local::path(what, session));
     }

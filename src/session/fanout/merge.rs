@@ -173,6 +173,10 @@ impl MergeResult<'_> {
             None => session.path(Path::new(&format!("ll-merge-{}", head(&self.plan.plan_id.to_string(), 8)))),
         };
         fs::create_dir_all(&directory).map_err(failed)?;
+        // Another merge into this directory would change reports while they are packed. Where directories cannot be locked,
+        // the bundle that is packed then is refused as damaged.
+        let turn = fs_err::File::open(&directory).map_err(failed)?;
+        let _best_effort = turn.file().lock();
         remove_earlier(&directory);
         let scratch = TempDir::with_prefix("ll-merge-").map_err(failed)?;
         let name = story::name(self.plan);

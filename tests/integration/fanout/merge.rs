@@ -104,6 +104,25 @@ fn the_same_bundle_twice_is_one_and_a_merge_is_none() {
 }
 
 #[test]
+fn two_merges_into_one_directory_leave_one_result() {
+    let (fan, _) = three();
+    all_legs(&fan);
+    let (legs, merged) = (fan.text("legs"), fan.text("merged"));
+    let merge = || {
+        let mut command = fan.project.command(&["merge", "--ci", "--report-dir", &merged, &legs]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    for _ in 0..3 {
+        let both = [merge(), merge()];
+        for child in both {
+            crate::common::Ran::of(&child.wait_with_output().unwrap()).code(0);
+        }
+        assert_eq!(fan.result("merged")["verified"], true);
+        fan.project.run(&["deliver", &merged, "--to", "patch", "--report-dir", &fan.text("patch")]).code(0);
+    }
+}
+
+#[test]
 fn runs_of_another_plan_commit_or_loop_are_refused() {
     let (fan, plan) = three();
     all_legs(&fan);
