@@ -64,7 +64,11 @@ impl Each {
     }
 }
 
-fn words(command: &str) -> Result<Vec<String>, EachError> {
+/// Splits a command at blanks, where no quotes keep words together. No shell reads it.
+///
+/// # Errors
+/// It has no words, a quote is not closed, or a part of it would be taken for a comment.
+pub fn words(command: &str) -> Result<Vec<String>, EachError> {
     let wrong = || EachError::Command(command.to_owned());
     // To the library, `#` begins a comment, as in a script; in one command, it is a character like any other.
     let mut lexer = shlex::Shlex::new(command);

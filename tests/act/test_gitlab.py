@@ -1,4 +1,4 @@
-"""GitLab's pair of jobs, on gitlab-ci-local: the first hands off, the second goes on."""
+"""GitLab's jobs, on gitlab-ci-local: a pair of which the first hands off and the second goes on, and the legs of a plan."""
 
 import os
 import re
@@ -86,6 +86,62 @@ class Pair(unittest.TestCase):
         self.assertEqual(code, 0, log[-3000:])
         self.assertIn("LL_LOOP_OUTCOME=success", (artifacts / "find/find-report/gitlab.env").read_text())
         self.assertIn("nothing to go on with", log)
+
+
+LEG = """\
+name: tidy
+initial: check
+parameters: {path: {type: string}}
+scope: ['${context.path}']
+states:
+  check: {action: 'test "$(cat ${context.path:shell}/state)" = ok', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+"""
+
+
+class Legs(unittest.TestCase):
+    def play(self, **packages):
+        """Runs the child pipeline of a plan with an item for each package."""
+        directory = tempfile.TemporaryDirectory(prefix="ll-gitlab-")
+        self.addCleanup(directory.cleanup)
+        project = Path(directory.name) / "project"
+        tools = Path(directory.name) / "tools"
+        tools.mkdir()
+        (tools / "ll-loop").symlink_to(PROGRAM)
+        files = {f"packages/{name}/state": state for name, state in packages.items()}
+        for name, text in {".loops/tidy.yaml": LEG, **files}.items():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_text(text)
+        environment = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": directory.name}
+        # The runner does not download the plan from the pipeline above, so that jobs read it where it is.
+        plan = ["ll-loop", "plan", "tidy", "--per-path", "packages/*", "-o", f"{directory.name}/plan.json"]
+        for command in (
+            ["git", "init", "--quiet", "--initial-branch=main"],
+            ["git", "remote", "add", "origin", "git@gitlab.com:o/r.git"],
+            ["git", "add", "--force", "."],
+            ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--message", "Work"],
+            [*plan, "--matrix", "gitlab", "--jobs", "legs.yml"],
+        ):
+            subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
+        command = [RUNNER, "--file", "legs.yml", "--force-shell-executor", "--shell-isolation"]
+        command += ["--variable", "PARENT_PIPELINE_ID=7"]
+        done = subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+        )
+        return done.stdout + done.stderr, done.returncode
+
+    def test_the_merge_has_what_every_leg_left(self):
+        log, code = self.play(api="ok", web="ok", docs="ok")
+        self.assertEqual(code, 0, log[-3000:])
+        self.assertIn("3 of 3 items verified", log)
+
+    def test_the_merge_runs_when_a_leg_fails(self):
+        log, code = self.play(api="ok", web="bad")
+        self.assertNotEqual(code, 0, log[-3000:])
+        self.assertRegex(log, r"PASS .*leg l01: packages/api")
+        self.assertRegex(log, r"FAIL .*leg l02: packages/web")
+        self.assertRegex(log, r"merge .*1 of 2 items verified")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ use crate::ci::key::RunKey;
 use crate::cli::flags::{ReachFlags, pair};
 use crate::cli::output::Output;
 use crate::definition::vendored::Copies;
-use crate::fanout::each::Each;
+use crate::fanout::each::{Each, words as split};
 use crate::fanout::lock::concurrency;
 use crate::fanout::matrix::{FORMATS, Fleet, Format, Place};
 use crate::fanout::partition::Partition;
@@ -34,10 +34,28 @@ enum PartitionName {
     Hash,
 }
 
-/// What keeps runs on different machines apart.
+/// What keeps two fan-outs apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LockName {
+    /// `concurrency` of a job on GitHub
     Github,
+}
+
+/// What the jobs find where they run.
+#[derive(Debug, Args)]
+struct PlaceFlags {
+    /// The image of the jobs, with `gitlab` or `k8s`. On Kubernetes, the default is the image of this version
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    image: Option<String>,
+    /// With `k8s`: the volume claim that holds the checkout. Each pod works on a clone
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), required_if_eq("matrix", "k8s"))]
+    repo_claim: Option<String>,
+    /// With `k8s`: the volume claim that keeps the reports of the legs
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), required_if_eq("matrix", "k8s"))]
+    claim: Option<String>,
+    /// With `gitlab`, `buildkite` or `k8s`: more arguments for `run`, in every leg. Quotes keep words together
+    #[arg(long, value_name = "ARGUMENTS", value_parser = words, allow_hyphen_values = true)]
+    run_args: Option<Words>,
 }
 
 /// The arguments of `plan`.
@@ -73,18 +91,15 @@ pub(in crate::cli) struct PlanArgs {
     /// Print the jobs in the form of a CI system. On GitHub, the default is `github`
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name())))]
     matrix: Option<String>,
-    /// Print what keeps two runs of a workflow from the same files: `github` is its `concurrency`
-    #[arg(long, value_enum, conflicts_with = "matrix")]
+    /// Write the jobs to this file, and not to the standard output
+    #[arg(long, value_name = "FILE", requires = "matrix")]
+    jobs: Option<PathBuf>,
+    /// Print the lines of a workflow that keep two runs of the plan apart. It locks what all items work on, so that the
+    /// plan has to have them all
+    #[arg(long, value_name = "HOW", value_enum, conflicts_with_all = ["matrix", "changed_since"])]
     lock: Option<LockName>,
-    /// With `--matrix k8s`: the volume claim with the repository, which every pod clones
-    #[arg(long, value_name = "CLAIM")]
-    repo_claim: Option<String>,
-    /// With `--matrix k8s`: the volume claim on which bundles outlive their pods
-    #[arg(long, value_name = "CLAIM")]
-    claim: Option<String>,
-    /// With `--matrix gitlab` or `k8s`: the image with ll-loop and the tools of the loops
-    #[arg(long, value_name = "IMAGE")]
-    image: Option<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
     /// Plan although the checkout differs from its commit
     #[arg(long)]
     dirty: bool,
@@ -96,6 +111,16 @@ pub(in crate::cli) struct PlanArgs {
     accept_changes: bool,
     #[command(flatten)]
     reach: ReachFlags,
+}
+
+/// Several arguments in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Words(Vec<String>);
+
+fn words(text: &str) -> Result<Words, String> {
+    split(text)
+        .map(Words)
+        .map_err(|_| "it is empty, a quote has no end, or an unquoted `#` would begin a comment".to_owned())
 }
 
 /// How many jobs there may be.
@@ -118,7 +143,8 @@ fn each(text: &str) -> Result<Each, String> {
 
 pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let provider = Provider::detect(&session.env.lookup());
-    let format = if args.lock.is_some() { None } else { format(args.matrix.as_deref(), &provider) };
+    let format = format(args.matrix.as_deref(), &provider);
+    let place = place(args, format, session)?;
     let plan = session.plan(&PlanOptions {
         loops: args.loops.clone(),
         each: args.each.clone(),
@@ -132,31 +158,68 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
             PartitionName::Hash => Partition::Hash,
         },
         dirty: args.dirty,
-        output: args.output.clone(),
+        written: [Some(&args.output), args.jobs.as_ref()].into_iter().flatten().cloned().collect(),
         outside: args.reach.allow_outside,
         copies: Copies::accepted_if(args.accept_changes),
     })?;
-    let (image, repo_claim, claim) = (args.image.clone(), args.repo_claim.clone(), args.claim.clone());
-    let fleet = Fleet::of(&plan, Place { image, repo_claim, claim }, |_| true);
+    let fleet = Fleet::of(&plan, place, |_| true);
     let jobs = format.map(|format| format.text(&fleet)).transpose().map_err(|too_much| {
         Error::refused(format!("the plan is too large: {too_much}")).with_hint(too_much.advice)
     })?;
     // Only what can be started is written.
     session.keep_plan(&plan, &args.output)?;
-    announce(&plan, jobs.as_deref(), &provider)?;
-    match jobs {
-        Some(jobs) if plan.reason.is_none() => {
-            output.data(&format!("{jobs}\n"));
-            session.talk.note(&first_line(&plan, args));
-        }
-        Some(_) => session.talk.note(&first_line(&plan, args)),
-        None if args.lock.is_some() => {
+    let text = jobs.as_ref().and_then(Option::as_deref);
+    announce(&plan, text, &provider)?;
+    if let Some(LockName::Github) = args.lock {
+        if !plan.items.is_empty() {
             output.data(&concurrency(&plan));
-            session.talk.note(&first_line(&plan, args));
         }
-        None => output.data(&overview(&plan, args)),
+        session.talk.note(&first_line(&plan, args));
+    } else if jobs.is_some() {
+        let text = text.map(|text| format!("{text}\n")).unwrap_or_default();
+        match &args.jobs {
+            Some(file) => session.keep_jobs(&text, file)?,
+            None => output.data(&text),
+        }
+        session.talk.note(&first_line(&plan, args));
+    } else {
+        output.data(&overview(&plan, args));
     }
     Ok(0)
+}
+
+/// Returns what the jobs find where they run. What the format has no place for is refused.
+fn place(args: &PlanArgs, format: Option<&dyn Format>, session: &Session<'_>) -> Result<Place, Error> {
+    let PlaceFlags { image, repo_claim, claim, run_args } = &args.place;
+    let has = |takes: fn(&dyn Format) -> bool| format.is_some_and(takes);
+    for (is_given, is_taken, what, with) in [
+        (image.is_some(), has(|format| format.has_image()), "`--image`", "`gitlab` or `k8s`"),
+        (repo_claim.is_some(), has(|format| format.has_volumes()), "`--repo-claim`", "`k8s`"),
+        (claim.is_some(), has(|format| format.has_volumes()), "`--claim`", "`k8s`"),
+        (
+            run_args.is_some(),
+            has(|format| format.has_commands()),
+            "`--run-args`",
+            "`gitlab`, `buildkite` or `k8s`",
+        ),
+    ] {
+        if is_given && !is_taken {
+            return Err(Error::refused(format!("nothing that is printed has {what}"))
+                .with_hint(format!("`--matrix` with {with} says what jobs do")));
+        }
+    }
+    let env = session.env.lookup();
+    let known = |name: &str| env(name).filter(|value| !value.is_empty());
+    Ok(Place {
+        image: image.clone(),
+        repo_claim: repo_claim.clone(),
+        claim: claim.clone(),
+        directory: if has(|format| format.has_commands()) { session.prefix()? } else { String::new() },
+        plan: args.output.to_string_lossy().into_owned(),
+        pipeline: known("CI_PIPELINE_ID"),
+        planner: known("CI_JOB_NAME").or_else(|| known("BUILDKITE_JOB_ID")),
+        arguments: run_args.as_ref().map(|words| words.0.clone()).unwrap_or_default(),
+    })
 }
 
 /// Returns the format that was asked for, or the one of the CI system that reads outputs.

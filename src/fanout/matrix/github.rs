@@ -16,11 +16,16 @@ impl Format for Github {
         "github"
     }
 
-    fn text(&self, fleet: &Fleet<'_>) -> Result<String, TooMuch> {
+    fn has_commands(&self) -> bool {
+        false
+    }
+
+    fn text(&self, fleet: &Fleet<'_>) -> Result<Option<String>, TooMuch> {
         fleet.at_most(JOBS, "plan fewer legs with `--legs`, each with more items")?;
         let text = Json.text(fleet)?;
-        if text.len() > BYTES {
-            let (what, found) = ("bytes of the matrix", text.len());
+        let found = text.as_deref().map_or(0, str::len);
+        if found > BYTES {
+            let what = "bytes of the matrix";
             return Err(TooMuch { what, found, most: BYTES, advice: "plan fewer legs with `--legs`" });
         }
         Ok(text)

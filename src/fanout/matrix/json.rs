@@ -11,7 +11,11 @@ impl Format for Json {
         "json"
     }
 
-    fn text(&self, fleet: &Fleet<'_>) -> Result<String, TooMuch> {
-        Ok(json!({ "include": fleet.jobs }).to_string())
+    fn has_commands(&self) -> bool {
+        false
+    }
+
+    fn text(&self, fleet: &Fleet<'_>) -> Result<Option<String>, TooMuch> {
+        Ok((!fleet.jobs.is_empty()).then(|| json!({ "include": fleet.jobs }).to_string()))
     }
 }

@@ -522,10 +522,7 @@ impl MergeResult<'_> {
         let matrix = |wanted: &std::collections::BTreeSet<LegKey>| {
             let fleet = Fleet::of(self.plan, Place::default(), |leg| wanted.contains(&leg.key));
             let format = FORMATS.iter().find(|format| format.name() == "github");
-            format
-                .and_then(|format| format.text(&fleet).ok())
-                .filter(|_| !wanted.is_empty())
-                .unwrap_or_default()
+            format.and_then(|format| format.text(&fleet).ok().flatten()).unwrap_or_default()
         };
         let outputs = [("resume", matrix(&self.merged.handed_off())), ("rerun", matrix(&unsettled))];
         provider

@@ -70,8 +70,8 @@ pub(crate) struct PlanOptions {
     pub(crate) partition: Partition,
     /// Whether the checkout may differ from its commit.
     pub(crate) dirty: bool,
-    /// Where the plan is written. It is no change of the checkout.
-    pub(crate) output: PathBuf,
+    /// The files that planning writes. They are no change of the checkout.
+    pub(crate) written: Vec<PathBuf>,
     /// Whether loop files may lie outside of the repository.
     pub(crate) outside: bool,
     /// Whether copies of loops from other repositories may have been edited.
@@ -91,7 +91,8 @@ impl Session<'_> {
             .with_hint("commit something first; `actions/checkout` makes a checkout in CI")
         })?;
         if !options.dirty {
-            refuse_changes(&git, &self.path(&options.output))?;
+            let written = options.written.iter().map(|file| self.path(file)).collect::<Vec<_>>();
+            refuse_changes(&git, &written)?;
         }
         let PlanOptions { each, per_path, .. } = options;
         let mut dimensions = Vec::new();
@@ -129,6 +130,20 @@ impl Session<'_> {
         let path = self.path(path);
         replace(&path, plan.to_text().as_bytes())
             .map_err(|error| Error::failed(format!("cannot write the plan to {}", path.display()), &error))
+    }
+
+    /// Writes the jobs of a plan to a file, whole or not at all.
+    pub(crate) fn keep_jobs(&self, jobs: &str, path: &Path) -> Result<(), Error> {
+        let path = self.path(path);
+        replace(&path, jobs.as_bytes())
+            .map_err(|error| Error::failed(format!("cannot write the jobs to {}", path.display()), &error))
+    }
+
+    /// Returns the working directory as seen from the top of the repository: empty, or with a slash at its end.
+    pub(crate) fn prefix(&self) -> Result<String, Error> {
+        git::at(&self.cwd, self)
+            .line(&Call::new("rev-parse").with(&["--show-prefix"]))
+            .map_err(|why| Error::refused(format!("cannot see where in the repository this is: {why}")))
     }
 
     /// Finds and checks the loops.
@@ -193,15 +208,16 @@ fn one_root(loops: &[LoopHere]) -> Result<&Path, Error> {
 }
 
 /// Refuses a checkout that differs from its commit: no leg would see the difference.
-fn refuse_changes(git: &Git, output: &Path) -> Result<(), Error> {
+fn refuse_changes(git: &Git, written: &[PathBuf]) -> Result<(), Error> {
     let status = Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
     let status = git
         .line(&status)
         .map_err(|why| Error::refused(format!("cannot see whether the checkout is clean: {why}")))?;
     let top = git.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
     let top = top.map_err(|why| Error::refused(format!("cannot find the top of the repository: {why}")))?;
-    let output = claim::real(output);
-    let mut others = changed(&status).filter(|file| claim::real(&Path::new(&top).join(file)) != output);
+    let written: Vec<PathBuf> = written.iter().map(|file| claim::real(file)).collect();
+    let mut others =
+        changed(&status).filter(|file| !written.contains(&claim::real(&Path::new(&top).join(file))));
     let Some(first) = others.next() else { return Ok(()) };
     let more = others.count();
     let more = if more > 0 { format!(" and {}", plural(more as u64, "more file")) } else { String::new() };
