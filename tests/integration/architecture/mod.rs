@@ -63,7 +63,7 @@ const LAYERS: &[Layer] = &[
     ),
     pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &[]),
-    pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "sha2", "shlex"]),
+    pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "shlex"]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
