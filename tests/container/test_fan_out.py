@@ -8,12 +8,10 @@ import signal
 import subprocess
 import unittest
 
-from engine import ROOT
-from test_workflows import Played
+from test_workflows import CALLERS, Played
 from workflow import Event
 
-PAGE = (ROOT / "docs/fan-out.md").read_text()
-CALLER = re.search(r"^```yaml\n(# \.github/workflows/packages\.yml\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+CALLER = CALLERS["packages.yml"]
 LOOP = """\
 name: tidy
 description: one package

@@ -26,9 +26,10 @@ OWNER = 1001 if os.getuid() == 0 else None
 KEY = "sk-ant-of-the-repository"
 CALLERS = {
     name: text
+    for page in ("docs/workflows.md", "docs/fan-out.md")
     for text, name in re.findall(
         r"^```yaml\n(# \.github/workflows/([\w-]+\.yml)\n.*?)^```$",
-        (ROOT / "docs/workflows.md").read_text(),
+        (ROOT / page).read_text(),
         re.MULTILINE | re.DOTALL,
     )
 }
