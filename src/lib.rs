@@ -18,6 +18,7 @@
 //!    ├────▶ machine     compiled and checked
 //!    └────▶ definition  the file as written
 //!               evaluate    what a verdict is and how output becomes one
+//!               lease       who may work on a scope, where several machines could
 //!               criteria    when a piece of work is done, goes on or is stuck
 //!               board       the tasks of a run that plans its own work
 //!               fanout      the items of many jobs, and what their runs prove together
@@ -102,6 +103,7 @@ mod fanout;
 mod files;
 mod host;
 mod journal;
+mod lease;
 mod machine;
 mod process;
 mod report;
@@ -184,6 +186,9 @@ pub mod internals {
     }
     pub mod journal {
         pub use crate::journal::*;
+    }
+    pub mod lease {
+        pub use crate::lease::*;
     }
     pub mod machine {
         pub use crate::machine::*;

@@ -64,6 +64,7 @@ const LAYERS: &[Layer] = &[
     pure("upkeep", &["base", "definition"], &["toml"]),
     pure("delivery", &["base", "engine", "report"], &[]),
     pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "shlex"]),
+    pure("lease", &["base"], &[]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
     impure(
         "journal",
@@ -108,6 +109,7 @@ const LAYERS: &[Layer] = &[
             "ci",
             "run",
             "upkeep",
+            "lease",
         ],
         &["base64", "fs_err", "globset", "rustix", "similar", "tempfile", "tokio", "uuid"],
     ),
@@ -132,6 +134,7 @@ const LAYERS: &[Layer] = &[
             "run",
             "session",
             "upkeep",
+            "lease",
         ],
         &[
             "clap",
