@@ -199,7 +199,7 @@ const NAMES: [&[&str]; 6] = [&["."], &["src"], &["src/a"], &["src/ab"], &["docs"
 impl Machine {
     fn new(at: usize, chance: &mut Chance) -> Self {
         let scopes = Scopes::new(NAMES[at % NAMES.len()].iter().copied());
-        let ttl = 12 + 12 * chance.below(3);
+        let ttl = 60 + 60 * chance.below(3);
         Self {
             number: at,
             race: Race::new(scopes.clone(), s(ttl), chance.below(2) == 0),
@@ -209,7 +209,7 @@ impl Machine {
             held: None,
             doing: Doing::Idle,
             until: 0,
-            left: 20 + chance.below(200),
+            left: 100 + chance.below(500),
         }
     }
 
@@ -348,8 +348,8 @@ fn play(seed: u64, count: usize) -> usize {
                 // Most are quick; some are not heard of for longer than any lease holds.
                 let odds = if machines[at].held.is_some() { 12 } else { 40 };
                 machines[at].until = match chance.below(odds) {
-                    0 => now + chance.below(80),
-                    1..4 => now + chance.below(8),
+                    0 => now + chance.below(400),
+                    1..4 => now + chance.below(20),
                     _ => now,
                 };
                 machines[at].step(now, &mut server, chance)
