@@ -15,7 +15,7 @@ use crate::base::command;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::engine::event::Stamped;
-use crate::process::signal::{Cancel, EndSignal, Request};
+use crate::process::signal::{Asker, Cancel, EndSignal, Request};
 use crate::report::Sink;
 use crate::session::context::Session;
 use crate::session::environment::{DETACHED, Environment};
@@ -88,12 +88,14 @@ fn say(begun: &Begun, output: &Output) {
 fn pass_on(child: &Child, request: Request) {
     let signal = match request {
         Request::None => return,
-        Request::Gently(signal) | Request::Now(signal) => match signal {
-            EndSignal::Int => Signal::INT,
-            EndSignal::Term => Signal::TERM,
-            EndSignal::Hup => Signal::HUP,
-            EndSignal::Quit => Signal::QUIT,
-            EndSignal::Xfsz => Signal::XFSZ,
+        Request::Gently(asker) | Request::Now(asker) => match asker {
+            Asker::Signal(EndSignal::Int) => Signal::INT,
+            Asker::Signal(EndSignal::Term) => Signal::TERM,
+            Asker::Signal(EndSignal::Hup) => Signal::HUP,
+            Asker::Signal(EndSignal::Quit) => Signal::QUIT,
+            Asker::Signal(EndSignal::Xfsz) => Signal::XFSZ,
+            // Only the run itself has one.
+            Asker::Lease => return,
         },
     };
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {

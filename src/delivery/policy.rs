@@ -112,7 +112,7 @@ pub fn of_run(digest: &Digest, accepts_unverified: bool) -> Result<Standing, Ref
 /// came to a limit of its own has ended, although more time or money could take it further.
 fn goes_on(end: &LoopComplete) -> bool {
     match end.outcome {
-        Outcome::Handoff | Outcome::Interrupted => true,
+        Outcome::Handoff | Outcome::Interrupted | Outcome::LeaseLost => true,
         Outcome::Error => end.terminated_by == TerminatedBy::JournalLost,
         Outcome::Success
         | Outcome::Failure

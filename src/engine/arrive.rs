@@ -108,6 +108,7 @@ impl Engine<'_> {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
+            | TerminatedBy::LeaseLost
             | TerminatedBy::Stall
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop

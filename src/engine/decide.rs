@@ -62,7 +62,9 @@ impl Engine<'_> {
     pub(super) fn unless_asked_to_end(&self, event: Event) -> Event {
         let is_decided = matches!(self.run.phase(), Phase::Deciding(Deciding::End(_)));
         let state = match &event {
-            Event::LoopComplete(end) if end.outcome != Outcome::Interrupted => &end.final_state,
+            Event::LoopComplete(end) if !matches!(end.outcome, Outcome::Interrupted | Outcome::LeaseLost) => {
+                &end.final_state
+            }
             Event::Signal { state, .. }
             | Event::Stall { state, .. }
             | Event::LoopError { state, .. }

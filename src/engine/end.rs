@@ -9,7 +9,7 @@ use crate::machine::{Action, End, EndId, Meaning};
 use super::changes::Changes;
 use super::common::{describe, saved};
 use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
-use super::outcome::{Outcome, TerminatedBy};
+use super::outcome::{Asker, Outcome, TerminatedBy};
 use super::run::Ending;
 use super::waiting::Decision;
 use super::{Engine, budget};
@@ -135,13 +135,25 @@ impl Engine<'_> {
 
     /// Returns the end of a run that was asked to end.
     pub(super) fn interrupted(&self, state: &StateName) -> Option<Event> {
-        let signal = self.cancel?;
-        Some(self.complete(Ending {
-            outcome: Outcome::Interrupted,
-            by: TerminatedBy::Interrupted,
-            state: state.clone(),
-            reason: format!("interrupted by {} in `{state}`", signal.name()),
-            signal: Some(signal),
+        let state = state.clone();
+        Some(self.complete(match self.cancel? {
+            Asker::Signal(signal) => Ending {
+                outcome: Outcome::Interrupted,
+                by: TerminatedBy::Interrupted,
+                reason: format!("interrupted by {} in `{state}`", signal.name()),
+                state,
+                signal: Some(signal),
+            },
+            Asker::Lease => Ending {
+                outcome: Outcome::LeaseLost,
+                by: TerminatedBy::LeaseLost,
+                reason: format!(
+                    "the lease of its scope was lost in `{state}`: it was not renewed in time, and another machine may \
+                     have taken it over"
+                ),
+                state,
+                signal: None,
+            },
         }))
     }
 

@@ -550,6 +550,8 @@ pub enum ResumeReason {
     Handoff,
     /// Somebody ended it.
     Interrupted,
+    /// The lease of its scope was lost.
+    LeaseLost,
     /// It stopped without a last word.
     Crash,
     /// The loop's timeout passed.
@@ -572,6 +574,7 @@ impl ResumeReason {
         match self {
             Self::Handoff => "a hand-off",
             Self::Interrupted => "an interruption",
+            Self::LeaseLost => "its lease was lost",
             Self::Crash => "its process was gone",
             Self::Timeout => "its timeout passed",
             Self::OverBudget => "its budget was used up",
@@ -587,6 +590,7 @@ impl ResumeReason {
         match outcome {
             Outcome::Handoff => Some(Self::Handoff),
             Outcome::Interrupted => Some(Self::Interrupted),
+            Outcome::LeaseLost => Some(Self::LeaseLost),
             Outcome::Timeout => Some(Self::Timeout),
             Outcome::OverBudget => Some(Self::OverBudget),
             Outcome::Unavailable => Some(Self::Unavailable),
@@ -610,6 +614,7 @@ impl ResumeReason {
             Self::OverBudget => "met its budget",
             Self::Unavailable => "missed a service",
             Self::JournalLost => "could not be saved",
+            Self::LeaseLost => "lost its lease",
             Self::Failed => "did not succeed",
             Self::Rewound => "was rewound",
         }

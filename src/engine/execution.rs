@@ -12,7 +12,11 @@ pub fn word(has_begun: bool, board: &Board, end: Option<&LoopComplete>) -> &'sta
     let Some(end) = end else { return if has_begun { "running" } else { "not_started" } };
     match end.outcome {
         Outcome::Success => "completed",
-        Outcome::Handoff | Outcome::Interrupted | Outcome::OverBudget | Outcome::Unavailable => "paused",
+        Outcome::Handoff
+        | Outcome::Interrupted
+        | Outcome::OverBudget
+        | Outcome::Unavailable
+        | Outcome::LeaseLost => "paused",
         Outcome::Timeout | Outcome::Stopped | Outcome::Error => "aborted",
         Outcome::Failure if board.planning.is_aborted => "aborted",
         Outcome::Failure | Outcome::Exhausted | Outcome::Blocked => "failed",

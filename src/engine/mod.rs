@@ -44,7 +44,7 @@ mod waiting;
 
 use changes::{Changes, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};
-use outcome::Signal;
+use outcome::Asker;
 use past::Past;
 use request::{Input, Next, UnexpectedInput};
 use result::StateResult;
@@ -106,7 +106,7 @@ pub struct Engine<'m> {
     start: Start,
     run: Run,
     now: Duration,
-    cancel: Option<Signal>,
+    cancel: Option<Asker>,
     waiting: Waiting,
 }
 
@@ -175,9 +175,9 @@ impl<'m> Engine<'m> {
 
     /// Takes the wish that the run ends, `now` after the start, and returns what follows from it. What is running comes
     /// to its own end.
-    pub fn cancel(&mut self, signal: Signal, now: Duration) -> Vec<Event> {
+    pub fn cancel(&mut self, asker: impl Into<Asker>, now: Duration) -> Vec<Event> {
         self.now = self.now.max(now);
-        self.cancel.get_or_insert(signal);
+        self.cancel.get_or_insert(asker.into());
         let mut events = Vec::new();
         self.waiting = match std::mem::take(&mut self.waiting) {
             // A run that goes on says so first, also when it is to end at once.

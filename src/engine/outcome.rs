@@ -28,11 +28,13 @@ pub enum Outcome {
     Timeout,
     /// Somebody ended it; saved, to be continued.
     Interrupted,
+    /// The lease of its scope was lost, so another machine may have it; saved, to be continued.
+    LeaseLost,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Success,
         Self::Failure,
         Self::Exhausted,
@@ -44,6 +46,7 @@ impl Outcome {
         Self::Handoff,
         Self::Timeout,
         Self::Interrupted,
+        Self::LeaseLost,
     ];
 
     /// Returns the word that is written everywhere.
@@ -60,6 +63,7 @@ impl Outcome {
             Self::Handoff => "handoff",
             Self::Timeout => "timeout",
             Self::Interrupted => "interrupted",
+            Self::LeaseLost => "lease_lost",
         }
     }
 
@@ -73,6 +77,7 @@ impl Outcome {
             Self::Blocked => 5,
             Self::OverBudget => 6,
             Self::Unavailable => 69,
+            Self::LeaseLost => 73,
             Self::Handoff => 75,
             Self::Timeout => 124,
             Self::Interrupted => signal.unwrap_or(Signal::Int).exit_code(),
@@ -83,8 +88,28 @@ impl Outcome {
     pub fn is_resumable(self) -> bool {
         matches!(
             self,
-            Self::Handoff | Self::Timeout | Self::Interrupted | Self::OverBudget | Self::Unavailable
+            Self::Handoff
+                | Self::Timeout
+                | Self::Interrupted
+                | Self::OverBudget
+                | Self::Unavailable
+                | Self::LeaseLost
         )
+    }
+}
+
+/// What asks a run to end before its own end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A signal.
+    Signal(Signal),
+    /// The lease of its scope, which was lost.
+    Lease,
+}
+
+impl From<Signal> for Asker {
+    fn from(signal: Signal) -> Self {
+        Self::Signal(signal)
     }
 }
 
@@ -152,6 +177,8 @@ pub enum TerminatedBy {
     Handoff,
     /// A signal.
     Interrupted,
+    /// The lease of the scope could not be renewed in time, or somebody else has it.
+    LeaseLost,
     /// Nothing changed for too many visits of a state.
     Stall,
     /// An action printed `FATAL_ERROR:`.
@@ -172,7 +199,7 @@ pub enum TerminatedBy {
 
 impl TerminatedBy {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Terminal,
         Self::UncommittedChanges,
         Self::MaxIterations,
@@ -183,6 +210,7 @@ impl TerminatedBy {
         Self::Timeout,
         Self::Handoff,
         Self::Interrupted,
+        Self::LeaseLost,
         Self::Stall,
         Self::FatalError,
         Self::LoopStop,

@@ -77,6 +77,7 @@ fn halt(end: &SubLoopEnd) -> Option<Halt> {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
+            | TerminatedBy::LeaseLost
             | TerminatedBy::Stall
             | TerminatedBy::JournalLost
             | TerminatedBy::Killed,
@@ -94,7 +95,8 @@ pub(super) fn sub_loop_verdict(outcome: Outcome) -> Verdict {
         | Outcome::Stopped
         | Outcome::OverBudget
         | Outcome::Handoff
-        | Outcome::Interrupted => Verdict::new("failure"),
+        | Outcome::Interrupted
+        | Outcome::LeaseLost => Verdict::new("failure"),
         Outcome::Error | Outcome::Unavailable => Verdict::error(),
         Outcome::Blocked => Verdict::new("blocked"),
         Outcome::Timeout => Verdict::timeout(),

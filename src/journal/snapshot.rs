@@ -261,7 +261,7 @@ pub fn status(outcome: Option<Outcome>) -> &'static str {
         None => "running",
         Some(Outcome::Success) => "completed",
         Some(Outcome::Handoff) => "awaiting_continuation",
-        Some(Outcome::Interrupted) => "interrupted",
+        Some(Outcome::Interrupted | Outcome::LeaseLost) => "interrupted",
         Some(Outcome::Timeout) => "timed_out",
         Some(
             Outcome::Failure

@@ -134,7 +134,7 @@ mod tests {
             let mut answers = BufReader::new(service.stdout.take().unwrap()).lines();
             let grandchild: i32 = answers.next_line().await.unwrap().unwrap().parse().unwrap();
             let (ask, mut cancel) = Cancel::channel();
-            ask.send_replace(Request::Now(crate::process::signal::EndSignal::Int));
+            ask.send_replace(Request::Now(crate::process::signal::EndSignal::Int.into()));
             service.end(&mut cancel).await;
             let pid = Pid::from_raw(grandchild).unwrap();
             for _ in 0..200 {

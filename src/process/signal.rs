@@ -1,6 +1,9 @@
-//! Signals as a request to end: the first one gently, the second one at once.
+//! Signals as a request to end: the first one gently, the second one at once. A lease that is lost asks in the same way.
 
+use std::fmt;
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -20,6 +23,21 @@ pub enum EndSignal {
     Xfsz,
 }
 
+/// What asks a run to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A signal.
+    Signal(EndSignal),
+    /// The lease of its scope, which is lost.
+    Lease,
+}
+
+impl From<EndSignal> for Asker {
+    fn from(signal: EndSignal) -> Self {
+        Self::Signal(signal)
+    }
+}
+
 /// Whether, and how urgently, somebody wants the run to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Request {
@@ -27,9 +45,9 @@ pub enum Request {
     #[default]
     None,
     /// End in order.
-    Gently(EndSignal),
+    Gently(Asker),
     /// End now, children without grace.
-    Now(EndSignal),
+    Now(Asker),
 }
 
 impl Request {
@@ -37,34 +55,78 @@ impl Request {
     /// one more write failed does not.
     fn after(self, received: EndSignal) -> Self {
         match (self, received) {
-            (Self::None, _) => Self::Gently(received),
+            (Self::None, _) => Self::Gently(received.into()),
             (asked, EndSignal::Xfsz) => asked,
             (Self::Gently(first) | Self::Now(first), _) => Self::Now(first),
         }
     }
 }
 
+/// What may ask a run to end because its time is over, whether anybody is told or not: a process that was stopped for an
+/// hour hears of it with its first look.
+pub trait Fence: fmt::Debug + Send + Sync {
+    /// Returns what is asked now.
+    fn request(&self) -> Request;
+    /// Returns the time until more may be asked, if nothing happens before.
+    fn left(&self) -> Duration;
+}
+
+/// The longest time between two looks at a fence: the timers of a machine that sleeps do not go on.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The shortest one.
+const SHORTEST_LOOK: Duration = Duration::from_millis(5);
+
 /// Follows the requests to end.
 #[derive(Clone, Debug)]
-pub struct Cancel(watch::Receiver<Request>);
+pub struct Cancel {
+    asked: watch::Receiver<Request>,
+    fence: Option<Arc<dyn Fence>>,
+}
 
 impl Cancel {
     /// Makes one that never asks, with the handle that could.
     pub fn channel() -> (watch::Sender<Request>, Self) {
         let (sender, receiver) = watch::channel(Request::None);
-        (sender, Self(receiver))
+        (sender, Self { asked: receiver, fence: None })
+    }
+
+    /// Returns the same that also follows a fence.
+    #[must_use]
+    pub fn fenced(self, fence: Option<Arc<dyn Fence>>) -> Self {
+        Self { fence, ..self }
     }
 
     /// Returns the request in force.
     pub fn request(&self) -> Request {
-        *self.0.borrow()
+        let asked = *self.asked.borrow();
+        let fenced = self.fence.as_ref().map(|fence| fence.request()).unwrap_or_default();
+        match (asked, fenced) {
+            (asked, Request::None) | (asked @ Request::Now(_), _) => asked,
+            (Request::None, fenced) => fenced,
+            (Request::Gently(asker), Request::Gently(_)) => Request::Gently(asker),
+            (Request::Gently(asker), Request::Now(_)) => Request::Now(asker),
+        }
+    }
+
+    /// Returns what asks the run to end, if something does.
+    pub fn asker(&self) -> Option<Asker> {
+        match self.request() {
+            Request::None => None,
+            Request::Gently(asker) | Request::Now(asker) => Some(asker),
+        }
+    }
+
+    /// Tells whether the run is to end.
+    pub fn is_asked(&self) -> bool {
+        self.request() != Request::None
     }
 
     /// Returns the signal that asked, if one did.
     pub fn signal(&self) -> Option<EndSignal> {
-        match self.request() {
-            Request::None => None,
-            Request::Gently(signal) | Request::Now(signal) => Some(signal),
+        match self.asker() {
+            Some(Asker::Signal(signal)) => Some(signal),
+            Some(Asker::Lease) | None => None,
         }
     }
 
@@ -78,9 +140,18 @@ impl Cancel {
 
     /// Waits until the request is another than `known`; forever, if nobody can ask any more.
     pub async fn differs_from(&mut self, known: Request) -> Request {
-        match self.0.wait_for(|request| *request != known).await {
-            Ok(request) => *request,
-            Err(_) => std::future::pending().await,
+        let mut is_heard = true;
+        loop {
+            let request = self.request();
+            if request != known {
+                return request;
+            }
+            let look = self.fence.as_ref().map(|fence| fence.left().clamp(SHORTEST_LOOK, LOOK));
+            tokio::select! {
+                changed = self.asked.changed(), if is_heard => is_heard = changed.is_ok(),
+                () = tokio::time::sleep(look.unwrap_or_default()), if look.is_some() => {}
+                else => return std::future::pending().await,
+            }
         }
     }
 }
@@ -135,11 +206,47 @@ mod tests {
     fn the_first_signal_names_the_end_and_the_second_one_hurries() {
         let asked =
             |signals: &[EndSignal]| signals.iter().fold(Request::None, |asked, one| asked.after(*one));
-        assert_eq!(asked(&[EndSignal::Quit]), Request::Gently(EndSignal::Quit));
-        assert_eq!(asked(&[EndSignal::Int, EndSignal::Term]), Request::Now(EndSignal::Int));
-        assert_eq!(asked(&[EndSignal::Xfsz, EndSignal::Term]), Request::Now(EndSignal::Xfsz));
+        assert_eq!(asked(&[EndSignal::Quit]), Request::Gently(EndSignal::Quit.into()));
+        assert_eq!(asked(&[EndSignal::Int, EndSignal::Term]), Request::Now(EndSignal::Int.into()));
+        assert_eq!(asked(&[EndSignal::Xfsz, EndSignal::Term]), Request::Now(EndSignal::Xfsz.into()));
         // Every write to a file that is full brings one.
-        assert_eq!(asked(&[EndSignal::Xfsz; 9]), Request::Gently(EndSignal::Xfsz));
-        assert_eq!(asked(&[EndSignal::Term, EndSignal::Xfsz]), Request::Gently(EndSignal::Term));
+        assert_eq!(asked(&[EndSignal::Xfsz; 9]), Request::Gently(EndSignal::Xfsz.into()));
+        assert_eq!(asked(&[EndSignal::Term, EndSignal::Xfsz]), Request::Gently(EndSignal::Term.into()));
+    }
+
+    /// Time that a test moves on.
+    #[derive(Debug, Default)]
+    struct Told(std::sync::Mutex<Request>);
+
+    impl Fence for Told {
+        fn request(&self) -> Request {
+            *self.0.lock().unwrap()
+        }
+        fn left(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn a_fence_asks_beside_signals_and_who_asks_first_names_the_end() {
+        let fence = Arc::new(Told::default());
+        let tell = |request| *fence.0.lock().unwrap() = request;
+        let (sender, cancel) = Cancel::channel();
+        let mut cancel = cancel.fenced(Some(Arc::<Told>::clone(&fence)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut next = |known| runtime.block_on(cancel.differs_from(known));
+        tell(Request::Gently(Asker::Lease));
+        assert_eq!(next(Request::None), Request::Gently(Asker::Lease));
+        tell(Request::Now(Asker::Lease));
+        assert_eq!(next(Request::Gently(Asker::Lease)), Request::Now(Asker::Lease));
+        let term = Asker::Signal(EndSignal::Term);
+        sender.send_replace(Request::Gently(term));
+        assert_eq!(next(Request::None), Request::Now(term), "the hurry is that of the lease");
+        tell(Request::None);
+        assert_eq!(next(Request::None), Request::Gently(term));
+        // Where nobody can send any more, time goes on.
+        drop(sender);
+        tell(Request::Now(Asker::Lease));
+        assert_eq!(next(Request::Gently(term)), Request::Now(term));
     }
 }

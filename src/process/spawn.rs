@@ -574,11 +574,16 @@ mod tests {
                 }
             })
         };
-        let seen =
-            cancelled("trap 'exit 9' TERM; while :; do sleep 0.05; done", &[Request::Gently(EndSignal::Int)]);
+        let seen = cancelled(
+            "trap 'exit 9' TERM; while :; do sleep 0.05; done",
+            &[Request::Gently(EndSignal::Int.into())],
+        );
         assert_eq!((seen.exit_code, seen.stop), (9, Some(Stop::Cancelled)));
         let stubborn = "trap '' TERM; while :; do sleep 0.05; done";
-        let seen = cancelled(stubborn, &[Request::Gently(EndSignal::Int), Request::Now(EndSignal::Int)]);
+        let seen = cancelled(
+            stubborn,
+            &[Request::Gently(EndSignal::Int.into()), Request::Now(EndSignal::Int.into())],
+        );
         assert_eq!((seen.exit_code, seen.stop), (137, Some(Stop::Cancelled)));
         assert!(seen.duration < GRACE);
     }

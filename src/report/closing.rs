@@ -25,6 +25,7 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::Unavailable => format!("unable to go on in {place}"),
         Outcome::Handoff => format!("saved in {place}"),
         Outcome::Timeout => format!("timed out in {place}"),
+        Outcome::LeaseLost => format!("lost its lease in {place}"),
         Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => format!("killed in {place}"),
         Outcome::Interrupted => {
             format!("interrupted by {} in {place}", end.signal.map_or("request", |signal| signal.name()))
@@ -77,6 +78,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
             | TerminatedBy::Interrupted
+            | TerminatedBy::LeaseLost
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop
             | TerminatedBy::Budget
@@ -87,7 +89,9 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         }),
         Outcome::Blocked => Some("a person has to look at it".into()),
         Outcome::Timeout => go_on(resume_with_time(digest)),
-        Outcome::Handoff | Outcome::Interrupted | Outcome::Unavailable => go_on(resume(digest)),
+        Outcome::Handoff | Outcome::Interrupted | Outcome::Unavailable | Outcome::LeaseLost => {
+            go_on(resume(digest))
+        }
         Outcome::OverBudget => Some(match resume_with_budget(digest) {
             Some(command) => {
                 Advice { words: "continue with twice of it:".to_owned(), command: Some(command) }

@@ -370,7 +370,8 @@ impl Digest {
                 | Outcome::OverBudget
                 | Outcome::Unavailable
                 | Outcome::Timeout
-                | Outcome::Interrupted,
+                | Outcome::Interrupted
+                | Outcome::LeaseLost,
             )
             | None => EndKind::Error,
         }

@@ -441,6 +441,7 @@ impl Step {
             && match end.outcome {
                 Outcome::Handoff
                 | Outcome::Interrupted
+                | Outcome::LeaseLost
                 | Outcome::Timeout
                 | Outcome::OverBudget
                 | Outcome::Unavailable

@@ -32,7 +32,7 @@ pub(super) async fn perform(request: &ActionRequest, world: &mut World) -> Obser
 }
 
 async fn run(request: &ActionRequest, world: &mut World) -> Observation {
-    if world.cancel.signal().is_some() {
+    if world.cancel.is_asked() {
         // The request came between two steps; nothing is started any more.
         return Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
     }

@@ -111,7 +111,7 @@ fn not_kept(why: &str, world: &mut World) -> (Stop, String) {
 fn not_recorded(why: &str, world: &mut World) -> (Stop, String) {
     let why = world.redactor.text(why).into_owned();
     show(&RefCell::new(&mut world.sinks), Stream::Stderr, &why);
-    let stop = if world.cancel.signal().is_some() { Stop::Cancelled } else { Stop::NotRecorded };
+    let stop = if world.cancel.is_asked() { Stop::Cancelled } else { Stop::NotRecorded };
     (stop, why)
 }
 
@@ -237,7 +237,7 @@ async fn terms(
 
 /// Returns the host, or the observation of a call that cannot be made.
 fn ready(world: &World) -> Result<&'static dyn Host, Box<Observation>> {
-    if world.cancel.signal().is_some() {
+    if world.cancel.is_asked() {
         return Err(Box::new(Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") }));
     }
     world.agents.host.ok_or_else(|| {

@@ -70,7 +70,7 @@ pub(super) async fn perform(request: &ApprovalRequest, world: &mut World) -> Obs
         ..Observation::exited(TIMEOUT_CODE, "")
     };
     let cancelled = || Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
-    if world.cancel.signal().is_some() {
+    if world.cancel.is_asked() {
         return cancelled();
     }
     if !terminal::is_there() {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::base::name::StateName;
 use crate::base::time::millis;
 use crate::engine::event::{Event, LoopComplete, Stamped};
-use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
+use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::engine::{Engine, Start};
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::{Tampered, ends, reader};
-use crate::process::signal::{EndSignal, Request};
+use crate::process::signal::{self, EndSignal, Request};
 use crate::report::digest::Digest;
 
 use super::rules::Rules;
@@ -114,16 +114,16 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         };
         world.cancel.catch_up().await;
         let now = world.elapsed().saturating_sub(begun);
-        let signal = world.cancel.signal().map(named);
+        let asker = world.cancel.asker().map(asker_named);
         // Said before its end is: until then the engine decides nothing, and a warning changes nothing.
         let state = engine.run().current().cloned();
         let said = |message| Event::Warning { state: state.clone(), message };
         let mut events: Vec<_> = world.remarks.drain(..).map(said).collect();
-        events.extend(signal.map(|signal| engine.cancel(signal, now)).unwrap_or_default());
+        events.extend(asker.map(|asker| engine.cancel(asker, now)).unwrap_or_default());
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
             // The run ended before what it had asked for came.
-            Err(UnexpectedInput) if signal.is_some() => {}
+            Err(UnexpectedInput) if asker.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
         let moments = moments::of(&events, &world.around);
@@ -268,7 +268,7 @@ impl World {
 
     /// Waits, but no longer when somebody wants the run to end.
     async fn wait(&mut self, wait: Duration) -> Input {
-        if self.cancel.signal().is_some() || wait.is_zero() {
+        if self.cancel.is_asked() || wait.is_zero() {
             return Input::WaitDone;
         }
         let sinks = RefCell::new(&mut self.sinks);
@@ -278,6 +278,14 @@ impl World {
             never = tick(&sinks) => match never {},
         }
         Input::WaitDone
+    }
+}
+
+/// Returns the same in the words of the engine, which knows no process.
+fn asker_named(asker: signal::Asker) -> Asker {
+    match asker {
+        signal::Asker::Signal(signal) => Asker::Signal(named(signal)),
+        signal::Asker::Lease => Asker::Lease,
     }
 }
 

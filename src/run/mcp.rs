@@ -44,7 +44,7 @@ enum ToolEnd {
 /// Calls a tool and returns the envelope of its answer as the output of an action.
 pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observation {
     let cancelled = || Observation { stop: Some(Stop::Cancelled), ..Observation::exited(130, "") };
-    if world.cancel.signal().is_some() {
+    if world.cancel.is_asked() {
         return cancelled();
     }
     let clock = Clock::start();

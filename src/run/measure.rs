@@ -73,7 +73,7 @@ pub async fn start(
 pub(super) async fn end(start: &KnownStart, world: &mut World) -> Changes {
     // What is wanted now is the end of the run, and this belongs to it.
     let (_never, uncancelled) = Cancel::channel();
-    let limit = if world.cancel.signal().is_some() { SHORT_LIMIT } else { LIMIT };
+    let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
     let git = GitCalls::new(world.env.clone(), uncancelled, limit);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let redactor = world.redactor.clone();

@@ -214,7 +214,10 @@ impl<'f> Suppositions<'f> {
             // The state is left, and with it whatever loop it ran.
             self.levels.truncate(depth + 1);
         } else if end.is_some_and(|end| {
-            matches!(end.terminated_by, TerminatedBy::Interrupted | TerminatedBy::JournalLost)
+            matches!(
+                end.terminated_by,
+                TerminatedBy::Interrupted | TerminatedBy::LeaseLost | TerminatedBy::JournalLost
+            )
         }) {
             // Whatever the verdict had been, the run was to end here.
             self.flips.truncate(level.visit);

@@ -20,7 +20,7 @@ const LONGEST_ANSWER: usize = 2 * LONGEST_VALUE;
 
 /// Answers a query, or says why there is no answer.
 pub(super) async fn perform(request: &QueryRequest, world: &mut World) -> Queried {
-    if world.cancel.signal().is_some() {
+    if world.cancel.is_asked() {
         return Queried { result: Err("the run is to end".to_owned()), stop: Some(Stop::Cancelled) };
     }
     let program = Program {

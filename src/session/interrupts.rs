@@ -38,8 +38,8 @@ impl StopHandle {
     pub fn stop(&self) {
         self.0.send_modify(|request| {
             *request = match request {
-                Request::None => Request::Gently(EndSignal::Term),
-                Request::Gently(signal) | Request::Now(signal) => Request::Now(*signal),
+                Request::None => Request::Gently(EndSignal::Term.into()),
+                Request::Gently(asker) | Request::Now(asker) => Request::Now(*asker),
             };
         });
     }

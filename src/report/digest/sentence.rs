@@ -115,7 +115,7 @@ impl Digest {
                 sentence.words(end.signal.map_or("asked to end", |signal| signal.name()));
                 sentence.words(" in ").name(&end.final_state)
             }
-            Outcome::Stopped | Outcome::OverBudget | Outcome::Unavailable => {
+            Outcome::Stopped | Outcome::OverBudget | Outcome::Unavailable | Outcome::LeaseLost => {
                 let reason = text::one_line(&end.reason, 300);
                 if reason.is_empty() {
                     sentence.words("in ").name(&end.final_state)
@@ -180,6 +180,7 @@ impl Digest {
             | TerminatedBy::Blocked
             | TerminatedBy::Timeout
             | TerminatedBy::Handoff
+            | TerminatedBy::LeaseLost
             | TerminatedBy::Stall
             | TerminatedBy::FatalError
             | TerminatedBy::LoopStop

@@ -277,6 +277,7 @@ fn is_cut_off_by(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Handoff
         | Outcome::Interrupted
+        | Outcome::LeaseLost
         | Outcome::Timeout
         | Outcome::OverBudget
         | Outcome::Unavailable

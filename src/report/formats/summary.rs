@@ -280,7 +280,7 @@ fn icon(digest: &Digest) -> &'static str {
         Some((Outcome::Handoff, _)) => "🟡",
         Some((Outcome::Blocked, _)) => "✋",
         Some((Outcome::Timeout, _)) => "⏰",
-        Some((Outcome::Interrupted | Outcome::Stopped, _)) => "⏹️",
+        Some((Outcome::Interrupted | Outcome::LeaseLost | Outcome::Stopped, _)) => "⏹️",
         Some((
             Outcome::Failure
             | Outcome::Exhausted

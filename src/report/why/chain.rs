@@ -174,6 +174,7 @@ fn terminal(end: &LoopComplete, source: &Source) -> Link {
         | TerminatedBy::Blocked
         | TerminatedBy::Timeout
         | TerminatedBy::Handoff
+        | TerminatedBy::LeaseLost
         | TerminatedBy::Stall
         | TerminatedBy::FatalError
         | TerminatedBy::LoopStop

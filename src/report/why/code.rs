@@ -112,6 +112,7 @@ fn end(by: TerminatedBy) -> &'static str {
         TerminatedBy::Timeout => "timeout",
         TerminatedBy::Handoff => "handoff",
         TerminatedBy::Interrupted => "interrupted",
+        TerminatedBy::LeaseLost => "lease-lost",
         TerminatedBy::Stall => "stall",
         TerminatedBy::FatalError => "fatal-error",
         TerminatedBy::LoopStop => "loop-stop",

@@ -200,6 +200,7 @@ impl Level {
                 | Outcome::Unavailable
                 | Outcome::Handoff
                 | Outcome::Timeout
+                | Outcome::LeaseLost
                 | Outcome::Interrupted => last.clone(),
             },
         };
