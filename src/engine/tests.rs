@@ -12,7 +12,7 @@ use serde_json::json;
 use generated::answer_commands;
 
 use super::event::{Llm, Source};
-use super::outcome::{Outcome, TerminatedBy};
+use super::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use super::request::{AskRequest, SurveyRequest};
 use super::*;
 use crate::base::time::millis;

@@ -8,12 +8,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
+use crate::base::time::human;
 
 /// Options of every call, which take precedence over the configuration.
 const SETTINGS: [&str; 19] = [
@@ -370,13 +377,38 @@ pub struct Git {
     filters: Arc<OnceLock<Result<Filters, String>>>,
     /// Whether the user's own configuration counts.
     is_own: bool,
+    bound: Option<Bound>,
+}
+
+/// How long a call may take.
+#[derive(Clone, Debug)]
+struct Bound {
+    limit: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Bound {
+    /// How often is looked whether a call has to end.
+    const LOOK: Duration = Duration::from_millis(20);
+
+    /// Tells whether a call that was looked at so often has to end.
+    fn is_over(&self, looks: u32) -> bool {
+        Self::LOOK * looks >= self.limit || self.stop.load(Ordering::Relaxed)
+    }
+
+    fn why(&self) -> String {
+        if self.stop.load(Ordering::Relaxed) {
+            return "it was stopped".to_owned();
+        }
+        format!("there was no answer within {}", human(self.limit))
+    }
 }
 
 impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let env = environment(without_repository(env));
-        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: false }
+        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: false, bound: None }
     }
 
     /// Calls git in a directory as a user at a terminal does: with their configuration, credentials and ssh. Only for a
@@ -390,7 +422,7 @@ impl Git {
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ];
         env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: true }
+        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: true, bound: None }
     }
 
     /// Returns the same with one more variable.
@@ -442,6 +474,13 @@ impl Git {
         ];
         env.extend(others.map(|(name, value)| (name.to_owned(), value)));
         Self { env, filters: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the same whose calls end after so much time, or as soon as they are to stop: with everything that git
+    /// has started. Nothing that comes from the terminal ends them.
+    #[must_use]
+    pub fn within(&self, limit: Duration, stop: &Arc<AtomicBool>) -> Self {
+        Self { bound: Some(Bound { limit, stop: Arc::clone(stop) }), ..self.clone() }
     }
 
     /// Returns what git prints, without the end of the last line; or in one line why it failed.
@@ -516,7 +555,7 @@ impl Git {
             let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
             call.words(None, filters)
         };
-        perform(&words, &self.directory, &self.env, input, output)
+        perform(&words, (&self.directory, &self.env), (input, output), self.bound.as_ref())
     }
 
     fn look(&self) -> Result<Filters, String> {
@@ -527,7 +566,8 @@ impl Git {
         while let Some(directory) = walk.step()? {
             let ask = |call: &Call, env: &BTreeMap<String, String>, filters: &Filters| {
                 let words = call.words(None, filters);
-                perform(&words, &directory, env, Input::Nothing, Stdio::piped()).and_then(succeeded)
+                let streams = (Input::Nothing, Stdio::piped());
+                perform(&words, (&directory, env), streams, self.bound.as_ref()).and_then(succeeded)
             };
             walk.configured(&ask(&Walk::configuration(), &outside, &Filters::default())?)?;
             // Where there is no repository, there is none inside.
@@ -558,10 +598,9 @@ enum Input<'i> {
 
 fn perform(
     words: &[String],
-    directory: &Path,
-    env: &BTreeMap<String, String>,
-    input: Input<'_>,
-    output: Stdio,
+    (directory, env): (&Path, &BTreeMap<String, String>),
+    (input, output): (Input<'_>, Stdio),
+    bound: Option<&Bound>,
 ) -> Result<Output, String> {
     let not_started = |error| format!("git cannot be started: {error}");
     let (stdin, bytes) = match input {
@@ -570,24 +609,80 @@ fn perform(
         Input::File(file) => (file.into(), &[][..]),
     };
     let [program, arguments @ ..] = words else { return Err("nothing is to be called".to_owned()) };
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .envs(env)
-        .stdin(stdin)
-        .stdout(output)
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(not_started)?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).env_clear().envs(env);
+    command.stdin(stdin).stdout(output).stderr(Stdio::piped());
+    if bound.is_some() {
+        command.process_group(0);
+    }
+    let mut child = command.spawn().map_err(not_started)?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
         // Both ends at once: git may print before it has read everything. What it does not want to read is its
         // own matter, its exit code tells.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(bytes)));
-        child.wait_with_output()
+        match bound {
+            Some(bound) => wait_within(child, bound),
+            None => child.wait_with_output().map_err(not_started),
+        }
     })
-    .map_err(not_started)
+}
+
+/// Waits for the end of a call and of all that it printed; ends it when its time is over.
+fn wait_within(mut child: Child, bound: &Bound) -> Result<Output, String> {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let failed = |error: std::io::Error| format!("git cannot be waited for: {error}");
+    std::thread::scope(|scope| {
+        let (sender, done) = channel::<()>();
+        let out = reader(scope, stdout, sender.clone());
+        let err = reader(scope, stderr, sender);
+        let mut looks = 0;
+        let mut is_over = false;
+        let mut status: Option<ExitStatus> = None;
+        loop {
+            // Nothing is ever sent: it ends when both have read everything.
+            let is_read = match done.recv_timeout(if is_over { Duration::ZERO } else { Bound::LOOK }) {
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+                Err(RecvTimeoutError::Timeout) => false,
+            };
+            if is_read && let Some(ended) = child.try_wait().map_err(failed)? {
+                status = Some(ended);
+            }
+            if let Some(status) = status.filter(|_| is_read) {
+                let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+                return if is_over { Err(bound.why()) } else { Ok(Output { status, stdout, stderr }) };
+            }
+            looks += 1;
+            if !is_over && bound.is_over(looks) {
+                is_over = true;
+                kill(&child);
+            }
+            if is_read || is_over {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    })
+}
+
+/// Kills a call, which leads a group, with everything that it has started.
+fn kill(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Reads everything in a thread of its own, which keeps the sender until then.
+fn reader<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    pipe: Option<impl std::io::Read + Send + 's>,
+    sender: std::sync::mpsc::Sender<()>,
+) -> std::thread::ScopedJoinHandle<'s, Vec<u8>> {
+    scope.spawn(move || {
+        let mut all = Vec::new();
+        let _cut_off = pipe.map(|mut pipe| pipe.read_to_end(&mut all));
+        drop(sender);
+        all
+    })
 }
 
 /// Returns what git printed, if it succeeded.
@@ -649,6 +744,25 @@ mod tests {
         assert!(git().id(&Call::new("version")).is_err());
         // More than a pipe holds, to a command that reads nothing.
         assert!(git().bytes(&Call::new("version"), &vec![b'x'; 1 << 20]).is_ok());
+    }
+
+    #[test]
+    fn a_bounded_call_ends_in_time_with_what_it_has_started() {
+        let place = tempfile::tempdir().unwrap();
+        let git = Git::own(place.path(), env());
+        git.line(&Call::new("init").with(&["--quiet", "--bare"])).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let quick = git.within(Duration::from_secs(60), &stop);
+        assert!(quick.line(&Call::new("version")).unwrap().starts_with("git version"));
+        assert!(quick.line(&Call::new("nonsense")).unwrap_err().contains("nonsense"));
+        // A server that accepts and says nothing.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/x.git", server.local_addr().unwrap());
+        let ask = Call::new("ls-remote").named(&url, "");
+        let why = git.within(Duration::from_millis(300), &stop).line(&ask).unwrap_err();
+        assert_eq!(why, "there was no answer within 300ms");
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(quick.line(&ask).unwrap_err(), "it was stopped");
     }
 
     #[test]

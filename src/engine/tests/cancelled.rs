@@ -109,9 +109,9 @@ impl ByStep<'_> {
     }
 
     /// Asks a run to end, and lets it.
-    fn end(&self, engine: &mut Engine<'_>, work: Work) -> Vec<Event> {
+    fn end(&self, engine: &mut Engine<'_>, work: Work, asker: Asker) -> Vec<Event> {
         let now = engine.elapsed();
-        let mut all = engine.cancel(Signal::Term, now);
+        let mut all = engine.cancel(asker, now);
         for _ in 0..10 {
             let Some(fact) = self.fact(engine) else { break };
             let fact = match (work, fact) {
@@ -213,11 +213,12 @@ proptest! {
             if matches!(engine.next(), Next::Done(_)) {
                 break;
             }
-            for work in [Work::Stopped, Work::Ends] {
+            let (term, lease) = (Asker::Signal(Signal::Term), Asker::Lease);
+            for (work, asker) in [(Work::Stopped, term), (Work::Ends, term), (Work::Stopped, lease), (Work::Ends, lease)] {
                 let mut engine = Engine::new(&machine, with_models());
                 let mut events = world.drive(&mut engine, at);
                 let before = events.len();
-                events.extend(world.end(&mut engine, work));
+                events.extend(world.end(&mut engine, work, asker));
                 let after = &events[before..];
                 let begins = |event: &Event| matches!(event, Event::StateEnter { .. } | Event::ActionStart { .. } | Event::SubLoopStart { .. });
                 prop_assert!(!after.iter().any(begins), "{work:?} at {at}: {after:?} of\n{text}");
@@ -225,9 +226,13 @@ proptest! {
                     panic!("no end after {after:?} at {at} of\n{text}")
                 };
                 prop_assert!(!others.iter().any(|event| matches!(event, Event::LoopComplete(_))));
+                let expected_end = match asker {
+                    Asker::Signal(signal) => (Outcome::Interrupted, TerminatedBy::Interrupted, 143, Some(signal)),
+                    Asker::Lease => (Outcome::LeaseLost, TerminatedBy::LeaseLost, 73, None),
+                };
                 prop_assert_eq!(
                     (end.outcome, end.terminated_by, end.exit_code, end.signal),
-                    (Outcome::Interrupted, TerminatedBy::Interrupted, 143, Some(Signal::Term)),
+                    expected_end,
                     "{:?} at {}: {:?} of\n{}", work, at, after, text
                 );
                 let timed: Vec<_> = events.iter().map(|event| (event.clone(), engine.elapsed())).collect();
@@ -262,7 +267,7 @@ proptest! {
             let mut engine = Engine::resume(&machine, with_models(), past, how, Duration::ZERO);
             let mut after = engine.cancel(Signal::Hup, Duration::ZERO);
             prop_assert!(after.is_empty(), "{after:?}");
-            after.extend(world.end(&mut engine, Work::Stopped));
+            after.extend(world.end(&mut engine, Work::Stopped, Asker::Lease));
             prop_assert!(matches!(after.first(), Some(Event::LoopResume(_))), "{after:?} after {cut} of\n{text}");
             let Some(Event::LoopComplete(end)) = after.last() else { panic!("no end: {after:?} after {cut} of\n{text}") };
             prop_assert!(is_decided || end.outcome == Outcome::Interrupted, "{after:?} after {cut} of\n{text}");
