@@ -16,6 +16,7 @@ use crate::run::recording::Mode;
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
+use crate::session::lock::{DEFAULT_TTL, LockOptions};
 use crate::session::options::{KeyOption, LlmOptions, RunOptions, Storing, Upload};
 
 /// When to use colour.
@@ -70,6 +71,8 @@ pub(super) struct RunFlags {
     /// Wait for other runs with an overlapping scope, in the order of arrival, instead of failing
     #[arg(long)]
     pub(super) queue: bool,
+    #[command(flatten)]
+    pub(super) lock: LockFlags,
     /// Keep the working tree as it is before each step, for `repro` and `rewind`. On by default where agents run in CI
     #[arg(long, overrides_with = "no_snapshots")]
     pub(super) snapshots: bool,
@@ -98,6 +101,55 @@ pub(super) struct RunFlags {
     pub(super) llm: LlmFlags,
     #[command(flatten)]
     pub(super) report: ReportFlags,
+}
+
+/// Whether the scope is locked for other machines, too.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct LockFlags {
+    /// Lock the scope for all machines, by a lease that is a ref of a git remote. The default REMOTE is `origin`
+    #[arg(long, value_name = "git[=REMOTE]", value_parser = lock)]
+    pub(super) lock: Option<LockedBy>,
+    /// How long the lease holds without being renewed. The default is 60 s
+    #[arg(long, value_name = "DURATION", value_parser = lock_ttl)]
+    pub(super) lock_ttl: Option<Duration>,
+}
+
+/// What locks the scope for other machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LockedBy {
+    /// Refs of a git remote; without one it is `origin`.
+    Git(Option<String>),
+}
+
+impl LockFlags {
+    /// Refuses what has no effect.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.lock.is_none() && self.lock_ttl.is_some() {
+            return Err(Error::refused("`--lock-ttl` is for a lock, and there is none")
+                .with_hint("add `--lock git`, or leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Returns the lock that is meant.
+    pub(super) fn options(&self) -> Option<LockOptions> {
+        let LockedBy::Git(remote) = self.lock.as_ref()?;
+        Some(LockOptions { remote: remote.clone(), ttl: self.lock_ttl.unwrap_or(DEFAULT_TTL) })
+    }
+}
+
+/// Reads what locks the scope for other machines.
+pub(super) fn lock(text: &str) -> Result<LockedBy, String> {
+    match text.split_once('=') {
+        None if text == "git" => Ok(LockedBy::Git(None)),
+        Some(("git", remote)) if !remote.is_empty() => Ok(LockedBy::Git(Some(remote.to_owned()))),
+        Some(_) | None => Err("write `git` or `git=REMOTE`".to_owned()),
+    }
+}
+
+/// Reads how long a lease holds.
+pub(super) fn lock_ttl(text: &str) -> Result<Duration, String> {
+    LockOptions::ttl(parse_duration(text).map_err(|error| error.to_string())?)
 }
 
 /// Where a run is reported beside its log and its files, and how it continues.
@@ -257,6 +309,7 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 
 /// How a run behaves and is reported.
 pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Error> {
+    flags.lock.check()?;
     Ok(RunOptions { audience: audience(flags, env)?, ..told(flags, env) })
 }
 
@@ -274,6 +327,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         deadline: flags.deadline,
         checkpoint_every: flags.checkpoint_every,
         queue: flags.queue,
+        lock: flags.lock.options(),
         snapshots: either(flags.snapshots, flags.no_snapshots),
         report_dir: flags.report_dir.clone(),
         allow_untrusted: flags.allow_untrusted,

@@ -10,7 +10,7 @@ use crate::machine::OnChange;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
 
-use super::flags::{self, ChainFlags, CommitFlags, GoOn, RunFlags, UploadFlags};
+use super::flags::{self, ChainFlags, CommitFlags, GoOn, LockedBy, RunFlags, UploadFlags};
 
 /// How much of the action this step does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,7 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
     run.allow_untrusted = wanted("allow-untrusted")?.unwrap_or(run.allow_untrusted);
     run.deadline = duration(env, "deadline")?.or(run.deadline);
     run.checkpoint_every = duration(env, "checkpoint-every")?.or(run.checkpoint_every);
+    run.lock.lock = lock(env)?.or(run.lock.lock.take());
     // Only a later step may use these, but a mistake in them is reported before the run and not after it.
     let (chain, go_on) = (chain(env)?, on_handoff(env)?);
     match part {
@@ -100,6 +101,13 @@ pub(super) fn inputs(part: Part, env: &Environment, run: &mut RunFlags) -> Resul
         }
     }
     Ok(())
+}
+
+fn lock(env: &Environment) -> Result<Option<LockedBy>, Error> {
+    let Some(text) = input(env, "lock") else { return Ok(None) };
+    flags::lock(text.trim())
+        .map(Some)
+        .map_err(|help| Error::refused(format!("the input `lock` is `{text}`")).with_hint(help))
 }
 
 /// Reads an input that is an amount.

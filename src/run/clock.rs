@@ -2,12 +2,25 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::base::time::Timestamp;
 
 /// The wall clock for stamps, and a steady clock for spans, so that a wall clock that jumps ends no run early.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
+}
+
+/// Returns the time since some fixed moment of this machine. It also goes on while the machine sleeps, unlike that of
+/// [`Clock`]: what others were promised for a minute is over after a minute.
+pub fn steady() -> Duration {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let clock = ClockId::Boottime;
+    // Elsewhere this one does not stop.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let clock = ClockId::Monotonic;
+    clock_gettime(clock).try_into().unwrap_or_default()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place they are allowed in")]

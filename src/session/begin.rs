@@ -33,6 +33,7 @@ use super::error::Error;
 use super::fetch::Local;
 use super::files::open;
 use super::interrupts::Interrupts;
+use super::lock;
 use super::nights::{self, Before};
 use super::options::{BeginOptions, RunOptions};
 use super::prepared::Prepared;
@@ -195,6 +196,9 @@ impl<'s> ConfiguredRun<'s> {
         let territory = claim::territory(prepared, context, session, &session.redactor)?;
         let wanted = claim::wanted(&files, &prepared.machine.name, &territory, session, clock.now());
         let claim = claim::take(wanted, options.run.queue, &files, &mut cancel, session).await?;
+        let home = worktree.as_ref().map_or(prepared.located.root.as_path(), Worktree::home);
+        let of = (files.instance(), home);
+        let lock = lock::of_run(&options.run, of, (&territory, &claim), &mut cancel, session).await?;
         if let Some(worktree) = &worktree {
             worktree.create(session)?;
         }
@@ -238,6 +242,7 @@ impl<'s> ConfiguredRun<'s> {
             territory,
             area,
             claim,
+            lock,
             worktree,
             snapshots,
         })

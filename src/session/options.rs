@@ -14,6 +14,7 @@ use crate::run::clock::Clock;
 use crate::run::recording::Mode;
 
 use super::audience::Audience;
+use super::lock::LockOptions;
 
 /// How a run behaves and is reported, whether it begins or goes on.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct RunOptions {
     pub checkpoint_every: Option<Duration>,
     /// Whether it waits for other runs with an overlapping scope.
     pub queue: bool,
+    /// How its scope is locked for other machines, if it is.
+    pub lock: Option<LockOptions>,
     /// Whether the working tree is kept as it is before each step. By default, it is where agents run in CI.
     pub snapshots: Option<bool>,
     /// Where its reports are written, also outside of CI.

@@ -42,6 +42,7 @@ use super::guard::Watchman;
 use super::interrupts::Interrupts;
 use super::key;
 use super::left_behind;
+use super::lock::Lock;
 use super::options::RunOptions;
 use super::prepared::Prepared;
 use super::publish::{self, Publication, Stage, publisher};
@@ -70,6 +71,8 @@ pub(super) struct Launch<'s> {
     pub(super) territory: Territory,
     pub(super) area: Area,
     pub(super) claim: Claim,
+    /// The lock across machines, if there is one.
+    pub(super) lock: Option<Lock>,
     pub(super) worktree: Option<Worktree>,
     /// Whether the working tree is kept as it is before each step.
     pub(super) snapshots: bool,
@@ -135,7 +138,18 @@ impl Launch<'_> {
     async fn drive(self, cancel: Cancel) -> Result<Ended, Error> {
         let Self { session, options, prepared, position, .. } = self;
         let Self {
-            files, journal, sinks, clock, agents, territory, area, claim, worktree, snapshots, ..
+            files,
+            journal,
+            sinks,
+            clock,
+            agents,
+            territory,
+            area,
+            claim,
+            lock,
+            worktree,
+            snapshots,
+            ..
         } = self;
         let name = prepared.machine.name.clone();
         let mut publication = publisher(&options).map(|provider| {
@@ -158,7 +172,7 @@ impl Launch<'_> {
             checkpoints: checkpoints(&options, publication.as_ref(), session),
             journal,
             sinks,
-            cancel,
+            cancel: cancel.fenced(lock.as_ref().map(Lock::fence)),
             guard: left_behind::recorded(watchman.as_ref().map(Watchman::pipe).unwrap_or_default(), &files),
             agents,
             clock,
@@ -195,8 +209,20 @@ impl Launch<'_> {
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         drop(world);
-        let end =
-            End { session, options, watchman, claim, worktree, host, handoff, complete, lost, reader, shown };
+        let end = End {
+            session,
+            options,
+            watchman,
+            claim,
+            lock,
+            worktree,
+            host,
+            handoff,
+            complete,
+            lost,
+            reader,
+            shown,
+        };
         end.follow(&files, &name, publication)
     }
 }
@@ -226,6 +252,7 @@ struct End<'s> {
     options: RunOptions,
     watchman: Option<Watchman>,
     claim: Claim,
+    lock: Option<Lock>,
     worktree: Option<Worktree>,
     host: Option<&'static dyn Host>,
     handoff: Option<Handoff>,
@@ -245,8 +272,8 @@ impl End<'_> {
         name: &LoopName,
         publication: Option<Publication>,
     ) -> Result<Ended, Error> {
-        let Self { session, options, watchman, claim, worktree, host, handoff, complete, lost, .. } = self;
-        let Self { reader, shown, .. } = self;
+        let Self { session, options, watchman, claim, lock, worktree, host, handoff, .. } = self;
+        let Self { complete, lost, reader, shown, .. } = self;
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
@@ -274,6 +301,9 @@ impl End<'_> {
             worktree.close(!complete.is_resumable(), session);
         }
         // Only now: as long as files are being written, no other process may continue the run.
+        for warning in lock.map(Lock::release).into_iter().flatten() {
+            session.talk.warning(&warning);
+        }
         drop(claim);
         let is_unstored = uploaded == Some(false);
         if complete.outcome == Outcome::Handoff {

@@ -39,6 +39,7 @@ use super::incoming::Incoming;
 use super::interrupts::Interrupts;
 use super::key;
 use super::killed::{self, Telling};
+use super::lock;
 use super::options::{LlmOptions, ResumeOptions, Which};
 use super::prepared::{Prepared, reaching, refused};
 use super::ready::{Launch, Position, Ready, Resumed, sinks};
@@ -188,6 +189,9 @@ impl<'s> UnclaimedRun<'s> {
         // From here on, other processes see the run as running, and cannot resume it.
         let claim =
             claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
+        let home = self.worktree.as_ref().map_or(self.prepared.located.root.as_path(), Worktree::home);
+        let of = (files.instance(), home);
+        let lock = lock::of_run(&self.options.run, of, (&territory, &claim), &mut cancel, session).await?;
         let files = if is_archived { taken_back(&files)? } else { files };
         let mut decided = None;
         if let Some(incoming) = incoming {
@@ -249,6 +253,7 @@ impl<'s> UnclaimedRun<'s> {
             territory,
             area,
             claim,
+            lock,
             worktree,
             snapshots,
         })

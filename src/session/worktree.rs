@@ -72,6 +72,11 @@ impl Worktree {
         &self.path
     }
 
+    /// Returns the directory of the loop in the checkout.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Returns the directory in which the run works.
     pub(crate) fn root(&self) -> &Path {
         &self.root

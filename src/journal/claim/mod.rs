@@ -85,12 +85,18 @@ pub struct Claim {
     /// Dropped to release the claim.
     _file: Locked,
     pass: Pass,
+    ancestors: Vec<String>,
 }
 
 impl Claim {
     /// Returns what the actions of the run carry in their environment.
     pub fn pass(&self) -> &Pass {
         &self.pass
+    }
+
+    /// Returns the runs around it, whose actions have started it.
+    pub fn ancestors(&self) -> &[String] {
+        &self.ancestors
     }
 }
 
@@ -125,7 +131,7 @@ impl Ticket {
         }
         // The file is renamed and stays locked, so processes that wait for its lock go on waiting.
         self.file.rename(name(&self.record.instance, HOLDS))?;
-        Ok(Turn::Now(Claim { _file: self.file, pass: self.pass }))
+        Ok(Turn::Now(Claim { _file: self.file, pass: self.pass, ancestors: self.record.ancestors }))
     }
 }
 
@@ -157,7 +163,8 @@ fn try_to_take(directory: &Path, wanted: Wanted) -> io::Result<Taken> {
     record.secret = pass.digest();
     let ahead: Vec<Live> = rule::in_the_way(&record, &live).into_iter().cloned().collect();
     if ahead.is_empty() {
-        return Ok(Taken::Held(Claim { _file: Locked::create(&place, &record, HOLDS)?, pass }));
+        let file = Locked::create(&place, &record, HOLDS)?;
+        return Ok(Taken::Held(Claim { _file: file, pass, ancestors: record.ancestors }));
     }
     if !queue {
         return Ok(Taken::Refused(ahead));

@@ -174,7 +174,7 @@ impl Server {
 }
 
 /// Returns a URL without a name and a password, for people.
-fn without_credential(url: &str) -> String {
+pub(crate) fn without_credential(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (server, path) = rest.split_at(end);

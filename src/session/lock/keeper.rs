@@ -1,0 +1,230 @@
+//! Keeps a lease while a run goes on: renews it in a thread of its own, and removes it at the end.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::base::object::ObjectId;
+use crate::lease::fence::{Fence, Urgency};
+use crate::lease::record::{LeaseName, Record};
+use crate::process::signal::{self, Asker, Request};
+use crate::run::clock::steady;
+
+use super::remote::{LeaseRemote, Swapped};
+
+/// How long the removal at the end may take. A lease that stays is over after its time.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long one sleeps at once: the timers of a machine that sleeps do not go on.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// A lease that is renewed until it is released or dropped.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    stop: Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<JoinHandle<Kept>>,
+    name: LeaseName,
+}
+
+/// What the thread and the run share.
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    woken: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    fence: Fence,
+    /// What the ref points at, as far as this process knows.
+    oid: ObjectId,
+    /// Why the last renewal failed.
+    trouble: Option<String>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nobody panics while they hold it, and what it holds is whole at any time.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a moment, or until all is over.
+    fn wait_until(&self, moment: Duration) -> bool {
+        let mut state = self.state();
+        loop {
+            let left = moment.saturating_sub(steady());
+            if state.is_over || left.is_zero() {
+                return !state.is_over;
+            }
+            let waited = self.woken.wait_timeout(state, left.min(SLEEP));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl signal::Fence for Shared {
+    fn request(&self) -> Request {
+        match self.state().fence.at(steady()) {
+            Urgency::None => Request::None,
+            Urgency::Gently => Request::Gently(Asker::Lease),
+            Urgency::Now => Request::Now(Asker::Lease),
+        }
+    }
+
+    fn left(&self) -> Duration {
+        self.state().fence.left(steady())
+    }
+}
+
+/// What the thread has when it ends.
+struct Kept {
+    remote: LeaseRemote,
+    /// A renewal that may have come to the server, and of which nobody knows.
+    pending: Option<ObjectId>,
+}
+
+impl Keeper {
+    /// Begins to renew a lease that is held with this record.
+    pub(super) fn start(
+        remote: LeaseRemote,
+        record: Record,
+        oid: ObjectId,
+        good: Duration,
+    ) -> std::io::Result<Self> {
+        let name = LeaseName::of(&record.scopes);
+        let state = State { fence: Fence::new(record.ttl(), good), oid, trouble: None, is_over: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), woken: Condvar::new() });
+        let stop = remote.stop();
+        let renewer = Renewer { shared: Arc::clone(&shared), remote, record, name: name.clone() };
+        let thread = std::thread::Builder::new().name("lease".to_owned()).spawn(move || renewer.run())?;
+        Ok(Self { shared, stop, thread: Some(thread), name })
+    }
+
+    /// Returns what asks the run to end when its lease is lost.
+    pub(super) fn fence(&self) -> Arc<dyn signal::Fence> {
+        Arc::<Shared>::clone(&self.shared)
+    }
+
+    /// Returns why it is lost, if it is.
+    pub(super) fn lost(&self) -> Option<String> {
+        let mut state = self.shared.state();
+        if state.fence.at(steady()) == Urgency::None {
+            return None;
+        }
+        Some(if state.fence.is_taken() {
+            "another one has taken it over, or somebody removed it".to_owned()
+        } else {
+            match &state.trouble {
+                Some(why) => format!("it was not renewed in time: {why}"),
+                None => {
+                    "it was not renewed in time: this process was stopped, or its machine slept".to_owned()
+                }
+            }
+        })
+    }
+
+    /// Returns the name of its ref, and what that points at as far as this process knows.
+    pub(super) fn known(&self) -> (LeaseName, ObjectId) {
+        (self.name.clone(), self.shared.state().oid.clone())
+    }
+
+    /// Ends the renewals and removes the lease. Returns what went wrong.
+    pub(super) fn release(&mut self) -> Option<String> {
+        let thread = self.thread.take()?;
+        self.shared.state().is_over = true;
+        self.shared.woken.notify_all();
+        self.stop.store(true, Ordering::Relaxed);
+        let Ok(Kept { mut remote, pending }) = thread.join() else {
+            return Some("the thread that renewed it died".to_owned());
+        };
+        remote.anew();
+        let (oid, is_taken) = {
+            let state = self.shared.state();
+            (state.oid.clone(), state.fence.is_taken())
+        };
+        if is_taken {
+            return None;
+        }
+        let removed = match remote.swap(&self.name, Some(&oid), None, FAREWELL) {
+            Ok(Swapped::Other(Some(at))) if Some(&at) == pending.as_ref() => {
+                remote.swap(&self.name, Some(&at), None, FAREWELL)
+            }
+            removed => removed,
+        };
+        removed.err()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let _best_effort = self.release();
+    }
+}
+
+/// The thread.
+struct Renewer {
+    shared: Arc<Shared>,
+    remote: LeaseRemote,
+    record: Record,
+    name: LeaseName,
+}
+
+impl Renewer {
+    fn run(mut self) -> Kept {
+        let ttl = self.record.ttl();
+        // A renewal that was tried is tried again, so that one that came through all the same is known again; and counts
+        // from the first try.
+        let mut pending: Option<(ObjectId, Duration)> = None;
+        let mut next = self.shared.state().fence.renew_at();
+        while self.shared.wait_until(next) {
+            let begun = steady();
+            let left = {
+                let mut state = self.shared.state();
+                if state.fence.at(begun) != Urgency::None {
+                    break;
+                }
+                state.fence.left(begun)
+            };
+            let (new, since) = match pending.take() {
+                Some(pending) => pending,
+                None => match self.next() {
+                    Ok(new) => (new, begun),
+                    Err(why) => {
+                        self.shared.state().trouble = Some(why);
+                        next = begun + ttl / 12;
+                        continue;
+                    }
+                },
+            };
+            let oid = self.shared.state().oid.clone();
+            let swapped = self.remote.swap(&self.name, Some(&oid), Some(&new), left.min(ttl / 3));
+            let now = steady();
+            let mut state = self.shared.state();
+            match swapped {
+                Ok(Swapped::Done) => {
+                    state.fence.renewed(since, now);
+                    state.oid = new;
+                    state.trouble = None;
+                    next = state.fence.renew_at();
+                }
+                Ok(Swapped::Other(_)) => {
+                    state.fence.taken();
+                    break;
+                }
+                Err(why) => {
+                    state.trouble = Some(why);
+                    pending = Some((new, since));
+                    next = now + ttl / 12;
+                }
+            }
+        }
+        Kept { remote: self.remote, pending: pending.map(|(oid, _)| oid) }
+    }
+
+    fn next(&mut self) -> Result<ObjectId, String> {
+        self.record.n += 1;
+        self.remote.commit(&self.record)
+    }
+}
