@@ -15,6 +15,8 @@ pub enum ForgeErrorKind {
     Raced,
     /// It would be possible, and must not be: unsigned, no drafts.
     Declined,
+    /// The lock of the delivery is not held any more.
+    Locked,
     /// The server does not answer, even after several tries.
     Unavailable,
     /// The token may not, or the server refuses.

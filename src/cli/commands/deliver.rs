@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::flags::LockFlags;
 use crate::cli::output::Output;
 use crate::session::context::Session;
 use crate::session::deliver::{DeliverOptions, Done, Way};
@@ -58,6 +59,11 @@ pub(in crate::cli) struct DeliverArgs {
     /// Keep `changes.patch` in this directory
     #[arg(long, value_name = "DIR")]
     report_dir: Option<PathBuf>,
+    #[command(flatten)]
+    lock: LockFlags,
+    /// With `--lock`: wait for others who have locked what is delivered, instead of failing
+    #[arg(long)]
+    queue: bool,
     /// Say what would be done, and write nothing to the server
     #[arg(long)]
     dry_run: bool,
@@ -68,6 +74,7 @@ pub(in crate::cli) fn deliver(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<u8, Error> {
+    args.lock.check()?;
     let options = DeliverOptions {
         what: args.what.clone(),
         way: match args.to {
@@ -85,6 +92,8 @@ pub(in crate::cli) fn deliver(
         allow_paths: args.allow_paths.clone(),
         report_dir: args.report_dir.clone(),
         dry_run: args.dry_run,
+        lock: args.lock.options(),
+        queue: args.queue,
     };
     let delivery = session.deliver(&options)?;
     for line in delivery.lines() {

@@ -39,7 +39,7 @@ pub(super) fn deliver(
     if pull.state != PullState::Open {
         return Err(Stop::refused(format!("the pull request #{number} is not open any more")));
     }
-    let forge = server.forge(&offered.workspace, session)?;
+    let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
     let name = format!("refs/heads/{}", pull.branch);
     let found = forge.refs(&[&name])?;

@@ -5,6 +5,7 @@
 //! changed, and nothing of it is obeyed.
 
 mod commit;
+mod locked;
 mod offer;
 mod outcome;
 pub(crate) mod pushed;
@@ -26,6 +27,7 @@ use crate::delivery::policy::Standing;
 
 use super::context::Session;
 use super::error::{Error, Kind};
+use super::lock::Lock;
 
 use offer::Offered;
 use servers::Server;
@@ -76,11 +78,16 @@ impl Session<'_> {
 
     fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Error> {
         let server = servers::find(options, self)?;
-        let offered = Offered::new(&source.bundle, &server, self);
-        let brought = match &offered {
-            Ok(offered) => offered
-                .check(options)
-                .and_then(|standing| self.by_its_way(offered, standing, &server, options)),
+        let mut offered = Offered::new(&source.bundle, &server, self);
+        let brought = match &mut offered {
+            Ok(offered) => offered.check(options).and_then(|standing| {
+                offered.lock = locked::lock(offered, &server, options, self)?;
+                let brought = self.by_its_way(offered, standing, &server, options);
+                for warning in offered.lock.take().map(Lock::release).into_iter().flatten() {
+                    self.talk.warning(&warning);
+                }
+                brought
+            }),
             Err(stop) => Err(stop.clone()),
         };
         let is_delivered = brought.as_ref().is_ok_and(|brought| brought.done.is_delivered());

@@ -10,7 +10,7 @@ use crate::base::text::one_line;
 use crate::bundle::names;
 use crate::definition::load::{self, DIRECTORY};
 use crate::delivery::change::FileChange;
-use crate::delivery::forge::Contents as _;
+use crate::delivery::forge::{Contents as _, Forge};
 use crate::delivery::message::PatchId;
 use crate::delivery::names::BranchName;
 use crate::delivery::policy::{self, Refusal, Standing};
@@ -19,8 +19,10 @@ use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::git;
+use crate::session::lock::Lock;
 use crate::session::opened::OpenedBundle;
 
+use super::locked::Locked;
 use super::servers::Server;
 use super::stop::Stop;
 use super::way::{DeliverOptions, Way};
@@ -62,6 +64,8 @@ pub(super) struct Offered<'b> {
     pub(super) changes: Vec<FileChange>,
     secrecy: Secrecy,
     is_elsewhere: Option<String>,
+    /// The lock of what it changes, where there is one.
+    pub(super) lock: Option<Lock>,
 }
 
 impl<'b> Offered<'b> {
@@ -83,7 +87,20 @@ impl<'b> Offered<'b> {
         let changes = workspace.changes(&fix.base_tree, &fix.tree)?;
         let secrecy = secrecy(&workspace, &changes, session)?;
         let is_elsewhere = elsewhere(bundle, server);
-        Ok(Self { bundle, workspace, fix, changes, secrecy, is_elsewhere })
+        Ok(Self { bundle, workspace, fix, changes, secrecy, is_elsewhere, lock: None })
+    }
+
+    /// Returns what takes it, as long as it is locked.
+    pub(super) fn forge<'f>(
+        &'f self,
+        server: &'f Server,
+        session: &Session<'_>,
+    ) -> Result<Box<dyn Forge + 'f>, Stop> {
+        let forge = server.forge(&self.workspace, session)?;
+        Ok(match &self.lock {
+            Some(lock) => Box::new(Locked { forge, lock }),
+            None => forge,
+        })
     }
 
     /// Refuses what must not be delivered, whatever stands on the server.

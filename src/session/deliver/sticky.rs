@@ -24,7 +24,7 @@ pub(super) fn deliver(
     let base = server.base(options.base.as_deref(), session)?;
     let names = StickyNames::new(&offered.bundle.manifest.r#loop, &base)
         .map_err(|_| Stop::refused(format!("no branch can be named after the loop and the base `{base}`")))?;
-    let forge = server.forge(&offered.workspace, session)?;
+    let forge = offered.forge(server, session)?;
     let forge = forge.as_ref();
     let wants_pull = options.way == Way::PullRequest;
     let with_push = wants_pull && forge.takes_pulls_with_pushes();

@@ -49,6 +49,7 @@ impl From<ForgeError> for Stop {
             ForgeErrorKind::Declined => {
                 Self::refused(help.iter().fold(message, |message, help| format!("{message}: {help}")))
             }
+            ForgeErrorKind::Locked => failed(Kind::Locked),
             ForgeErrorKind::Unavailable => failed(Kind::Unavailable),
             ForgeErrorKind::Failed => failed(Kind::Failed),
         }

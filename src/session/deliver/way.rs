@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use crate::base::object::ObjectId;
 use crate::delivery::forge::Checks;
 
+use crate::session::lock::LockOptions;
+
 use super::outcome::Done;
 
 /// Where a fix goes.
@@ -46,6 +48,10 @@ pub struct DeliverOptions {
     pub report_dir: Option<PathBuf>,
     /// Whether nothing is written to the server.
     pub dry_run: bool,
+    /// How what it changes is locked for other machines while it is written, if it is.
+    pub lock: Option<LockOptions>,
+    /// Whether it waits for the lock.
+    pub queue: bool,
 }
 
 /// What a way has done.

@@ -83,8 +83,8 @@ impl LeaseRemote {
         };
         let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
         let url = if is_path { base.join(url).display().to_string() } else { url };
-        let secrets = credential(&url).into_iter().map(|(_, word)| word.to_owned()).collect();
         let shown = one_line(&without_credential(&url), 200);
+        let secrets = words(&url);
         let remote = let_in(url, checkout, session);
         let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
         let is_sha256 = format.is_ok_and(|format| format == "sha256");
@@ -96,7 +96,8 @@ impl LeaseRemote {
         let shown = one_line(&without_credential(&remote.url), 200);
         let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
         let is_sha256 = format.is_ok_and(|format| format == "sha256");
-        Self::new(remote, shown, is_sha256, Vec::new(), session)
+        let secrets = words(&remote.url);
+        Self::new(remote, shown, is_sha256, secrets, session)
     }
 
     fn new(
@@ -257,6 +258,14 @@ fn credential(url: &str) -> Option<(&str, &str)> {
     let server = rest.split(['/', '?', '#']).next()?;
     let (credential, _) = server.rsplit_once('@')?;
     Some(credential.split_once(':').unwrap_or((credential, "")))
+}
+
+/// Returns what of an address no message may hold.
+fn words(url: &str) -> Vec<String> {
+    let (name, word) = credential(url).unwrap_or_default();
+    // A token alone stands where others have their name.
+    let secret = if word.is_empty() && url.starts_with("http") && name.len() > 8 { name } else { word };
+    [secret.to_owned(), percent_decoded(secret)].into()
 }
 
 /// Works out how git gets in, the first of: ll-loop's own token, where the address is that of the job's repository; the
