@@ -59,6 +59,7 @@ mod kept_files;
 mod killed;
 mod known_runs;
 #[cfg(target_os = "linux")]
+mod leases;
 mod left_behind;
 #[cfg(feature = "github")]
 mod legs;

@@ -37,7 +37,7 @@ use keeper::Keeper;
 use remote::{LeaseRemote, Swapped};
 
 /// For how long a lease holds without being renewed, where nobody says it.
-pub const DEFAULT_TTL: Duration = Duration::from_mins(1);
+pub(crate) const DEFAULT_TTL: Duration = Duration::from_mins(1);
 
 /// How long a call of git may take before the lease is held.
 const PATIENCE: Duration = Duration::from_secs(30);
