@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::scope::Scopes;
+use super::scope::{Scopes, scope_hash};
 use crate::base::object::ObjectId;
 use crate::base::parsed::parsed;
 use crate::base::text::{is_hex, listed_in_part, one_line};
@@ -43,7 +43,7 @@ parsed!(
 impl LeaseName {
     /// Returns the name of the lease of these scopes.
     pub fn of(scopes: &Scopes) -> Self {
-        Self(format!("{PREFIX}{}", scopes.hash()))
+        Self(format!("{PREFIX}{}", scope_hash(scopes.paths())))
     }
 }
 
@@ -188,13 +188,13 @@ mod tests {
     #[test]
     fn a_name_is_a_hash_below_the_prefix_and_nothing_else() {
         let name = LeaseName::of(&Scopes::new(["."]));
-        assert_eq!(name.as_str(), "refs/ll-loop/lease/075d3ddf5a3a826e");
+        assert_eq!(name.as_str(), "refs/ll-loop/lease/19a3f6872c351832");
         assert!(LeaseName::parse(name.as_str()).is_ok());
         for text in [
-            "075d3ddf5a3a826e",
+            "19a3f6872c351832",
             "refs/ll-loop/lease/",
             "refs/ll-loop/lease/*",
-            "refs/ll-loop/lease/075D3DDF5A3A826E",
+            "refs/ll-loop/lease/19A3F6872C351832",
         ] {
             assert!(LeaseName::parse(text).is_err(), "{text}");
         }

@@ -111,7 +111,10 @@ impl Project {
         let mut child =
             self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_for(|| self.exists(sign) || child.try_wait().unwrap().is_some());
-        assert!(self.exists(sign), "the run ended before `{sign}` was there");
+        if !self.exists(sign) {
+            let ended = Ran::of(&child.wait_with_output().unwrap());
+            panic!("the run ended before `{sign}` was there: {}", ended.all());
+        }
         child
     }
 

@@ -122,7 +122,7 @@ fn a_lease_is_a_ref_that_says_who_has_what_and_is_gone_afterwards() {
     assert_eq!(keys, ["run", "holder", "scopes", "n", "ttl_s"], "no time of any clock");
     assert_eq!(record["scopes"], serde_json::json!(["docs", "src"]));
     assert_eq!(record["ttl_s"], 60);
-    assert_eq!(remote.leases(), ["refs/ll-loop/lease/eafaff9fa4580b95"]);
+    assert_eq!(remote.leases(), ["refs/ll-loop/lease/72ab3cadb3547b46"]);
     let dates = remote.bare.git(&["log", "-1", "--format=%at %ct", &remote.leases()[0]]);
     assert_eq!(dates, "0 0");
     let other = remote.machine(&quick("[docs/api]"));
@@ -296,7 +296,7 @@ fn the_header_that_a_checkout_has_for_its_server_lets_the_lock_in() {
     let project = machine(&url, &holder("['.']"));
     let key = format!("http.{}/.extraheader", server.web.url());
     git(&project, &["config", &key, &basic("reads")]);
-    project.run(&["run", "main", "--lock", "git"]).code(69).says("contents: write");
+    project.run(&["run", "main", "--lock", "git"]).code(69).says("403").says("contents: write");
     assert!(!project.exists("began"));
     git(&project, &["config", &key, &basic("geheim-geheim")]);
     let child = holding(&project, &[]);
@@ -474,7 +474,10 @@ fn a_remote_that_is_cut_off_ends_the_run_which_goes_on_later() {
     );
     assert_eq!(result["terminated_by"], "lease_lost");
     let summary = project.read("reports/summary.md");
-    assert!(summary.contains("lease_lost") && summary.contains("ll-loop resume"), "{summary}");
+    assert!(
+        summary.contains("the lease of its scope was lost") && summary.contains("ll-loop resume"),
+        "{summary}"
+    );
     let log = written(&project.at(".loops"));
     assert!(log.contains("another machine may have taken it over"), "{log}");
     project.run(&["resume", "main", "--lock", "git"]).code(69);

@@ -284,7 +284,8 @@ fn let_in(url: String, checkout: &Git, session: &Session<'_>) -> Remote {
         Some(format!("Authorization: Basic {}", STANDARD.encode(both)))
     };
     let in_checkout = || {
-        let ask = Call::new("config").with(&["--get-urlmatch", "http.extraHeader"]).named(&plain, "");
+        let ask =
+            Call::new("config").with(&["--get-urlmatch"]).revision("http.extraHeader").named(&plain, "");
         checkout.line(&ask).ok().filter(|header| !header.is_empty() && !header.contains('\n'))
     };
     let of_the_job = || {
