@@ -44,12 +44,12 @@ impl Fence {
     /// Returns when actions are asked to end, unless the lease is renewed before: they get at most 5 s, and always less
     /// than a third of the time of the lease.
     pub fn gently_at(&self) -> Duration {
-        self.now_at() - (self.ttl / 4).min(LONGEST_GRACE)
+        self.now_at().saturating_sub((self.ttl / 4).min(LONGEST_GRACE))
     }
 
     /// Returns when actions are killed: so early that nothing is left of them when others may begin.
     pub fn now_at(&self) -> Duration {
-        self.good + self.ttl - self.ttl / 12
+        self.good + self.ttl.saturating_sub(self.ttl / 12)
     }
 
     /// Takes a renewal that began at `start` and is known to be good `now`. One that comes when the end was asked for is
@@ -136,7 +136,7 @@ mod tests {
                 }
                 prop_assert!(fence.now_at() < good + ttl);
                 prop_assert!(fence.gently_at() < fence.now_at());
-                prop_assert!(fence.now_at() - fence.gently_at() < ttl / 3);
+                prop_assert!(fence.now_at().saturating_sub(fence.gently_at()) < ttl / 3);
                 prop_assert!(fence.renew_at() + ttl / 6 <= fence.gently_at(), "there is time for another try");
                 prop_assert_eq!(fence.clone().at(good + ttl), Urgency::Now);
             }

@@ -752,7 +752,7 @@ mod tests {
         let git = Git::own(place.path(), env());
         git.line(&Call::new("init").with(&["--quiet", "--bare"])).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let quick = git.within(Duration::from_secs(60), &stop);
+        let quick = git.within(Duration::from_mins(1), &stop);
         assert!(quick.line(&Call::new("version")).unwrap().starts_with("git version"));
         assert!(quick.line(&Call::new("nonsense")).unwrap_err().contains("nonsense"));
         // A server that accepts and says nothing.

@@ -99,10 +99,10 @@ impl Cancel {
 
     /// Returns the request in force.
     pub fn request(&self) -> Request {
-        let asked = *self.asked.borrow();
+        let told = *self.asked.borrow();
         let fenced = self.fence.as_ref().map(|fence| fence.request()).unwrap_or_default();
-        match (asked, fenced) {
-            (asked, Request::None) | (asked @ Request::Now(_), _) => asked,
+        match (told, fenced) {
+            (told, Request::None) | (told @ Request::Now(_), _) => told,
             (Request::None, fenced) => fenced,
             (Request::Gently(asker), Request::Gently(_)) => Request::Gently(asker),
             (Request::Gently(asker), Request::Now(_)) => Request::Now(asker),

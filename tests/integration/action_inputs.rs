@@ -62,6 +62,8 @@ fn wrong_inputs_name_themselves() {
         .says("write `fail` or `report`");
     action(&[("LOOP", "main"), ("DEADLINE", "soon")]).run(&["action"]).code(2).says("`deadline`");
     action(&[("LOOP", "main"), ("PARAMS", "novalue")]).run(&["action"]).code(2).says("KEY=VALUE");
+    action(&[("LOOP", "main"), ("LOCK", "svn")]).run(&["action"]).code(2).says("write `git` or `git=REMOTE`");
+    action(&[("LOOP", "main"), ("LOCK", "git")]).run(&["action"]).code(69).says("needs a git repository");
     action(&[("LOOP", "--help")]).run(&["action"]).code(2).says("no loop named `--help`");
 }
 

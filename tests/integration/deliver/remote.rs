@@ -172,3 +172,58 @@ fn a_remote_that_cannot_be_reached_or_understood_is_an_error() {
     let ran = home.project.run(&["deliver", "spelling", "--to", "pr", "--remote", "origin"]);
     let _ran = ran.code(2).says("--to branch");
 }
+
+/// Puts a lease on these paths there, as another machine would.
+fn lease(home: &Home, name: &str, scopes: &str) {
+    let at = home.at().to_string_lossy().into_owned();
+    let record = format!(r#"{{"run":"other-1","holder":"elsewhere","scopes":{scopes},"n":3,"ttl_s":60}}"#);
+    let tree = git(&home.server, &["-C", &at, "hash-object", "-w", "-t", "tree", "/dev/null"]);
+    let commit = git(&home.server, &["-C", &at, "commit-tree", &tree, "-m", &record]);
+    git(&home.server, &["-C", &at, "update-ref", &format!("refs/ll-loop/lease/{name}"), &commit]);
+}
+
+const LOCKED: [&str; 8] = ["deliver", "spelling", "--to", "branch", "--remote", "origin", "--lock", "git"];
+
+#[test]
+fn a_delivery_locks_what_it_changes_and_nothing_is_written_where_somebody_else_has() {
+    let home = Home::new();
+    lease(&home, "0123456789abcdef", r#"["docs"]"#);
+    let refused = home.project.run(&LOCKED).code(73);
+    let refused =
+        refused.says("the run other-1 has locked `docs`, which overlaps `docs/guide.md` (elsewhere)");
+    let _refused = refused.says("the patch is kept");
+    assert_eq!(home.on_server(BRANCH), "");
+    // A rehearsal and a patch write nothing there.
+    home.project.run(&[&LOCKED[..], &["--dry-run"]].concat()).code(0).says("delivered: created");
+    lease(&home, "0123456789abcdef", r#"["src"]"#);
+    home.project
+        .run(&LOCKED)
+        .code(0)
+        .says("delivered: created")
+        .says("locked `docs/guide.md` for all machines");
+    assert!(!home.on_server(BRANCH).is_empty());
+    let leases = home.on_server("refs/ll-loop/lease/");
+    assert_eq!(leases.lines().count(), 1, "only that of the other one is left: {leases}");
+}
+
+#[test]
+fn a_delivery_that_loses_its_lease_pushes_nothing() {
+    let home = Home::new();
+    // Somebody removes the lease as soon as it is held.
+    let hook = "while read -r old new name; do case $name in refs/ll-loop/lease/*) \
+                git log -1 --format=%B \"$new\" | grep -q '\"n\":1' && git update-ref -d \"$name\";; esac; done; exit 0";
+    let path = home.at().join("hooks/post-receive");
+    let write = "cat > \"$1\" && chmod +x \"$1\"";
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", write, "sh"])
+        .arg(path)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), format!("#!/bin/sh\n{hook}\n").as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    let ran = home.project.run(&LOCKED).code(73).says("lease_lost: the lock of the delivery was lost");
+    let _ran = ran.says("the patch is kept");
+    assert_eq!((home.on_server(BRANCH), home.on_server(DELIVERED)), (String::new(), String::new()));
+}
