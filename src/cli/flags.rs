@@ -16,8 +16,7 @@ use crate::run::recording::Mode;
 use crate::session::audience::Audience;
 use crate::session::environment::Environment;
 use crate::session::error::Error;
-use crate::session::lock::{DEFAULT_TTL, LockOptions};
-use crate::session::options::{KeyOption, LlmOptions, RunOptions, Storing, Upload};
+use crate::session::options::{KeyOption, LlmOptions, LockOptions, RunOptions, Storing, Upload};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -134,7 +133,7 @@ impl LockFlags {
     /// Returns the lock that is meant.
     pub(super) fn options(&self) -> Option<LockOptions> {
         let LockedBy::Git(remote) = self.lock.as_ref()?;
-        Some(LockOptions { remote: remote.clone(), ttl: self.lock_ttl.unwrap_or(DEFAULT_TTL) })
+        Some(LockOptions { remote: remote.clone(), ttl: self.lock_ttl.unwrap_or(LockOptions::DEFAULT_TTL) })
     }
 }
 

@@ -47,7 +47,7 @@ mod lease;
 mod left_behind;
 pub mod library;
 pub mod lines;
-pub(crate) mod lock;
+mod lock;
 pub mod mistakes;
 pub mod nights;
 mod opened;

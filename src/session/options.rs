@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::time::human;
 use crate::ci::github::dispatch::ChainLink;
 use crate::ci::key::RunKey;
 use crate::ci::reported::ReportOptions;
 use crate::engine::event::Assignment;
+use crate::lease::record::{LONGEST, SHORTEST};
 use crate::machine::{Budget, OnChange, OnHandoff};
 use crate::run::clock::Clock;
 use crate::run::recording::Mode;
 
 use super::audience::Audience;
-use super::lock::LockOptions;
 
 /// How a run behaves and is reported, whether it begins or goes on.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,37 @@ pub struct RunOptions {
     pub assignment: Option<Assignment>,
     /// Its position in a chain of runs, if another run of the workflow continues after a hand-off.
     pub chain: Option<ChainLink>,
+}
+
+/// A lock across machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockOptions {
+    /// The remote whose refs are the leases: a name or an address. The default is `origin`.
+    pub remote: Option<String>,
+    /// For how long a lease holds without being renewed: whole seconds, from 1 s to 24 h.
+    pub ttl: Duration,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self { remote: None, ttl: Self::DEFAULT_TTL }
+    }
+}
+
+impl LockOptions {
+    /// For how long a lease holds without being renewed, where nobody says it.
+    pub(crate) const DEFAULT_TTL: Duration = Duration::from_mins(1);
+
+    /// Reads for how long a lease holds.
+    ///
+    /// # Errors
+    /// It is no whole number of seconds, too short, or too long.
+    pub fn ttl(duration: Duration) -> Result<Duration, String> {
+        if duration.subsec_nanos() == 0 && (SHORTEST..=LONGEST).contains(&duration) {
+            return Ok(duration);
+        }
+        Err(format!("write whole seconds, from {} to {}", human(SHORTEST), human(LONGEST)))
+    }
 }
 
 /// What tells a run from the other runs of its loop in the same CI run.

@@ -14,13 +14,12 @@ use crate::session::context::Session;
 use crate::session::error::Error;
 use crate::session::lock::{Lock, Wanted};
 
-use super::offer::Offered;
 use super::servers::Server;
 use super::way::{DeliverOptions, Way};
 
 /// Locks what a delivery changes, if it is to be locked and anything is to be written.
 pub(super) fn lock(
-    offered: &Offered<'_>,
+    (changes, run): (&[FileChange], &str),
     server: &Server,
     options: &DeliverOptions,
     session: &Session<'_>,
@@ -29,8 +28,8 @@ pub(super) fn lock(
         return Ok(None);
     };
     let wanted = Wanted {
-        scopes: scopes(&offered.changes),
-        run: offered.bundle.manifest.instance.as_str(),
+        scopes: scopes(changes),
+        run,
         ancestors: &[],
         queue: options.queue,
         checkout: &session.cwd,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::base::object::ObjectId;
 use crate::delivery::forge::Checks;
 
-use crate::session::lock::LockOptions;
+use crate::session::options::LockOptions;
 
 use super::outcome::Done;
 

@@ -19,7 +19,7 @@ use crate::base::text::{listed_in_part, plural};
 use crate::base::time::human;
 use crate::journal::claim::Claim;
 use crate::lease::race::{Act, Held, Race};
-use crate::lease::record::{Found, LONGEST, LeaseName, MAX_SCOPES, Record, SHORTEST};
+use crate::lease::record::{Found, LeaseName, MAX_SCOPES, Record};
 use crate::lease::scope::Scopes;
 use crate::process::git::Call;
 use crate::process::life::host;
@@ -31,13 +31,10 @@ use super::context::Session;
 use super::deliver::workspace::Remote;
 use super::error::{Error, Kind};
 use super::git;
-use super::options::RunOptions;
+use super::options::{LockOptions, RunOptions};
 
 use keeper::Keeper;
 use remote::{LeaseRemote, Swapped};
-
-/// For how long a lease holds without being renewed, where nobody says it.
-pub(crate) const DEFAULT_TTL: Duration = Duration::from_mins(1);
 
 /// How long a call of git may take before the lease is held.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,34 +42,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a look is tried: a ref may vanish while it is fetched.
 const TRIES: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(250);
-
-/// A lock across machines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockOptions {
-    /// The remote whose refs are the leases: a name or an address. The default is `origin`.
-    pub remote: Option<String>,
-    /// For how long a lease holds without being renewed: whole seconds, from 1 s to 24 h.
-    pub ttl: Duration,
-}
-
-impl Default for LockOptions {
-    fn default() -> Self {
-        Self { remote: None, ttl: DEFAULT_TTL }
-    }
-}
-
-impl LockOptions {
-    /// Reads for how long a lease holds.
-    ///
-    /// # Errors
-    /// It is no whole number of seconds, too short, or too long.
-    pub fn ttl(duration: Duration) -> Result<Duration, String> {
-        if duration.subsec_nanos() == 0 && (SHORTEST..=LONGEST).contains(&duration) {
-            return Ok(duration);
-        }
-        Err(format!("write whole seconds, from {} to {}", human(SHORTEST), human(LONGEST)))
-    }
-}
 
 /// A lease that is held, renewed, and removed when it is dropped.
 pub(crate) struct Lock {
