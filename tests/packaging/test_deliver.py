@@ -67,13 +67,14 @@ class Deliver(unittest.TestCase):
             {
                 "to": "commit", "base": "release/1", "require-signed": "true", "unverified": "true", "accept-no-checks": "true",
                 "dry-run": "true", "allow-path": "Cargo.lock\n\nsub dir/yarn.lock\n", "report-dir": "kept",
+                "lock": "git=mirror",
             }
         )  # fmt: skip
         self.assertEqual(
             self.seen()["argv"],
             [
-                "deliver", "--to=commit", "--base=release/1", "--report-dir=kept", "--require-signed", "--unverified",
-                "--accept-no-checks", "--dry-run", "--allow-path=Cargo.lock", "--allow-path=sub dir/yarn.lock", "--", "artifact:x",
+                "deliver", "--to=commit", "--base=release/1", "--lock=git=mirror", "--queue", "--report-dir=kept", "--require-signed",
+                "--unverified", "--accept-no-checks", "--dry-run", "--allow-path=Cargo.lock", "--allow-path=sub dir/yarn.lock", "--", "artifact:x",
             ],
         )  # fmt: skip
         self.deliver({"require-signed": "false"})
@@ -82,9 +83,10 @@ class Deliver(unittest.TestCase):
     def test_no_input_is_more_than_a_word(self):
         for value in HOSTILE:
             with self.subTest(value=value):
-                result = self.deliver({"bundle": value, "base": value, "report-dir": value})
+                result = self.deliver({"bundle": value, "base": value, "lock": value, "report-dir": value})
                 self.assertEqual(result.code, 0, result.log)
-                words = ["deliver", "--to=pr", f"--base={value}", f"--report-dir={value}", "--", value]
+                locked = [f"--lock={value}", "--queue"]
+                words = ["deliver", "--to=pr", f"--base={value}", *locked, f"--report-dir={value}", "--", value]
                 self.assertEqual(self.seen()["argv"], words)
         self.assertEqual(list(self.directory.rglob("pwned")), [])
 

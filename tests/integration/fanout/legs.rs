@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
 use crate::common::{Project, git, signal};
+use crate::git_server::Repositories;
 
 fn manifest(fan: &Fan, directory: &str) -> Value {
     let file = fs::File::open(bundle(&fan.at(directory))).unwrap();
@@ -128,4 +129,26 @@ fn whoever_ends_the_job_ends_the_leg() {
     let ran = crate::common::Ran::of(&child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(143), "{}", ran.all());
     drop(ran.says("1 not begun").says("somebody ended the job"));
+}
+
+#[test]
+fn an_item_that_another_machine_has_locked_is_missing_until_it_is_run() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok")]));
+    plan(&fan.project, &["--legs", "1"]);
+    let repositories = Repositories::new();
+    let remote = repositories.create("octo/project");
+    let lease = "refs/ll-loop/lease/0123456789abcdef";
+    let record =
+        br#"{"run": "other-1", "holder": "elsewhere", "scopes": ["packages/a"], "n": 3, "ttl_s": 3600}"#;
+    let commit = remote.feed(&["commit-tree", &remote.git(&["mktree"])], &[], record).unwrap();
+    remote.git(&["update-ref", lease, &commit]);
+    let lock = format!("--lock=git={}", remote.path.display());
+    let ran = fan.job("legs/l01", &["--leg", "l01", &lock]).code(73);
+    drop(ran.says("the run other-1 has locked `packages/a`").says("locked `packages/b` for all machines"));
+    fan.merge("merged", &["legs"]).code(4).says("leg_missing: l01 (packages/a)");
+    assert_eq!(remote.refs().into_keys().filter(|name| name.contains("lease")).collect::<Vec<_>>(), [lease]);
+    remote.git(&["update-ref", "-d", lease]);
+    let merged = fan.text("merged");
+    fan.job("again", &["--rerun", &merged, &lock]).code(0).says("1 verified");
+    fan.merge("both", &["merged", "again"]).code(0);
 }
