@@ -18,8 +18,9 @@ use crate::bundle::place::{Comparison, arrange, compare, place};
 use crate::bundle::tree::{self, RestoreError};
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::RunsMeant;
-use crate::ci::github::lease::{ApiRefs, GitRemote, Holder, LeaseError, Point, Taken, take};
+use crate::ci::github::git_remote::GitRemote;
 use crate::ci::github::repository::Repository;
+use crate::ci::github::takeover::{ApiRefs, Holder, Point, Taken, TakeoverError, take};
 use crate::definition::load::{self, DIRECTORY};
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
@@ -37,9 +38,9 @@ use super::error::Kind;
 use super::fetch::{ArtifactRequest, artifact};
 use super::git;
 use super::key;
-use super::lease::PushedRefs;
 use super::options::RunOptions;
 use super::prepared::{Prepared, changed};
+use super::pushed_refs::PushedRefs;
 use super::snapshots;
 
 /// A run that was unpacked, and not yet moved to the directory of runs.
@@ -80,7 +81,7 @@ impl Incoming {
         let asked = ArtifactRequest { what, run: None, repository, runs, allow_untrusted, session };
         let local = asked.local()?;
         let incoming = Self::open(&local.path, &local.shown, session)?;
-        // The lease that keeps other jobs away is a ref on GitHub, which needs a token.
+        // What keeps other jobs away is a ref on GitHub, which needs a token.
         let remote = session.env.token().map(|_| asked.remote()).transpose()?;
         Ok(Self { artifact: local.artifact.clone(), remote, ..incoming })
     }
@@ -224,7 +225,7 @@ impl Incoming {
             return Err(not_restored(&error));
         }
         let rehearsed = rehearse(&self.there)?;
-        self.lease(session)?;
+        self.take_over(session)?;
         if let Some(saved) = &self.manifest.tree {
             match tree::restore(&git, saved, objects) {
                 Ok(()) => {}
@@ -265,7 +266,7 @@ impl Incoming {
     }
 
     /// Takes the run for this job alone, if other jobs can reach it.
-    fn lease(&self, session: &Session<'_>) -> Result<(), Error> {
+    fn take_over(&self, session: &Session<'_>) -> Result<(), Error> {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
         let Some(commit) = base.or_else(|| session.env.get("GITHUB_SHA")) else { return Ok(()) };
@@ -301,7 +302,7 @@ fn taken(
     point: Point<'_>,
     us: &Holder,
     session: &Session<'_>,
-) -> Result<Taken, LeaseError> {
+) -> Result<Taken, TakeoverError> {
     match GitRemote::of(api, point.repository, &session.env.lookup()) {
         Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
         None => take(api, &ApiRefs::new(api, point, commit), point, us),

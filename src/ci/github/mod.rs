@@ -17,10 +17,10 @@ pub mod event;
 mod fake;
 pub mod fault;
 pub mod files;
+pub mod git_remote;
 pub mod gitea;
 mod graphql;
 pub mod http;
-pub mod lease;
 pub mod pull_head;
 pub mod relay;
 pub mod reporter;
@@ -31,6 +31,7 @@ mod run;
 pub mod server;
 mod shared;
 mod status;
+pub mod takeover;
 pub mod target;
 #[cfg(test)]
 #[cfg(feature = "github")]

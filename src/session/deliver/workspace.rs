@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::base::object::ObjectId;
 use crate::bundle::manifest::SavedTree;
 use crate::bundle::tree::{self, RestoreError};
-use crate::ci::github::lease::GitRemote;
+use crate::ci::github::git_remote::GitRemote;
 use crate::delivery::change::{FileChange, FileSide};
 use crate::delivery::forge::{Commit, Contents};
 use crate::delivery::message::PatchId;

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::base::object::ObjectId;
 use crate::base::text::{one_line, percent_decoded};
 use crate::ci::github::api::Api;
-use crate::ci::github::lease::GitRemote;
+use crate::ci::github::git_remote::GitRemote;
 use crate::ci::github::repository::Repository;
 use crate::ci::gitlab::merge_requests::{self, Holder};
 use crate::lease::record::{Found, LeaseName, MAX_RECORD, PREFIX, Record};

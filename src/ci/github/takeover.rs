@@ -6,7 +6,6 @@
 
 use std::cell::OnceCell;
 
-use http::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -14,8 +13,6 @@ use uuid::Uuid;
 use super::api::{Api, ApiError};
 use super::repository::Repository;
 use super::run;
-use super::server::{Flavour, is_of_github};
-use crate::ci::job::Lookup;
 
 /// More jobs than this have not died one after the other: somebody is playing.
 const MOST: u32 = 50;
@@ -66,7 +63,7 @@ pub enum Taken {
 
 /// Why nobody knows who goes on.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaseError {
+pub enum TakeoverError {
     /// The API.
     #[error(transparent)]
     Api(#[from] ApiError),
@@ -88,7 +85,7 @@ pub enum LeaseError {
     },
 }
 
-impl LeaseError {
+impl TakeoverError {
     /// Returns what to do about it.
     pub fn help(&self) -> Option<String> {
         match self {
@@ -113,11 +110,11 @@ pub enum Attempt {
 /// A server that keeps refs.
 pub trait Refs {
     /// Makes a ref with a record, if there is none of this name. The name begins with `refs/`.
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, LeaseError>;
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError>;
 }
 
 /// Takes a run for this job, if no other one has it. Needs `contents: write`.
-pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result<Taken, LeaseError> {
+pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result<Taken, TakeoverError> {
     let record = serde_json::to_string(us).unwrap_or_default();
     let name = |number| format!("refs/ll-loop/{}/{}.{number}", point.instance, point.seq);
     for number in 1..=MOST {
@@ -127,7 +124,7 @@ pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result
             Attempt::There(theirs) => theirs,
         };
         let Ok(holder) = serde_json::from_str::<Holder>(&theirs) else {
-            return Err(LeaseError::Odd { name, reason: "does not name a job" });
+            return Err(TakeoverError::Odd { name, reason: "does not name a job" });
         };
         if holder == *us {
             return Ok(Taken::Ours);
@@ -136,7 +133,7 @@ pub fn take(api: &Api, refs: &dyn Refs, point: Point<'_>, us: &Holder) -> Result
             return Ok(Taken::Theirs(holder));
         }
     }
-    Err(LeaseError::Odd {
+    Err(TakeoverError::Odd {
         name: name(MOST),
         reason: "is the last of too many: all of these jobs took the run",
     })
@@ -201,7 +198,7 @@ impl<'a> ApiRefs<'a> {
 }
 
 impl Refs for ApiRefs<'_> {
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, LeaseError> {
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
         let (api, repository) = (self.api, self.point.repository);
         let needing = |error: ApiError| error.needing(NEEDS);
         let sha = self.tag(record).map_err(needing)?;
@@ -220,53 +217,6 @@ impl Refs for ApiRefs<'_> {
         let tag: Tag = api.get(&repository.path(&format!("/git/tags/{}", there.object.sha)), &[])?;
         Ok(Attempt::There(tag.message))
     }
-}
-
-/// Where git reaches a repository, and the header by which it is let in.
-pub struct GitRemote {
-    /// The address, without a credential.
-    pub url: String,
-    /// The header, which is a secret.
-    pub header: String,
-}
-
-impl GitRemote {
-    /// Returns how `git push` makes the refs of a repository; nothing where the API does.
-    pub fn of(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
-        match api.server().flavour() {
-            Flavour::Github => None,
-            Flavour::Gitea | Flavour::Forgejo => Self::with_token(api, repository, env),
-        }
-    }
-
-    /// Returns how git reaches a repository with the token of the API; nothing where there is no token, or the address
-    /// cannot be told.
-    pub fn with_token(api: &Api, repository: &Repository, env: Lookup<'_>) -> Option<Self> {
-        let site = env("GITHUB_SERVER_URL").or_else(|| site(api))?;
-        Self::at(&site, &repository.to_string(), api.basic()?)
-    }
-
-    /// Returns how git reaches a repository of a site; nothing where the site's address holds a credential, or is none.
-    pub fn at(site: &str, repository: &str, header: String) -> Option<Self> {
-        let uri: Uri = site.parse().ok()?;
-        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?.as_str());
-        // Whatever stands before an `@` is a credential.
-        let is_plain = matches!(scheme, "http" | "https") && !authority.contains('@');
-        let path = uri.path().trim_end_matches('/');
-        let url = format!("{scheme}://{authority}{path}/{repository}.git");
-        is_plain.then_some(Self { url, header })
-    }
-}
-
-/// Returns where people find what an API is of.
-fn site(api: &Api) -> Option<String> {
-    let base = api.base();
-    if let Some(site) = ["/api/v1", "/api/v3"].iter().find_map(|end| base.strip_suffix(end)) {
-        return Some(site.to_owned());
-    }
-    // `api.github.com`, and `api.NAME.ghe.com`.
-    let host = base.strip_prefix("https://api.")?;
-    is_of_github(host).then(|| format!("https://{host}"))
 }
 
 #[cfg(test)]
@@ -354,7 +304,7 @@ mod tests {
         (server, api)
     }
 
-    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, LeaseError> {
+    fn taken(api: &Api, seq: u64, us: &Holder) -> Result<Taken, TakeoverError> {
         let repository = &Repository::parse("o/r").unwrap();
         let point = Point { repository, instance: "main-1", seq };
         take(api, &ApiRefs::new(api, point, "c0ffee"), point, us)
@@ -433,52 +383,5 @@ mod tests {
             error.help().unwrap(),
             "give the job `permissions: { contents: write }`, or use another token"
         );
-    }
-
-    #[test]
-    fn git_reaches_github_with_the_token() {
-        let of = |env: &[(&str, &str)]| {
-            let lookup =
-                |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
-            let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
-            GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &lookup)
-        };
-        let found = of(&[]).unwrap();
-        assert_eq!(found.url, "https://github.com/o/r.git");
-        assert_eq!(found.header, "Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2VoZWlt");
-        let url = |name: &str, value: &str| of(&[(name, value)]).map(|remote| remote.url);
-        assert_eq!(
-            url("GITHUB_SERVER_URL", "https://git.example").as_deref(),
-            Some("https://git.example/o/r.git")
-        );
-        let api = |base: &str| url("GITHUB_API_URL", base);
-        assert_eq!(api("https://git.example/api/v3/").as_deref(), Some("https://git.example/o/r.git"));
-        assert_eq!(api("https://api.corp.ghe.com").as_deref(), Some("https://corp.ghe.com/o/r.git"));
-        assert_eq!(api("https://api.evil.example"), None);
-        assert_eq!(api("https://api.github.com@evil.example"), None);
-        let api = Api::new("https://api.github.com", None, Transport::default());
-        let without = GitRemote::with_token(&api, &Repository::parse("o/r").unwrap(), &|_| None);
-        assert!(without.is_none(), "there is no token");
-    }
-
-    #[test]
-    fn git_reaches_a_server_that_takes_refs_from_it_alone_and_no_address_holds_the_token() {
-        let of = |env: &[(&str, &str)]| {
-            let lookup =
-                |key: &str| env.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
-            let api = Api::from_env(&lookup, Some("geheim".to_owned())).unwrap();
-            GitRemote::of(&api, &Repository::parse("o/r").unwrap(), &lookup)
-        };
-        let url = |env: &[(&str, &str)]| of(env).map(|remote| remote.url);
-        let gitea = ("GITEA_ACTIONS", "true");
-        assert_eq!(url(&[("GITHUB_SERVER_URL", "https://github.com")]), None);
-        let found = of(&[gitea, ("GITHUB_SERVER_URL", "https://git.example/sub/")]).unwrap();
-        assert_eq!(found.url, "https://git.example/sub/o/r.git");
-        assert_eq!(found.header, "Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2VoZWlt");
-        let api = ("GITHUB_API_URL", "http://git.example:3000/api/v1");
-        assert_eq!(url(&[api]).as_deref(), Some("http://git.example:3000/o/r.git"));
-        for odd in ["ssh://git.example", "--upload-pack=x", "https://a:b@git.example", "ext::sh", ""] {
-            assert_eq!(url(&[gitea, ("GITHUB_SERVER_URL", odd)]), None, "{odd}");
-        }
     }
 }

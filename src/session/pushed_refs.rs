@@ -4,7 +4,8 @@
 use std::cell::OnceCell;
 
 use crate::base::object::ObjectId;
-use crate::ci::github::lease::{Attempt, GitRemote, LeaseError, Refs};
+use crate::ci::github::git_remote::GitRemote;
+use crate::ci::github::takeover::{Attempt, Refs, TakeoverError};
 use crate::process::git::Call;
 
 use super::context::Session;
@@ -20,13 +21,13 @@ pub(crate) struct PushedRefs {
 
 impl PushedRefs {
     /// Makes refs of this remote repository.
-    pub(crate) fn new(remote: GitRemote, session: &Session<'_>) -> Result<Self, LeaseError> {
+    pub(crate) fn new(remote: GitRemote, session: &Session<'_>) -> Result<Self, TakeoverError> {
         let remote = remote.into();
         let scratch = Scratch::new(&remote, false, session).map_err(failed("init"))?;
         Ok(Self { url: remote.url, scratch, commit: OnceCell::new() })
     }
 
-    fn commit(&self, record: &str) -> Result<&ObjectId, LeaseError> {
+    fn commit(&self, record: &str) -> Result<&ObjectId, TakeoverError> {
         if let Some(commit) = self.commit.get() {
             return Ok(commit);
         }
@@ -35,7 +36,7 @@ impl PushedRefs {
     }
 
     /// Returns the commit of a ref of the remote repository.
-    fn find(&self, name: &str) -> Result<Option<ObjectId>, LeaseError> {
+    fn find(&self, name: &str) -> Result<Option<ObjectId>, TakeoverError> {
         let list = Call::new("ls-remote").with(&["--quiet"]).named(&self.url, "").named(name, "");
         let printed = self.scratch.connected.line(&list).map_err(failed("ls-remote"))?;
         let row = printed.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix('\t'));
@@ -44,7 +45,7 @@ impl PushedRefs {
 }
 
 impl Refs for PushedRefs {
-    fn make(&self, name: &str, record: &str) -> Result<Attempt, LeaseError> {
+    fn make(&self, name: &str, record: &str) -> Result<Attempt, TakeoverError> {
         let commit = self.commit(record)?;
         let push = Call::new("push")
             .with(&["--quiet", "--no-verify"])
@@ -67,6 +68,6 @@ impl Refs for PushedRefs {
     }
 }
 
-fn failed(command: &'static str) -> impl FnOnce(String) -> LeaseError {
-    move |reason| LeaseError::Git { command, reason }
+fn failed(command: &'static str) -> impl FnOnce(String) -> TakeoverError {
+    move |reason| TakeoverError::Git { command, reason }
 }
