@@ -92,7 +92,9 @@ class FanOut(Played):
         results = self.results(jobs)
         self.assertEqual((results["web"], results["api"], results["merge"]), ("failure", "success", "failure"), self.log(jobs))
         self.assertEqual(self.status(repository).split(":")[0], "failure")
-        self.assertEqual(jobs["tidy"].outputs["outcome"], "failure")
+        outputs = jobs["tidy"].outputs
+        self.assertEqual((outputs["outcome"], outputs["verified"], outputs["resume"]), ("failure", "false", ""))
+        self.assertEqual(json.loads(outputs["rerun"])["include"], [{"leg": "l05", "title": "packages/web"}])
 
     def test_a_leg_that_never_came_back_is_what_the_check_says_first(self):
         repository = self.packages()
@@ -122,6 +124,14 @@ class FanOut(Played):
         _, result = self.merged(again)
         self.assertEqual({item["attempt"] for item in result["items"]}, {2})
         self.assertEqual(len(result["superseded"]), 5)
+
+    def test_legs_lock_their_scopes_for_all_machines(self):
+        repository = self.packages()
+        jobs = self.all_of(repository, lock=("      legs: '5'\n", "      legs: '5'\n      lock: git\n"))
+        self.assertEqual(self.results(jobs)["merge"], "success", self.log(jobs))
+        for name in PACKAGES:
+            self.assertIn(f"locked `packages/{name}` for all machines", self.log(jobs))
+        self.assertEqual(repository.git("for-each-ref", "refs/ll-loop"), "")
 
     def test_nothing_changed_is_green_and_says_so(self):
         repository = self.packages()
