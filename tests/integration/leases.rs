@@ -489,6 +489,19 @@ fn a_remote_that_is_cut_off_ends_the_run_which_goes_on_later() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_ends_the_run_in_time_and_is_named() {
+    let remote = Remote::new();
+    let project = remote.machine(&holder("['.']"));
+    let mut child = holding(&project, &["--lock-ttl", "3s"]);
+    let silent = format!("until test -e {}; do sleep 0.05; done", project.at("may-end").display());
+    remote.bare.hook("pre-receive", &silent);
+    wait_for(|| child.try_wait().unwrap().is_some());
+    ended(child).code(73).says("it was not renewed in time: the server did not answer");
+    assert!(!project.exists("after"));
+    may_end(&project);
+}
+
+#[test]
 fn a_lease_that_somebody_removes_ends_the_run_and_what_is_there_then_stays() {
     let remote = Remote::new();
     let project = remote.machine(&holder("['.']"));
@@ -513,16 +526,7 @@ fn whatever_answer_is_lost_the_lock_is_got_and_removed() {
             server.web.begin(Some(Planned { at, count: 1, fault: Fault::Error, when }));
             let ran = project.run(&["run", "main", "--lock", "git"]);
             assert_eq!(ran.code, Some(0), "{at} {when:?}: {} {:#?}", ran.all(), server.web.log());
-            // A removal whose answer is lost is not tried again: it is over soon.
-            let name = leases(&bare).pop();
-            assert!(
-                name.is_none() || ran.all().contains("could not be removed"),
-                "{at} {when:?}: {}",
-                ran.all()
-            );
-            if let Some(name) = name {
-                bare.git(&["update-ref", "-d", &name]);
-            }
+            assert_eq!(leases(&bare), Vec::<String>::new(), "{at} {when:?}: {}", ran.all());
         }
     }
 }

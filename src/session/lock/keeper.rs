@@ -16,6 +16,9 @@ use super::remote::{LeaseRemote, Swapped};
 /// How long the removal at the end may take. A lease that stays is over after its time.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How long to wait before the removal is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// How long one sleeps at once: the timers of a machine that sleeps do not go on.
 const SLEEP: Duration = Duration::from_secs(1);
 
@@ -147,13 +150,26 @@ impl Keeper {
         if is_taken {
             return None;
         }
-        let removed = match remote.swap(&self.name, Some(&oid), None, FAREWELL) {
-            Ok(Swapped::Other(Some(at))) if Some(&at) == pending.as_ref() => {
-                remote.swap(&self.name, Some(&at), None, FAREWELL)
-            }
-            removed => removed,
-        };
-        removed.err()
+        remove(&remote, &self.name, oid, pending.as_ref()).err()
+    }
+}
+
+/// Removes the lease from where it is known to be, or from where the last renewal may have moved it.
+fn remove(
+    remote: &LeaseRemote,
+    name: &LeaseName,
+    mut from: ObjectId,
+    pending: Option<&ObjectId>,
+) -> Result<(), String> {
+    let until = steady() + FAREWELL;
+    loop {
+        let left = until.saturating_sub(steady());
+        match remote.swap(name, Some(&from), None, left) {
+            Ok(Swapped::Other(Some(at))) if at != from && Some(&at) == pending => from = at,
+            Ok(Swapped::Done | Swapped::Other(_)) => return Ok(()),
+            Err(why) if left < PAUSE * 2 => return Err(why),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
     }
 }
 
@@ -198,7 +214,11 @@ impl Renewer {
                     }
                 },
             };
-            let oid = self.shared.state().oid.clone();
+            let oid = {
+                let mut state = self.shared.state();
+                state.trouble.get_or_insert_with(|| "the server did not answer".to_owned());
+                state.oid.clone()
+            };
             let swapped = self.remote.swap(&self.name, Some(&oid), Some(&new), left.min(ttl / 3));
             let now = steady();
             let mut state = self.shared.state();
