@@ -278,18 +278,18 @@ impl Plan {
     /// Returns what people call a leg: its items, as far as there is room.
     pub fn title(&self, leg: &Leg) -> String {
         const ROOM: usize = 80;
-        let labels: Vec<String> = leg.items.iter().filter_map(|id| Some(self.item(id)?.label())).collect();
         let mut title = String::new();
-        for (index, label) in labels.iter().enumerate() {
-            let rest = labels.len() - index;
+        // A leg may have thousands, of which a few are shown.
+        for (index, item) in leg.items.iter().filter_map(|id| self.item(id)).enumerate() {
+            let label = item.label();
             let longer = title.chars().count() + 1 + label.chars().count();
             if index > 0 && longer > ROOM {
-                return format!("{title} +{rest}");
+                return format!("{title} +{}", leg.items.len() - index);
             }
             if index > 0 {
                 title.push(' ');
             }
-            title.push_str(label);
+            title.push_str(&label);
         }
         title
     }

@@ -120,6 +120,7 @@ def formatted(text, *values):
 
 
 FUNCTIONS = {
+    "contains": lambda text, part: text_of(part).lower() in text_of(text).lower(),
     "format": formatted,
     "fromJSON": json.loads,
     "startsWith": lambda text, start: text_of(text).lower().startswith(text_of(start).lower()),
