@@ -48,6 +48,9 @@ pub struct Plan {
     pub reason: Option<Line>,
 }
 
+/// The most bytes of a plan that is read.
+pub const MAX_PLAN: u64 = 64 << 20;
+
 /// What stands in the place of a loop where a plan has several.
 pub const SEVERAL: &str = "plan";
 

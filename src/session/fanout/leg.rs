@@ -22,9 +22,9 @@ use crate::definition::vendored::Copies;
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 use crate::fanout::item::ItemId;
-use crate::fanout::plan::{Item, Leg, Plan, PlannedLoop};
+use crate::fanout::plan::{Item, Leg, MAX_PLAN, Plan, PlannedLoop};
 use crate::fanout::severity::worst;
-use crate::files::read::{self, MIB};
+use crate::files::read;
 use crate::journal::files::RunFiles;
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
@@ -38,9 +38,6 @@ use crate::session::resume::Resumption;
 
 use super::merge::{ITEMS, RESULT};
 use super::plan::head as commit_here;
-
-/// The most bytes of a plan.
-const MAX_PLAN: u64 = 64 * MIB;
 
 /// The outputs that one run has, and a leg has not.
 const OF_ONE: [&str; 12] = [

@@ -20,7 +20,7 @@ use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
 use crate::fanout::partition::{Partition, groups, legs};
-use crate::fanout::plan::{Item, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
+use crate::fanout::plan::{Item, MAX_PLAN, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
 use crate::files::read::{self, MIB};
@@ -216,14 +216,30 @@ fn refuse_changes(git: &Git, written: &[PathBuf]) -> Result<(), Error> {
     let top = git.line(&Call::new("rev-parse").with(&["--show-toplevel"]));
     let top = top.map_err(|why| Error::refused(format!("cannot find the top of the repository: {why}")))?;
     let written: Vec<PathBuf> = written.iter().map(|file| claim::real(file)).collect();
-    let mut others =
-        changed(&status).filter(|file| !written.contains(&claim::real(&Path::new(&top).join(file))));
+    let is_own = |file: &&str| {
+        let path = claim::real(&Path::new(&top).join(file));
+        written.contains(&path) || is_untracked(file, &status) && is_plan(&path)
+    };
+    let mut others = changed(&status).skip_while(is_own);
     let Some(first) = others.next() else { return Ok(()) };
     let more = others.count();
     let more = if more > 0 { format!(" and {}", plural(more as u64, "more file")) } else { String::new() };
-    Err(Error::refused(format!("the checkout differs from its commit: `{first}`{more}")).with_hint(
-        "legs check out the commit: commit the changes first, or plan without them with `--dirty`",
-    ))
+    let hint = if is_untracked(first, &status) {
+        "legs check out the commit: commit the file, or name it in `.gitignore` if no leg needs it; `--dirty` plans without it"
+    } else {
+        "legs check out the commit: commit the changes first, or plan without them with `--dirty`"
+    };
+    Err(Error::refused(format!("the checkout differs from its commit: `{first}`{more}")).with_hint(hint))
+}
+
+fn is_untracked(file: &str, status: &str) -> bool {
+    status.split('\0').any(|change| change.strip_prefix("?? ") == Some(file))
+}
+
+/// Tells whether a file is a plan that was made earlier, which no leg needs.
+fn is_plan(path: &Path) -> bool {
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    is_json && read::bytes(path, MAX_PLAN).is_ok_and(|text| Plan::parse(&text).is_ok())
 }
 
 /// Refuses parameters that no loop declares, or that were named twice.

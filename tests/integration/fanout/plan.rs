@@ -131,6 +131,10 @@ fn what_cannot_be_planned_says_why() {
     project.write("packages/api/state", "changed\n");
     refused(&["main", "--each", "path=a"], "differs from its commit");
     project.run(&["plan", "main", "--each", "path=a", "--dirty"]).code(0);
+    git(&project, &["checkout", "-q", "packages"]);
+    project.write("notes.json", "{}");
+    refused(&["main", "--each", "path=a"], "`notes.json`");
+    refused(&["main", "--each", "path=a"], "`.gitignore`");
 }
 
 #[test]
@@ -139,6 +143,8 @@ fn an_earlier_plan_is_no_change_and_a_secret_is_no_value() {
     let there = ["plan", "main", "--each", "path=a", "-o", "p.json"];
     project.run(&there).code(0);
     project.run(&there).code(0);
+    // Neither is one that was written to another place.
+    project.run(&["plan", "main", "--each", "path=b", "-o", "q.json"]).code(0);
     project
         .run(&["plan", "main", "--each", "path=s3cr3t-t0ken-of-a-team", "-o", "p.json"])
         .code(2)
