@@ -6,7 +6,7 @@ import shutil
 import sys
 import uuid
 
-from engine import LABEL, ROOT
+from engine import LABEL, ROOT, Engine, NoEngine
 
 sys.path.insert(0, str(ROOT / "tests/packaging"))
 from runner import FACTS  # noqa: E402
@@ -23,6 +23,21 @@ def build_image(engine, program, base):
     shutil.copy(ROOT / ".dockerignore", context)
     shutil.copy(ROOT / "Dockerfile", context)
     engine.build(context, IMAGE, "--build-arg", "BINARY=prebuilt", "--build-arg", f"BASE_IMAGE={base}")
+
+
+def engine_with_image(clean_up):
+    """An engine that has the image of the program, until `clean_up` ends it; and the base of the image."""
+    program = os.environ.get("LL_LOOP_BIN")
+    if not program:
+        raise RuntimeError("LL_LOOP_BIN is not set: run `tests/run container`, which builds the program")
+    try:
+        engine = Engine()
+        clean_up(engine.close)
+        base = engine.base_image()
+    except NoEngine as reason:
+        raise RuntimeError(f"THE CONTAINER WAS NOT TESTED: {reason}") from reason
+    build_image(engine, program, base)
+    return engine, base
 
 
 @dataclasses.dataclass

@@ -12,8 +12,8 @@ import unittest
 import uuid
 from pathlib import Path
 
-from docker_action import IMAGE, build_image
-from engine import LABEL, Engine, NoEngine
+from docker_action import IMAGE, engine_with_image
+from engine import LABEL
 
 PACKAGES = ("api", "core", "docs", "ui", "web")
 # Whatever a job writes to `/out` outlives it. `prepared` tells how often the work before the check was done.
@@ -36,15 +36,7 @@ STRANGER = 1234
 
 def setUpModule():
     global engine
-    program = os.environ.get("LL_LOOP_BIN")
-    if not program:
-        raise RuntimeError("LL_LOOP_BIN is not set: run `tests/run container`, which builds the program")
-    try:
-        engine = Engine()
-        unittest.addModuleCleanup(engine.close)
-        build_image(engine, program, engine.base_image())
-    except NoEngine as reason:
-        raise RuntimeError(f"THE CONTAINER WAS NOT TESTED: {reason}") from reason
+    engine, _ = engine_with_image(unittest.addModuleCleanup)
 
 
 class Containers(unittest.TestCase):

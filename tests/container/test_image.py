@@ -12,8 +12,8 @@ import time
 import unittest
 from pathlib import Path
 
-from docker_action import IMAGE, build_image, docker_run
-from engine import LABEL, ROOT, Engine, NoEngine
+from docker_action import IMAGE, docker_run, engine_with_image
+from engine import LABEL, ROOT
 
 sys.path.insert(0, str(ROOT / "tests/packaging"))
 from runner import Runner, read_outputs  # noqa: E402
@@ -27,16 +27,7 @@ GRACE = 10
 
 def setUpModule():
     global engine
-    program = os.environ.get("LL_LOOP_BIN")
-    if not program:
-        raise RuntimeError("LL_LOOP_BIN is not set: run `tests/run container`, which builds the program")
-    try:
-        engine = Engine()
-        unittest.addModuleCleanup(engine.close)
-        base = engine.base_image()
-    except NoEngine as reason:
-        raise RuntimeError(f"THE CONTAINER WAS NOT TESTED: {reason}") from reason
-    build_image(engine, program, base)
+    engine, base = engine_with_image(unittest.addModuleCleanup)
     engine.build(
         engine.directory / "probe", TEAM_IMAGE, dockerfile=f"FROM {base}\nRUN echo 'the tools of a team' >/toolchain\n"
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from docker_action import build_image
-from engine import ROOT, Engine, NoEngine
+from docker_action import engine_with_image
+from engine import ROOT
 from workflow import Event, Player, cancelled, contents
 
 sys.path[:0] = [str(ROOT / "tests/packaging"), str(ROOT / "tests/support")]
@@ -1055,13 +1055,7 @@ class Container(Played):
 
     @classmethod
     def setUpClass(cls):
-        try:
-            cls.engine = Engine()
-            cls.addClassCleanup(cls.engine.close)
-            base = cls.engine.base_image()
-        except NoEngine as reason:
-            raise RuntimeError(f"THE CONTAINER WAS NOT TESTED: {reason}") from reason
-        build_image(cls.engine, os.environ["LL_LOOP_BIN"], base)
+        cls.engine, _ = engine_with_image(cls.addClassCleanup)
 
     def setUp(self):
         super().setUp()
