@@ -40,6 +40,9 @@ pub struct Manifest {
     /// The item of a plan that it works on, in its last attempt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<Assignment>,
+    /// The plan whose items it brings together, where it is a merge and not a run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub merges: Option<Sum>,
     /// The repository, as `host/owner/name`, where there is one to name.
     pub repository: Option<Line>,
     /// The job that wrote it, as people can look it up.

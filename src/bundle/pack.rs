@@ -280,6 +280,7 @@ fn manifest(
         file: RelativePath::parse(&start.source.file).ok(),
         definition_sha256: Sum::parse(&start.definition_sha256).map_err(io::Error::other)?,
         assignment: contents.assignment.clone().or(start.assignment.map(|assignment| *assignment)),
+        merges: start.merges,
         repository: contents.repository.as_deref().map(Line::of),
         job: contents.job.as_deref().map(Line::of),
         outcome,

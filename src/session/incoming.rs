@@ -91,6 +91,9 @@ impl Incoming {
         let scratch = TempDir::with_prefix("ll-incoming-").map_err(|error| unusable(shown, &error.into()))?;
         let bundle = open::locate(path, scratch.path(), LIMITS).and_then(|path| Bundle::open(&path, LIMITS));
         let bundle = bundle.map_err(|error| unusable(shown, &error))?;
+        if bundle.manifest.merges.is_some() {
+            return Err(no_run(shown));
+        }
         let file = bundle.manifest.file.clone().ok_or_else(|| {
             Error::refused("the loop file of the bundle is outside of its checkout")
                 .with_hint("only a run of a loop inside its repository can go on on another machine")
@@ -307,6 +310,13 @@ fn taken(
         Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
         None => take(api, &ApiRefs::new(api, point, commit), point, us),
     }
+}
+
+/// Refuses the merge of a plan, whose steps are items, where a run is meant.
+pub(crate) fn no_run(shown: &str) -> Error {
+    Error::refused(format!("{} is a merge of many runs", one_line(shown, 300))).with_hint(
+        "`ll-loop run --plan PLAN --rerun MERGED` runs what is not verified; each item has a bundle of its own in `items/`",
+    )
 }
 
 pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {

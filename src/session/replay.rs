@@ -59,6 +59,8 @@ struct Told {
     parts: Vec<Part>,
     /// What stands before the output of each action in the log file.
     headers: Vec<(u64, String)>,
+    /// Whether its steps are the items of a plan, which no log has shown.
+    is_merge: bool,
     _unpacked: Option<TempDir>,
 }
 
@@ -75,7 +77,7 @@ impl Session<'_> {
         sink: &mut dyn FnMut(&Part) -> Box<dyn Sink>,
     ) -> Result<io::Result<()>, Error> {
         let told = self.told_run(name, until)?;
-        if told.parts.iter().any(|part| part.look.is_none()) {
+        if !told.is_merge && told.parts.iter().any(|part| part.look.is_none()) {
             self.talk.warning("an earlier version wrote the journal: how the log looked is not known");
         }
         Ok(told.show(sink))
@@ -122,12 +124,16 @@ impl Told {
         of: &dyn Fn(&Option<Look>) -> Reader,
         unpacked: Option<TempDir>,
     ) -> Result<Self, Error> {
-        let mut told = Self { journal, log, parts: Vec::new(), headers: Vec::new(), _unpacked: unpacked };
+        let (parts, headers) = (Vec::new(), Vec::new());
+        let mut told = Self { journal, log, parts, headers, is_merge: false, _unpacked: unpacked };
         let (mut numbering, mut is_over, mut last) = (Numbering::default(), false, None);
         let read = reader::read(&told.journal, |stamped| {
             let number = numbering.event(&stamped);
             if stamped.inherited {
                 return;
+            }
+            if let Event::LoopStart(start) = &stamped.event {
+                told.is_merge |= start.merges.is_some();
             }
             if let Some(header) = log_file::header(&stamped) {
                 told.headers.push((stamped.seq, header));

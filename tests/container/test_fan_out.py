@@ -6,8 +6,10 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 
+from docker_action import IMAGE, engine_with_image
 from test_workflows import CALLERS, OWNER, Played
 from workflow import Event
 
@@ -36,7 +38,7 @@ PACKAGES = ("api", "core", "docs", "ui", "web")
 FIVE = "      per-path: packages/*\n      legs: '5'\n"
 
 
-class FanOut(Played):
+class Fan(Played):
     def packages(self, **states):
         files = {f"packages/{name}/state": states.get(name, "fixed\n") for name in PACKAGES}
         return self.repository(LOOP, **files, **{f"packages/{name}/test.sh": TEST for name in PACKAGES})
@@ -73,6 +75,8 @@ class FanOut(Played):
     def status(self, repository):
         return self.statuses(repository.head())[-1]
 
+
+class FanOut(Fan):
     def test_five_legs_are_one_green_check(self):
         repository = self.packages()
         jobs = self.all_of(repository)
@@ -166,6 +170,44 @@ class FanOut(Played):
         self.assertEqual(done.returncode, 0, done.stderr)
         patch = (self.directory / "patch/changes.patch").read_text()
         self.assertEqual(patch.count("diff --git"), 2, patch)
+
+
+class FanOutInAnImage(Fan):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine, _ = engine_with_image(cls.addClassCleanup)
+
+    def test_legs_run_in_the_image_and_are_one_result(self):
+        repository = self.packages(api="broken\n", web="broken\n")
+        # A file that is in no checkout, and in the image alone.
+        here = "      legs: '5'\n      on-change: report\n      network: none\n" + f"      image: {IMAGE}\n"
+        repository.commit({f"packages/{name}/test.sh": f"test -x /usr/local/bin/ll-loop && {TEST}" for name in PACKAGES})
+        jobs = self.all_of(repository, image=("      legs: '5'\n", here))
+        self.assertEqual(self.results(jobs)["merge"], "success", self.log(jobs))
+        outputs = jobs["tidy"].outputs
+        self.assertEqual((outputs["outcome"], outputs["changed-files"]), ("success", "2"))
+        self.assertEqual(self.status(repository).split(":")[0], "success", self.log(jobs))
+
+    def test_a_container_that_is_killed_is_a_leg_that_never_came_back(self):
+        repository = self.packages(docs="broken\n")
+        repository.commit({"packages/docs/test.sh": "touch packages/docs/waits; sleep 300\n"})
+        self.player(repository)
+
+        def lose(job_name, process, container, runner):
+            if runner.matrix and runner.matrix["title"].endswith("docs"):
+                waits, until = runner.workspace / "packages/docs/waits", time.monotonic() + 60
+                while not waits.exists():
+                    self.assertLess(time.monotonic(), until, "the leg does not begin")
+                    time.sleep(0.05)
+                (name,) = self.engine("ps", "--quiet", "--filter", "name=ll-loop-").stdout.split()
+                self.engine("kill", "--signal", "KILL", name)
+
+        self.played.during = lose
+        image = ("      legs: '5'\n", f"      legs: '5'\n      network: none\n      image: {IMAGE}\n")
+        jobs = self.fan(repository, since=("      changed-since: auto\n", ""), image=image)
+        self.assertEqual(self.results(jobs)["merge"], "failure", self.log(jobs))
+        _, result = self.merged(jobs)
+        self.assertEqual(result["missing"], ["l03"])
 
 
 if __name__ == "__main__":

@@ -190,6 +190,8 @@ class Played(unittest.TestCase):
         tools.mkdir()
         (tools / "claude").write_text(CLAUDE.replace("KEY ]", f"{KEY} ]"))
         (tools / "claude").chmod(0o755)
+        if self.engine:
+            (tools / "docker").symlink_to(self.engine.client)
         self.github = GitHub()
         self.addCleanup(self.github.close)
         self.github.token = runner.TOKEN

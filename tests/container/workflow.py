@@ -459,6 +459,7 @@ class Run:
             "GITHUB_WORKFLOW_REF": self.workflow_ref,
             # So that what goes wrong in a test does so at once.
             "LL_RETRY_WAIT": "20ms",
+            **({"DOCKER_HOST": f"unix://{player.engine.socket}"} if player.engine else {}),
         }
 
     def checkout(self, arguments, runner):
@@ -483,7 +484,7 @@ class Run:
     def container(self, job_name, arguments, env, runner, done, state):
         player = self.player
         definition = yaml.safe_load((ROOT / "docker/action.yml").read_text())
-        env = {name: value for name, value in env.items() if name not in ("PATH", "LL_LOOP_BINARY")}
+        env = {name: value for name, value in env.items() if name not in ("PATH", "LL_LOOP_BINARY", "DOCKER_HOST")}
         env["ACTIONS_RESULTS_URL"] = player.github.address + "/"
         env["ACTIONS_RUNTIME_TOKEN"] = job_token(f"run-{player.run_id}", job_name)
         inputs = with_defaults(definition, arguments, {"github": {"token": TOKEN}, "matrix": runner.matrix})

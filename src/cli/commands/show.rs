@@ -12,6 +12,7 @@ use crate::report::digest::Digest;
 use crate::report::graph::{self, Graph};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
+use crate::session::incoming::no_run;
 use crate::session::prepared::Prepared;
 
 /// The arguments of `show`.
@@ -66,6 +67,9 @@ fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Diges
     let Some(start) = digest.start() else {
         return Err(Error::refused(format!("nothing was run in `{run}`")).of_kind(Kind::Absent));
     };
+    if digest.is_merge() {
+        return Err(no_run(run));
+    }
     if start.r#loop != *asked && start.r#loop != prepared.loaded.definition.name {
         return Err(Error::refused(format!("`{run}` is a run of `{}`, not of `{asked}`", start.r#loop))
             .with_hint(format!("`{}` lists the runs of `{asked}`", command::history(asked.as_str()))));

@@ -20,7 +20,9 @@ pub fn render(digest: &Digest) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}: {}", one_line(digest.loop_name(), 120), digest.sentence());
     if !digest.run_id().is_empty() {
-        let _ = writeln!(out, "run {} of {}", one_line(digest.run_id(), 200), one_line(digest.file(), 300));
+        let of =
+            if digest.is_merge() { String::new() } else { format!(" of {}", one_line(digest.file(), 300)) };
+        let _ = writeln!(out, "run {}{of}", one_line(digest.run_id(), 200));
     }
     if let Some(work) = digest.work() {
         tasks(work, &mut out);

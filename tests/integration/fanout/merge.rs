@@ -239,3 +239,23 @@ fn an_item_that_only_found_things_well_adds_nothing() {
     let files: Vec<&str> = patch.lines().filter(|line| line.starts_with("diff --git")).collect();
     assert_eq!(files, ["diff --git a/packages/a/state b/packages/a/state"]);
 }
+
+#[test]
+fn what_a_merge_is_not_is_said_by_the_commands_that_go_on_with_runs() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad")]));
+    plan(&fan.project, &["--legs", "2"]);
+    for key in ["l01", "l02"] {
+        fan.leg(key).code(0);
+    }
+    fan.merge("merged", &["legs"]).code(0);
+    let merged = fan.text("merged");
+    for arguments in [&["resume", "--from", &merged][..], &["rewind", &merged, "--to", "1"]] {
+        let ran = fan.project.run(arguments).code(2).says("is a merge of many runs");
+        drop(ran.says("--rerun"));
+    }
+    fan.project.run(&["show", "main", "--run", &merged]).code(2).says("is a merge of many runs");
+    let replayed = fan.project.run(&["replay", &merged]).code(0).says("main.packages-b");
+    assert!(!replayed.all().contains("earlier version"), "{}", replayed.all());
+    let text = fan.project.run(&["report", &merged]).code(0);
+    assert!(!text.all().contains(" of \n"), "{}", text.all());
+}
