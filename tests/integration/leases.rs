@@ -276,6 +276,8 @@ fn a_password_in_the_address_is_used_and_never_shown() {
     said += &machine(&wrong, &quick("['.']")).run(&["run", "main", "--lock", "git"]).code(69).all();
     let missing = url.replace("octo/project", "octo/nothing");
     said += &project.run(&["run", "main", &format!("--lock=git={missing}")]).code(69).all();
+    let query = format!("{}?private_token=geheim-geheim", url.replace("octo/project", "octo/nothing"));
+    said += &project.run(&["run", "main", &format!("--lock=git={query}")]).code(69).all();
     assert!(leases(&bare).is_empty());
     drop(server);
     said += &project.run(&["run", "main", "--lock", "git"]).code(69).all();

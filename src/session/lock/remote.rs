@@ -83,7 +83,7 @@ impl LeaseRemote {
         };
         let is_path = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
         let url = if is_path { base.join(url).display().to_string() } else { url };
-        let shown = one_line(&without_credential(&url), 200);
+        let shown = shown(&url);
         let secrets = words(&url);
         let remote = let_in(url, checkout, session);
         let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
@@ -93,7 +93,7 @@ impl LeaseRemote {
 
     /// Takes a remote that is known.
     pub(super) fn known(remote: Remote, checkout: &Git, session: &Session<'_>) -> Result<Self, Error> {
-        let shown = one_line(&without_credential(&remote.url), 200);
+        let shown = shown(&remote.url);
         let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
         let is_sha256 = format.is_ok_and(|format| format == "sha256");
         let secrets = words(&remote.url);
@@ -252,6 +252,13 @@ impl LeaseRemote {
     }
 }
 
+/// Returns an address as people know it: without its credential, and without a query, which may hold a token.
+fn shown(url: &str) -> String {
+    let plain = without_credential(url);
+    let end = if plain.contains("://") { plain.find(['?', '#']) } else { None };
+    one_line(&plain[..end.unwrap_or(plain.len())], 200)
+}
+
 /// Returns the name and the password that an address holds.
 fn credential(url: &str) -> Option<(&str, &str)> {
     let (_, rest) = url.split_once("://")?;
@@ -327,6 +334,8 @@ mod tests {
         for url in ["https://x.org/o/r@2", "git@x.org:o/r", "/srv/a@b"] {
             assert_eq!(credential(url), None, "{url}");
         }
+        assert_eq!(shown("https://me:geheim@x.org/o/r?private_token=geheim"), "https://x.org/o/r");
+        assert_eq!(shown("/srv/what?"), "/srv/what?");
         assert_eq!(spelled("https://X.org/O/r.git/"), spelled("https://x.org/o/R"));
         assert_ne!(spelled("https://x.org/o/r"), spelled("http://x.org/o/r"));
     }
