@@ -319,6 +319,11 @@ impl Plan {
                 item.id, item.r#loop
             ));
         }
+        let is_odd = |text: &String| text.contains('\0');
+        if let Some(odd) = self.items.iter().find(|item| item.params.values().chain(&item.scope).any(is_odd))
+        {
+            return wrong(format!("a value or a scope of the item `{}` has a NUL byte", odd.id));
+        }
         let mut waiting: BTreeSet<&ItemId> = self.items.iter().map(|item| &item.id).collect();
         let mut keys = BTreeSet::new();
         for leg in &self.legs {
@@ -480,6 +485,10 @@ mod tests {
         contradicts(
             |value| value["items"][0]["loop"] = json!("other"),
             "the item `a` runs the loop `other`, which is not listed",
+        );
+        contradicts(
+            |value| value["items"][0]["scope"] = json!(["a\0b"]),
+            "a value or a scope of the item `a` has a NUL byte",
         );
         let twice = |value: &mut Value| {
             let first = value["loops"][0].clone();

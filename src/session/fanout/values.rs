@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use globset::GlobBuilder;
 
 use crate::base::name::VarName;
 use crate::base::text::{one_line, plural};
-use crate::evaluate::observation::{Observation, Stream};
+use crate::base::time::human;
+use crate::evaluate::observation::{Observation, Stop, Stream};
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::{Each, Values, of_file, of_lines};
 use crate::fanout::spread::Dimension;
@@ -21,6 +23,9 @@ use crate::session::interrupts::Interrupts;
 
 /// The most bytes of values.
 const MAX: u64 = 16 * MIB;
+
+/// How long a command may take to print them.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The parameter of `--per-path`.
 pub(super) const PATH: &str = "path";
@@ -40,6 +45,12 @@ pub(super) fn each(each: Each, root: &Path, session: &Session<'_>) -> Result<Dim
         }
         Values::Command(argv) => printed(&argv, &name, root, session)?,
     };
+    if let Some(odd) = values.iter().find(|value| value.contains('\0')) {
+        let shown = one_line(odd, 100);
+        return Err(Error::refused(format!(
+            "a value of `{name}` has a NUL byte, which no program takes: `{shown}`"
+        )));
+    }
     Ok(once(name, values, session))
 }
 
@@ -78,15 +89,20 @@ fn printed(
     let mut keep = |stream: Stream, bytes: &[u8]| {
         if stream == Stream::Stdout {
             is_cut |= (stdout.len() + bytes.len()) as u64 > MAX;
-            if !is_cut {
-                stdout.extend_from_slice(bytes);
+            if is_cut {
+                return Heard::Stop(Stop::Cancelled);
             }
+            stdout.extend_from_slice(bytes);
         }
         Heard::More
     };
-    let ran = spawn::run(&program, ProcessLimits::default(), &mut cancel, &mut keep);
+    let limits = ProcessLimits { end: Some((PATIENCE, Stop::Timeout)), ..ProcessLimits::default() };
+    let ran = spawn::run(&program, limits, &mut cancel, &mut keep);
     let seen = interrupts.block_on(ran);
     let shown = one_line(&argv.join(" "), 200);
+    if is_cut {
+        return Err(Error::refused(format!("`{shown}` printed more than 16 MiB of values for `{name}`")));
+    }
     if let Some(why) = failure(&seen) {
         let error = Error::refused(format!("the values of `{name}` are not known: `{shown}` {why}"));
         return Err(match interrupts.cancel().signal() {
@@ -95,9 +111,6 @@ fn printed(
                 "a plan without them would leave items out; run the command by itself to see why it fails",
             ),
         });
-    }
-    if is_cut {
-        return Err(Error::refused(format!("`{shown}` printed more than 16 MiB of values for `{name}`")));
     }
     match String::from_utf8(stdout) {
         Ok(text) => Ok(of_lines(&text)),
@@ -111,6 +124,9 @@ fn failure(seen: &Observation) -> Option<String> {
     }
     let last =
         || seen.stderr.as_str().lines().rfind(|line| !line.trim().is_empty()).map(|line| one_line(line, 200));
+    if seen.stop == Some(Stop::Timeout) {
+        return Some(format!("did not end within {}", human(PATIENCE)));
+    }
     Some(match (&seen.failure, seen.signal) {
         (Some(failure), _) => format!("could not be run: {}", one_line(failure, 200)),
         (None, Some(_)) => "was ended by a signal".to_owned(),

@@ -120,6 +120,10 @@ fn what_cannot_be_planned_says_why() {
     refused(&["main", "--each", "path=cmd:ls absent"], "exit code 2");
     refused(&["main", "--each", "path=cmd:no-such-program"], "could not be run");
     refused(&["main", "--each", "path=cmd:ls 'open"], "not a command");
+    refused(&["main", "--each", "path=cmd:yes"], "more than 16 MiB");
+    refused(&["main", "--each", "path=cmd:printf '\\377'"], "not UTF-8");
+    project.write(".git/values.json", r#"["a\u0000b"]"#);
+    refused(&["main", "--each", "path=@.git/values.json"], "NUL byte");
     refused(&["main", "--each", "path=@absent"], "cannot read the values");
     refused(&["main", "--each", "path"], "write `NAME=VALUE,VALUE`");
     refused(&["main", "--per-path", "packages/{"], "--per-path");
