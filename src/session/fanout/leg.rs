@@ -22,6 +22,7 @@ use crate::definition::vendored::Copies;
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 use crate::fanout::item::ItemId;
+use crate::fanout::merge::{ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::{Item, Leg, MAX_PLAN, Plan, PlannedLoop};
 use crate::fanout::severity::worst;
 use crate::files::read;
@@ -36,6 +37,7 @@ use crate::session::prepared::Prepared;
 use crate::session::ready::Ended;
 use crate::session::resume::Resumption;
 
+use super::collect::collect;
 use super::merge::{ITEMS, RESULT};
 use super::plan::head as commit_here;
 
@@ -212,6 +214,11 @@ struct ItemEnd {
     is_verified: bool,
 }
 
+impl ItemEnd {
+    /// Of an item that an earlier attempt verified.
+    const STANDING: Self = Self { code: Some(0), outcome: Some(Outcome::Success), is_verified: true };
+}
+
 impl<'r> LegRun<'r> {
     fn new(
         (plan, name, items): (&'r Plan, String, Vec<&'r ItemId>),
@@ -240,9 +247,10 @@ impl<'r> LegRun<'r> {
 
     /// Runs the items, in order. Returns what became of each.
     fn items(&self) -> Result<Vec<ItemEnd>, Error> {
-        let mut ends: Vec<ItemEnd> = Vec::new();
+        let mut standing = self.standing();
+        let mut ends = vec![ItemEnd::STANDING; standing];
         let mut stopped = None;
-        for (index, &id) in self.items.iter().enumerate() {
+        while let Some(&id) = self.items.get(ends.len()) {
             let none = ItemEnd { code: None, outcome: None, is_verified: false };
             let left =
                 self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
@@ -254,11 +262,16 @@ impl<'r> LegRun<'r> {
                 ends.push(none);
                 continue;
             }
-            self.session.talk.note(&format!("item {} of {}: {id}", index + 1, self.items.len()));
+            self.session.talk.note(&format!("item {} of {}: {id}", ends.len() + 1, self.items.len()));
             self.announce()?;
-            let ended = self.item(id, left);
+            let ended = self.item(id, left, standing == 0 || ends.len() > standing);
             let end = match ended {
-                Ok(ended) => ItemEnd {
+                Ok(None) => {
+                    standing = 0;
+                    ends.clear();
+                    continue;
+                }
+                Ok(Some(ended)) => ItemEnd {
                     code: Some(ended.exit_code()),
                     outcome: Some(ended.complete.outcome),
                     is_verified: ended.complete.is_verified_success(),
@@ -286,8 +299,36 @@ impl<'r> LegRun<'r> {
         Ok(ends)
     }
 
-    /// Runs one item, or goes on with what an earlier attempt handed off.
-    fn item(&self, id: &ItemId, left: Option<Duration>) -> Result<Ended, Error> {
+    /// Counts the items at the beginning of the leg that need not run again. An earlier attempt verified them, and was ended
+    /// in a later item: the hand-off of that one has their changes, which it could not bring to a checkout that has others.
+    fn standing(&self) -> usize {
+        let place = |id: &ItemId| self.directory.join(id.as_str());
+        let left = self.items.iter().enumerate().find_map(|(index, id)| {
+            handed_off(bundles(&place(id)), self.plan, id).map(|(_, attempt)| (index, attempt))
+        });
+        let Some((index @ 1.., ended_in)) = left else { return 0 };
+        let before = &self.items[..index];
+        // Whoever wrote them, it is the merge that says what they are worth.
+        let places: Vec<PathBuf> = before.iter().map(|id| place(id)).collect();
+        let Ok(collected) = collect(&places, self.plan, self.session) else { return 0 };
+        let Ok(merged) = Merged::of(self.plan, &collected.readings) else { return 0 };
+        let is_before = |item: &&MergedItem| before.contains(&&item.id);
+        let stands = |item: &MergedItem| match item.standing {
+            ItemStanding::Ran { verified, attempt, .. } => verified && attempt <= ended_in,
+            ItemStanding::Missing { .. } | ItemStanding::Skipped { .. } => false,
+        };
+        if !merged.items.iter().filter(is_before).all(stands) {
+            return 0;
+        }
+        let count = plural(index as u64, "item");
+        let are = if index == 1 { "is" } else { "are" };
+        self.session.talk.note(&format!("{count} of an earlier attempt {are} verified, and not run again"));
+        index
+    }
+
+    /// Runs one item, or goes on with what an earlier attempt handed off. Returns nothing if that cannot go on, and it may not
+    /// begin.
+    fn item(&self, id: &ItemId, left: Option<Duration>, may_begin: bool) -> Result<Option<Ended>, Error> {
         let Some(item) = self.plan.item(id) else {
             return Err(Error::refused(format!("the plan has no item `{id}`")));
         };
@@ -297,18 +338,24 @@ impl<'r> LegRun<'r> {
         if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
             let run = self.run_options(id, &directory, left, self.attempt.max(attempt + 1));
             match self.resumed(&bundle, item, &run) {
-                Ok(ended) => return Ok(ended),
-                Err(error) if error.kind() == Kind::Refused => self.session.talk.warning(&format!(
-                    "the item {id} begins anew, because its hand-off cannot go on: {}",
-                    error.message()
-                )),
+                Ok(ended) => return Ok(Some(ended)),
+                Err(error) if error.kind() == Kind::Refused => {
+                    let what = if may_begin { format!("the item {id}") } else { "the leg".to_owned() };
+                    self.session.talk.warning(&format!(
+                        "{what} begins anew, because the hand-off of {id} cannot go on: {}",
+                        error.message()
+                    ));
+                }
                 Err(error) => return Err(error),
             }
+        }
+        if !may_begin {
+            return Ok(None);
         }
         let run = self.run_options(id, &directory, left, self.attempt);
         let name = self.plan.planned(&item.r#loop).map(name_of);
         let begun = self.begun(item, &run);
-        begun.inspect_err(|error| {
+        begun.map(Some).inspect_err(|error| {
             self.session.report_unbegun(error, (self.options.code_of)(error), name.as_deref(), &run);
         })
     }

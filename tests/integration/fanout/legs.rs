@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
-use crate::common::{Project, git, signal};
+use crate::common::{Project, Ran, git, signal};
 use crate::git_server::Repositories;
 
 fn manifest(fan: &Fan, directory: &str) -> Value {
@@ -32,18 +32,7 @@ fn every_item_of_a_leg_is_a_run_of_its_own() {
     }
     let again = fan.leg("l01").code(0);
     drop(again);
-    let ids: Vec<String> = ["a", "b"].iter().map(|package| item(&plan, package)).collect();
-    let mut attempts = Vec::new();
-    for entry in fs::read_dir(fan.at("legs/l01").join(&ids[0])).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|end| end == "llz") {
-            let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
-            let manifest: Value = serde_json::from_reader(archive.by_name("manifest.json").unwrap()).unwrap();
-            attempts.push(manifest["assignment"]["attempt"].as_u64().unwrap());
-        }
-    }
-    attempts.sort_unstable();
-    assert_eq!(attempts, [1, 2]);
+    assert_eq!(attempts(&fan, &item(&plan, "a")), [1, 2]);
 }
 
 #[test]
@@ -118,6 +107,84 @@ fn a_deadline_is_one_for_all_items_and_a_later_attempt_goes_on() {
     );
 }
 
+/// A leg with two items of which the first is verified, and which was ended in the second one.
+fn ended_in_the_second() -> (Fan, Value) {
+    let fix = "#!/bin/sh
+[ $1 = packages/a ] || [ -n \"$LL_GO\" ] || { echo half > \"$1/state\"; touch plan.started; sleep 60; }
+echo ok > \"$1/state\"\n";
+    let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad"), ("c", "ok")], fix));
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    let reports = fan.text("legs/l01");
+    let arguments = ["run", "--plan", "plan.json", "--ci", "--on-change", "report", "--report-dir", &reports];
+    let child = fan.project.start_until(&arguments, "plan.started");
+    signal(&child, Signal::TERM);
+    let ran = Ran::of(&child.wait_with_output().unwrap());
+    drop(ran.code(143).says("1 verified, 1 not begun, 1 not verified"));
+    // What it left in its checkout is lost with its machine.
+    for package in ["a", "b"] {
+        fan.project.write(&format!("packages/{package}/state"), "bad\n");
+    }
+    (fan, plan)
+}
+
+/// Runs the leg again in a checkout of its own, with the reports of the first time.
+fn again(fan: &Fan, prepare: impl FnOnce(&Project)) -> Ran {
+    let clone = checkout(&fan.project, Project::new().env("LL_GO", "1"));
+    prepare(&clone);
+    let (plan, reports) = (fan.project.at("plan.json"), fan.text("legs/l01"));
+    let plan = plan.to_string_lossy();
+    clone.run(&["run", "--plan", &plan, "--ci", "--on-change", "report", "--report-dir", &reports])
+}
+
+fn attempts(fan: &Fan, id: &str) -> Vec<u64> {
+    let mut attempts = Vec::new();
+    for entry in fs::read_dir(fan.at("legs/l01").join(id)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "llz") {
+            let mut archive = zip::ZipArchive::new(fs::File::open(path).unwrap()).unwrap();
+            let manifest: Value = serde_json::from_reader(archive.by_name("manifest.json").unwrap()).unwrap();
+            attempts.push(manifest["assignment"]["attempt"].as_u64().unwrap());
+        }
+    }
+    attempts.sort_unstable();
+    attempts
+}
+
+#[test]
+fn a_leg_goes_on_in_its_second_item_and_what_it_verified_before_stands() {
+    let (fan, plan) = ended_in_the_second();
+    let ran = again(&fan, |_| {}).code(0).says("goes on from").says("3 verified");
+    assert!(!ran.all().contains("begins anew"), "{}", ran.all());
+    assert_eq!(["a", "b", "c"].map(|package| attempts(&fan, &item(&plan, package))), [[1], [2], [2]]);
+    fan.merge("merged", &["legs"]).code(0).says("3 of 3 items verified");
+    let changes = fs::read_to_string(fan.at("merged/changes.patch")).unwrap();
+    let files: Vec<&str> = changes.lines().filter(|line| line.starts_with("diff --git")).collect();
+    assert_eq!(
+        files,
+        ["a", "b"].map(|package| format!("diff --git a/packages/{package}/state b/packages/{package}/state"))
+    );
+}
+
+#[test]
+fn where_a_hand_off_cannot_go_on_the_items_before_it_run_again() {
+    let (fan, plan) = ended_in_the_second();
+    let ran = again(&fan, |clone| clone.write("packages/b/state", "worse\n")).code(0);
+    drop(ran.says("begins anew").says("has changes of its own").says("3 verified"));
+    assert_eq!(["a", "b"].map(|package| attempts(&fan, &item(&plan, package))), [[1, 2], [1, 2]]);
+}
+
+#[test]
+fn what_another_item_failed_or_forged_does_not_stand() {
+    let (fan, plan) = ended_in_the_second();
+    // The bundle of the first item is gone, and one of the second lies in its place.
+    let (a, b) = (fan.at("legs/l01").join(item(&plan, "a")), fan.at("legs/l01").join(item(&plan, "b")));
+    fs::remove_file(bundle(&a)).unwrap();
+    fs::copy(bundle(&b), a.join("forged.llz")).unwrap();
+    drop(again(&fan, |_| {}).code(0).says("3 verified"));
+    assert!(attempts(&fan, &item(&plan, "a")).contains(&2));
+    fan.merge("merged", &["legs"]).code(0);
+}
+
 #[test]
 fn whoever_ends_the_job_ends_the_leg() {
     let fan = Fan::of(with_fix(&[("a", "bad"), ("b", "ok")], "#!/bin/sh\ntouch plan.started\nsleep 60\n"));
@@ -126,7 +193,7 @@ fn whoever_ends_the_job_ends_the_leg() {
     let arguments = ["run", "--plan", "plan.json", "--ci", "--on-change", "report", "--report-dir", &reports];
     let child = fan.project.start_until(&arguments, "plan.started");
     signal(&child, Signal::TERM);
-    let ran = crate::common::Ran::of(&child.wait_with_output().unwrap());
+    let ran = Ran::of(&child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(143), "{}", ran.all());
     drop(ran.says("1 not begun").says("somebody ended the job"));
 }
