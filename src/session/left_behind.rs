@@ -42,18 +42,27 @@ pub(super) fn groups(files: &RunFiles) -> BTreeSet<i32> {
     groups::find_left(&record, files.instance()).unwrap_or_default()
 }
 
+/// Returns the records that there are: of which run, where, and what is in it.
+fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(place::of(running)).into_iter().flatten().flatten();
+    let record = |path: PathBuf| {
+        let run = path.file_name()?.to_str()?.strip_suffix(RECORD)?.to_owned();
+        let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
+        Some((run, path, record))
+    };
+    entries.filter_map(|entry| record(entry.path())).collect()
+}
+
 /// Ends what is left of runs that were killed. The caller holds the claim of `own`, which may be one of them.
 pub(super) fn end(running: &Path, own: &str, session: &Session<'_>) {
+    // Before it is asked who lives: a run has its claim before its record, so one that begins meanwhile is not in here.
+    let records = records(running);
     let live = claim::live(running).unwrap_or_default();
-    let entries = std::fs::read_dir(place::of(running)).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()) {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some(run) = name.and_then(|name| name.strip_suffix(RECORD)) else { continue };
-        if run != own && live.iter().any(|live| live.instance == run) {
+    for (run, path, record) in &records {
+        if run != own && live.iter().any(|live| live.instance == *run) {
             continue;
         }
-        let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
-        let ended = groups::end_left(&record, run, GRACE);
+        let ended = groups::end_left(record, run, GRACE);
         if let Some(count @ 1..) = ended {
             let what = if count == 1 { "an action was".to_owned() } else { format!("{count} actions were") };
             session.talk.warning(&format!("the run {run} was killed, and {what} still at work: ended"));
