@@ -12,11 +12,13 @@ import unittest
 import uuid
 from pathlib import Path
 
+import kubernetes_validate
+
 from docker_action import IMAGE, engine_with_image
 from engine import LABEL
 
 PACKAGES = ("api", "core", "docs", "ui", "web")
-# Whatever a job writes to `/out` outlives it. `prepared` tells how often the work before the check was done.
+# Whatever a job writes to `/out` outlives it. `prepared` and `fixed` tell how often which work was done.
 LOOP = """\
 name: tidy
 description: one package
@@ -25,8 +27,8 @@ parameters: {path: {type: string}}
 scope: ['${context.path}']
 states:
   prepare: {action: 'mkdir -p /out && echo x >>/out/prepared', next: check}
-  check: {action: 'if test -e ${context.path:shell}/slow && test ! -e /out/go; then touch /out/waits; sleep 300; fi; test "$(cat ${context.path:shell}/state)" = ok', on_yes: done, on_no: fix}
-  fix: {action: 'test ! -e ${context.path:shell}/hopeless && echo ok >${context.path:shell}/state', on_yes: check, on_no: failed}
+  check: {action: 'test "$(cat ${context.path:shell}/state)" = ok || exit 1; if test -e ${context.path:shell}/slow && test ! -e /out/go; then touch /out/waits; sleep 300; fi', on_yes: done, on_no: fix}
+  fix: {action: 'test ! -e ${context.path:shell}/hopeless && echo ok >${context.path:shell}/state && echo x >>/out/fixed', on_yes: check, on_no: failed}
   done: {terminal: true}
   failed: {terminal: true, outcome: failure}
 """
@@ -79,7 +81,7 @@ class Containers(unittest.TestCase):
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def container(self, arguments, mounts, workdir, entrypoint=None, env=None, image=IMAGE):
+    def container(self, arguments, mounts, workdir, entrypoint=None, env=None, image=IMAGE, options=()):
         """Starts a container of the image; nothing of it is kept but what is mounted."""
         name = f"ll-fan-{uuid.uuid4().hex[:12]}"
         variables = [word for pair in (env or {}).items() for word in ("--env", "=".join(pair))]
@@ -87,11 +89,17 @@ class Containers(unittest.TestCase):
         entry = ["--entrypoint", entrypoint] if entrypoint else []
         process = engine.popen(
             "run", "--rm", "--name", name, "--label", LABEL, "--network", "none", "--workdir", workdir, *variables,
-            *volumes, *entry, image, *arguments,
+            *volumes, *options, *entry, image, *arguments,
         )  # fmt: skip
         self.addCleanup(process.stdout.close)
         self.addCleanup(engine, "rm", "--force", name, check=False)
         return name, process
+
+    def changed(self, branch, base="main"):
+        return self.git("diff", "--name-only", base, branch, cwd=self.server).split()
+
+    def result(self, name):
+        return json.loads((self.directory / name / "result.json").read_text())
 
     def ended(self, process):
         log, _ = process.communicate(timeout=240)
@@ -148,8 +156,8 @@ class Chain(Containers):
         branches = self.git("for-each-ref", "--format=%(refname)", "refs/heads", cwd=self.server).split()
         fixed = [branch for branch in branches if branch != "refs/heads/main"]
         self.assertEqual(len(fixed), 1, branches)
-        changed = self.git("diff", "--name-only", "main", fixed[0], cwd=self.server).split()
-        self.assertEqual(changed, ["packages/api/state", "packages/web/state"])
+        self.assertEqual(self.changed(fixed[0]), ["packages/api/state", "packages/web/state"])
+        self.assertEqual(self.git("show", f"{fixed[0]}:packages/web/state", cwd=self.server), "ok")
 
     def test_a_container_that_is_killed_is_missing_until_another_one_runs_its_leg(self):
         self.repository(**{"packages/docs/slow": ""})
@@ -174,6 +182,8 @@ class Chain(Containers):
         self.assertEqual(code, 0, log)
         self.assertIn("item 1 of 1", log)
         self.assertIn("5 of 5 items verified", self.merge("merged", "again", out="whole", code=0))
+        attempts = {item["leg"]: item["attempt"] for item in self.result("whole")["items"]}
+        self.assertEqual(attempts, {key: 2 if key == "l03" else 1 for key in legs})
 
 
 class IndexedJob(Containers):
@@ -187,7 +197,9 @@ class IndexedJob(Containers):
             cwd=clone, capture_output=True, text=True, env={"PATH": os.environ["PATH"], "HOME": str(self.directory)},
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        config, job = json.loads(done.stdout)["items"]
+        config, job = objects = json.loads(done.stdout)["items"]
+        for one in objects:
+            kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
         for name, text in config["data"].items():
             (self.folder("config") / name).write_text(text)
         for path in [self.server, *self.server.rglob("*")]:
@@ -209,8 +221,13 @@ class IndexedJob(Containers):
             claim = volume["persistentVolumeClaim"]
             path, options = self.claims[claim["claimName"]], ":ro" if claim.get("readOnly") else ""
         if "subPathExpr" in mount:
-            path = path / self.expanded(mount["subPathExpr"], index)
-            path.mkdir(mode=0o750, parents=True, exist_ok=True)
+            mode = path.stat().st_mode & 0o7777
+            for name in self.expanded(mount["subPathExpr"], index).split("/"):
+                path = path / name
+                if not path.exists():
+                    # As the kubelet does: with the mode of the volume, and, by that, its group.
+                    path.mkdir()
+                    path.chmod(mode)
         return path, mount["mountPath"] + (":ro" if mount.get("readOnly") else options)
 
     def expanded(self, text, index):
@@ -222,15 +239,33 @@ class IndexedJob(Containers):
         words = [self.expanded(word, index) for word in [*container["command"], *container.get("args", [])]]
         mounts = [self.mounted(mount, index, work) for mount in container["volumeMounts"]]
         # `/out` is not in the manifest: by it the loop of the tests says where it is.
-        mounts.append((self.folder(f"out-{index}"), "/out"))
+        out = self.folder(f"out-{index}")
+        out.chmod(0o777)
+        mounts.append((out, "/out"))
         env = {variable["name"]: self.expanded(variable["value"], index) for variable in container.get("env", [])}
         env["JOB_COMPLETION_INDEX"] = str(index)
-        return self.container(words[1:], mounts, container.get("workingDir", "/"), words[0], env, container["image"])
+        place, image = container.get("workingDir", "/"), container["image"]
+        return self.container(words[1:], mounts, place, words[0], env, image, self.security(container))
+
+    def security(self, container):
+        """The options of `docker run` for what the contexts of the pod and of a container say."""
+        pod, own = self.job["template"]["spec"].get("securityContext", {}), container.get("securityContext", {})
+        options = []
+        if "runAsUser" in pod:
+            options += ["--user", f"{pod['runAsUser']}:{pod.get('runAsGroup', 0)}"]
+        if "fsGroup" in pod:
+            options += ["--group-add", str(pod["fsGroup"])]
+        if own.get("allowPrivilegeEscalation") is False:
+            options += ["--security-opt", "no-new-privileges"]
+        if own.get("readOnlyRootFilesystem"):
+            options.append("--read-only")
+        return options + [word for name in own.get("capabilities", {}).get("drop", []) for word in ("--cap-drop", name)]
 
     def pod(self, index):
         """Starts a pod: its container, after those that come before it."""
         self.pods += 1
         work = self.folder(f"pod-{self.pods}")
+        work.chmod(0o777)
         template = self.job["template"]["spec"]
         for container in template["initContainers"]:
             code, log = self.ended(self.start(container, index, work)[1])
@@ -253,8 +288,13 @@ class IndexedJob(Containers):
         self.assertEqual(found, code, log)
         return log
 
-    def prepared(self, index):
-        return (self.directory / f"out-{index}/prepared").read_text().count("x")
+    def patched(self):
+        patch = (self.directory / "merged/changes.patch").read_text()
+        return re.findall(r"^diff --git a/(\S+)", patch, re.MULTILINE)
+
+    def done(self, work, index):
+        """How often the pods of an index did this."""
+        return (self.directory / f"out-{index}" / work).read_text().count("x")
 
     def test_every_index_is_a_leg_and_all_of_them_are_one_result(self):
         self.repository(broken=["core", "web"])
@@ -265,6 +305,24 @@ class IndexedJob(Containers):
             code, log = self.ended(process)
             self.assertEqual(code, 0, log)
         self.assertIn("5 of 5 items verified", self.merged(0))
+
+    def test_pods_of_a_cluster_that_lets_nobody_be_root(self):
+        self.repository(broken=["core", "web"])
+        self.manifest("--legs", "2", "--run-args", "--on-change report")
+        # What its administrator, or Kustomize, adds: the profile `restricted`, and OpenShift's user without a name.
+        template = self.job["template"]["spec"]
+        template["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000680000, "runAsGroup": 0, "fsGroup": 2000}
+        for container in [*template["initContainers"], *template["containers"]]:
+            container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+        reports = self.claims["reports"]
+        os.chown(reports, 0, 2000)
+        reports.chmod(0o2770)
+        for index in range(2):
+            code, log = self.ended(self.pod(index)[1])
+            self.assertEqual(code, 0, log)
+            self.assertEqual((self.directory / f"out-{index}/prepared").stat().st_uid, 1000680000)
+        self.assertIn("5 of 5 items verified", self.merged(0))
+        self.assertEqual(self.patched(), ["packages/core/state", "packages/web/state"])
 
     def test_an_item_that_fails_is_not_tried_again(self):
         self.repository(broken=["web"], **{"packages/web/hopeless": ""})
@@ -287,8 +345,28 @@ class IndexedJob(Containers):
         (self.directory / "out-2/go").touch()
         code, log = self.ended(self.pod(2)[1])
         self.assertEqual(code, 0, log)
-        self.assertEqual(self.prepared(2), 1, f"what was done is not done again: {log}")
+        self.assertEqual(self.done("prepared", 2), 1, f"what was done is not done again: {log}")
         self.assertIn("5 of 5 items verified", self.merged(0))
+
+    def test_the_pod_that_takes_the_place_of_a_killed_one_goes_on_from_its_checkpoint(self):
+        self.repository(broken=["api", "docs"], **{"packages/docs/slow": ""})
+        self.manifest("--legs", "2", "--run-args", "--on-change report --checkpoint-every 1ms")
+        first, _ = json.loads((self.directory / "config/plan.json").read_text())["legs"]
+        # It is killed in its second item, after the fix of that.
+        self.assertEqual([re.search(r"packages-(\w+)-", item)[1] for item in first["items"]], ["api", "docs", "web"])
+        other = self.pod(1)[1]
+        name, process = self.pod(0)
+        self.wait_for(self.directory / "out-0/waits", process)
+        engine("kill", "--signal", "KILL", name)
+        code, log = self.ended(process)
+        self.assertEqual(code, 137, log)
+        self.assertEqual(self.ended(other)[0], 0)
+        (self.directory / "out-0/go").touch()
+        code, log = self.ended(self.pod(0)[1])
+        self.assertEqual(code, 0, log)
+        self.assertEqual((self.done("prepared", 0), self.done("fixed", 0)), (3, 2), f"what was done is not done again: {log}")
+        self.assertIn("5 of 5 items verified", self.merged(0))
+        self.assertEqual(self.patched(), ["packages/api/state", "packages/docs/state"])
 
     def test_the_pod_that_takes_the_place_of_a_killed_one_begins_anew(self):
         self.repository(**{"packages/docs/slow": ""})
@@ -304,7 +382,7 @@ class IndexedJob(Containers):
         for index in range(5):
             self.assertEqual(self.ended(self.pod(index)[1])[0], 0)
         # Its journal was lost with its machine.
-        self.assertEqual(self.prepared(2), 2)
+        self.assertEqual(self.done("prepared", 2), 2)
         self.assertIn("5 of 5 items verified", self.merged(0))
 
 

@@ -17,6 +17,9 @@ const IMAGE: &str = concat!("ghcr.io/little-loops/ll-loop:v", env!("CARGO_PKG_VE
 /// Where the checkout is. Not the top of a volume, which belongs to whoever made it.
 const CHECKOUT: &str = "/work/checkout";
 
+/// Where temporary files are: an administrator may have made everything but the volumes read-only.
+const TEMPORARY: &str = "/work/tmp";
+
 /// The container that runs the leg.
 const CONTAINER: &str = "leg";
 
@@ -97,8 +100,8 @@ fn pod(fleet: &Fleet<'_>, name: &str) -> Value {
     // The volume may belong to anybody. Of what a shell's environment says, git hands on to its other end of a clone only
     // the name of a file.
     let clone = format!(
-        "git config --global safe.directory '*' && git clone --quiet --no-checkout /repo {CHECKOUT} && \
-         git -C {CHECKOUT} checkout --quiet --detach {}",
+        "mkdir -p {TEMPORARY} && git config --global safe.directory '*' && \
+         git clone --quiet --no-checkout /repo {CHECKOUT} && git -C {CHECKOUT} checkout --quiet --detach {}",
         fleet.plan.commit
     );
     json!({
@@ -121,6 +124,7 @@ fn pod(fleet: &Fleet<'_>, name: &str) -> Value {
             "command": ["ll-loop"],
             "args": fixed.chain(more).collect::<Vec<_>>(),
             "workingDir": format!("{CHECKOUT}/{}", place.directory),
+            "env": [{ "name": "TMPDIR", "value": TEMPORARY }],
             "volumeMounts": [
                 { "name": "plan", "mountPath": "/plan", "readOnly": true },
                 { "name": "work", "mountPath": "/work" },
