@@ -336,7 +336,7 @@ impl<'r> LegRun<'r> {
         let merged = self.earlier.as_ref().map(|earlier| earlier.items.join(format!("{id}.zip")));
         let earlier = bundles(&directory).chain(merged);
         if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
-            let run = self.run_options(id, &directory, left, self.attempt.max(attempt + 1));
+            let run = self.run_options(id, &directory, left, self.attempt.max(attempt.saturating_add(1)));
             match self.resumed(&bundle, item, &run) {
                 Ok(ended) => return Ok(Some(ended)),
                 Err(error) if error.kind() == Kind::Refused => {

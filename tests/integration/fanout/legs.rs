@@ -1,9 +1,11 @@
 //! The legs of a plan: each item a run of its own, whatever becomes of the others.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 
 use rustix::process::Signal;
 use serde_json::Value;
+use zip::write::SimpleFileOptions;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
 use crate::common::{Project, Ran, git, signal};
@@ -183,6 +185,30 @@ fn what_another_item_failed_or_forged_does_not_stand() {
     drop(again(&fan, |_| {}).code(0).says("3 verified"));
     assert!(attempts(&fan, &item(&plan, "a")).contains(&2));
     fan.merge("merged", &["legs"]).code(0);
+}
+
+#[test]
+fn a_hand_off_of_the_last_attempt_that_can_be_counted_is_no_fault() {
+    let (fan, plan) = ended_in_the_second();
+    let path = bundle(&fan.at("legs/l01").join(item(&plan, "b")));
+    let mut old = zip::ZipArchive::new(fs::File::open(&path).unwrap()).unwrap();
+    let mut new = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for index in 0..old.len() {
+        let mut entry = old.by_index(index).unwrap();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        let name = entry.name().unwrap().into_owned();
+        if name == "manifest.json" {
+            let mut manifest: Value = serde_json::from_slice(&content).unwrap();
+            manifest["assignment"]["attempt"] = u32::MAX.into();
+            content = serde_json::to_vec(&manifest).unwrap();
+        }
+        new.start_file(name, SimpleFileOptions::default()).unwrap();
+        new.write_all(&content).unwrap();
+    }
+    fs::write(&path, new.finish().unwrap().into_inner()).unwrap();
+    let ran = again(&fan, |_| {});
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.all());
 }
 
 #[test]
