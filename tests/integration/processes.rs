@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Project, Ran, signal, wait_for};
 
@@ -235,7 +235,7 @@ fn a_wait_between_two_passes_is_interrupted() {
 #[test]
 fn after_kill_9_the_journal_and_the_state_can_be_read() {
     let project = Project::with_loop(
-        "name: main\ninitial: a\nstates:\n  a: {action: echo one, capture: first, next: b}\n  b: {action: touch begun; sleep 60, next: done}\n  done: {terminal: true}\n",
+        "name: main\ninitial: a\nstates:\n  a: {action: echo one, capture: first, next: b}\n  b: {action: echo $$ > action; touch begun; exec sleep 60, next: done}\n  done: {terminal: true}\n",
     );
     let mut child = project.start_until(&["run", "main"], "begun");
     child.kill().unwrap();
@@ -248,7 +248,8 @@ fn after_kill_9_the_journal_and_the_state_can_be_read() {
         (&state["current_state"], &state["captured"]["first"]["output"]),
         (&"b".into(), &"one".into())
     );
-    let _killed = std::process::Command::new("pkill").args(["-f", "sleep 60"]).status();
+    let action = Pid::from_raw(project.read("action").trim().parse().unwrap()).unwrap();
+    let _gone = kill_process(action, Signal::KILL);
 }
 
 #[test]
