@@ -95,8 +95,7 @@ pub(crate) async fn start(
 fn known(start: &KnownStart) -> Vec<String> {
     let before = (!start.before.is_empty()).then(|| {
         let count = start.before.len() as u64;
-        let named =
-            listed_in_part(start.before.iter().map(|file| format!("`{}`", one_line(&file.path, 120))));
+        let named = listed_in_part(start.before.iter().map(|file| one_line(&file.path, 120)));
         format!(
             "the run begins with {} that {} from the commit: {named}",
             plural(count, "tracked file"),

@@ -336,6 +336,14 @@ fn a_shallow_clone_and_a_sparse_checkout_are_enough() {
 }
 
 #[test]
+fn files_that_differ_from_the_beginning_are_named() {
+    let (project, _) = committed(files(Project::with_loop(&working("true", ""))));
+    project.write("a.txt", "other");
+    let ran = project.run(&["run", "main", "--ci"]);
+    drop(ran.says("the run begins with 1 tracked file that differs from the commit: `a.txt`\n"));
+}
+
+#[test]
 fn a_submodule_is_a_change_that_no_patch_holds() {
     let project = in_ci(&working("echo x > vendor/a.txt; echo y > a.txt", "on_change: report\n"));
     let inner = in_ci("");
