@@ -126,7 +126,10 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
     let mut files = Vec::new();
     for path in paths {
         let path = session.path(path);
-        let unusable = |error: io::Error| Error::refused(format!("cannot read {}: {error}", path.display()));
+        let unusable = |error: io::Error| {
+            Error::refused(format!("cannot read the reports of the legs: {error}"))
+                .with_hint("give the directories to which the legs wrote, or their bundles")
+        };
         if fs::metadata(&path).map_err(unusable)?.is_dir() {
             below(&path, DEPTH, &mut files).map_err(unusable)?;
         } else {
