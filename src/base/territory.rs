@@ -30,6 +30,11 @@ impl ScopePath {
         other.0.starts_with(&self.0)
     }
 
+    /// Returns how many components the path has.
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         self.holds(other) || other.holds(self)
     }

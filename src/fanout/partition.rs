@@ -33,15 +33,29 @@ pub struct Group {
     lowest: ItemId,
 }
 
+/// Places a path of a scope. Where the checkout lies does not matter, but a scope may also name what lies beside it.
+fn placed(path: &str) -> ScopePath {
+    ScopePath::from("checkout".to_owned()).join(path)
+}
+
+/// Finds an item with a path in its scope that holds something of what each other item works on.
+pub fn widest(items: &[Item]) -> Option<(&Item, &str)> {
+    let paths = items.iter().flat_map(|item| item.scope.iter().map(move |path| (item, path.as_str())));
+    // A path has fewer components than what it holds.
+    let (widest, path) = paths.min_by_key(|(_, path)| placed(path).depth())?;
+    let around = placed(path);
+    let holds = |item: &Item| item.scope.iter().any(|path| around.holds(&placed(path)));
+    items.iter().all(holds).then_some((widest, path))
+}
+
 /// Finds the items whose scopes overlap, directly or through others. The time grows with the number of paths as sorting
 /// does.
 pub fn groups(items: &[Item]) -> Vec<Group> {
-    let root = ScopePath::from(String::new());
     let mut paths: Vec<(ScopePath, usize)> = items
         .iter()
         .enumerate()
         .flat_map(|(index, item)| item.scope.iter().map(move |path| (path, index)))
-        .map(|(path, index)| (root.join("checkout").join(path), index))
+        .map(|(path, index)| (placed(path), index))
         .collect();
     paths.sort();
     let mut sets = Sets::new(items.len());
@@ -177,6 +191,16 @@ mod tests {
             .map(|(key, items)| ((*key).to_owned(), items.iter().map(|item| (*item).to_owned()).collect()))
             .collect();
         assert_eq!(dealt(items, Some(most), Partition::Lpt), expected);
+    }
+
+    #[test]
+    fn one_item_may_claim_what_the_others_work_on() {
+        let of = |items: &[Item]| widest(items).map(|(item, path)| (item.id.to_string(), path.to_owned()));
+        let some = |id: &str, path: &str| Some((id.to_owned(), path.to_owned()));
+        assert_eq!(of(&[item("a", &["x/a"], 1), item("b", &["."], 1), item("c", &["y"], 1)]), some("b", "."));
+        assert_eq!(of(&[item("a", &["x/a"], 1), item("b", &["docs", "x"], 1)]), None);
+        assert_eq!(of(&[item("a", &["x/a/b"], 1), item("b", &["docs/de", "./x/"], 1)]), some("b", "./x/"));
+        assert_eq!(of(&[item("a", &["x/a"], 1), item("b", &["x/b"], 1)]), None);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(in crate::cli) struct PlanArgs {
     #[arg(long, value_name = "P=VALUES", value_parser = each, action = ArgAction::Append)]
     each: Vec<Each>,
     /// Make an item of each directory with tracked files that matches, such as `packages/*`: the directory is the scope,
-    /// and the parameter `path`
+    /// and the parameter `path`. Where no directory matches, `**/go.mod` stands for the directories with such a file
     #[arg(long, value_name = "GLOB", value_parser = NonEmptyStringValueParser::new())]
     per_path: Option<String>,
     /// Leave out the items in whose scope nothing changed since this commit; `auto`: since the base of the event

@@ -19,7 +19,7 @@ use crate::definition::vendored::Copies;
 use crate::fanout::MOST_ITEMS;
 use crate::fanout::each::Each;
 use crate::fanout::item::Namer;
-use crate::fanout::partition::{Partition, groups, legs};
+use crate::fanout::partition::{Partition, groups, legs, widest};
 use crate::fanout::plan::{Item, MAX_PLAN, Parts, Plan, PlannedLoop, Skipped, WeightFrom, stem};
 use crate::fanout::spread::{Dimension, product};
 use crate::fanout::weights::{Durations, weigh};
@@ -113,7 +113,7 @@ impl Session<'_> {
         let planned: Vec<PlannedLoop> = loops.iter().map(|one| one.planned.clone()).collect();
         weigh(&mut items, &durations(options, &planned, self)?);
         let groups = groups(&items);
-        warn_of_one_scope(&items, groups.len(), self);
+        warn_of_one_leg(&items, groups.len(), self);
         Ok(Plan::of(Parts {
             commit,
             created: Clock::start().now(),
@@ -447,23 +447,29 @@ fn fetched(what: &str, loops: &[PlannedLoop], session: &Session<'_>) -> Option<D
     }
 }
 
-/// Warns where several items make one leg only because none says what it works on.
-fn warn_of_one_scope(items: &[Item], groups: usize, session: &Session<'_>) {
-    let is_whole = |item: &Item| item.scope == ["."];
-    if items.len() < 2 || groups != 1 || !items.iter().all(is_whole) {
+/// Warns where all items are on one leg because of what they claim, and says what to do.
+fn warn_of_one_leg(items: &[Item], groups: usize, session: &Session<'_>) {
+    if items.len() < 2 || groups != 1 {
         return;
     }
-    let parameter = items.iter().flat_map(|item| item.params.keys()).next();
-    let example = match parameter {
-        Some(name) => {
-            format!("write `scope: [src/${{context.{name}}}]` in the loop, or plan with `--per-path`")
-        }
-        None => "give each loop its own `scope`".to_owned(),
-    };
-    session.talk.warning(&format!(
-        "all {} claim the whole directory (`.`), so they run one after the other on one leg: {example}",
-        plural(items.len() as u64, "item")
-    ));
+    let count = plural(items.len() as u64, "item");
+    if items.iter().all(|item| item.scope == ["."]) {
+        let parameter = items.iter().flat_map(|item| item.params.keys()).next();
+        let advice = match parameter {
+            Some(name) => {
+                format!("write `scope: [src/${{context.{name}}}]` in the loop, or plan with `--per-path`")
+            }
+            None => "give each loop its own `scope`".to_owned(),
+        };
+        session.talk.warning(&format!(
+            "all {count} claim the whole directory (`.`), so they run one after the other on one leg: {advice}"
+        ));
+    } else if let Some((widest, path)) = widest(items) {
+        session.talk.warning(&format!(
+            "all {count} run one after the other on one leg: `{}` claims `{path}`, and with it what the others work on; plan it alone, or give it a narrower `scope`",
+            one_line(widest.id.as_str(), 100)
+        ));
+    }
 }
 
 /// The id of the commit that a checkout is at.

@@ -27,6 +27,9 @@ const MAX: u64 = 16 * MIB;
 /// How long a command may take to print them.
 const PATIENCE: Duration = Duration::from_mins(10);
 
+/// The mode of a submodule in the index of git.
+const SUBMODULE: &str = "160000 ";
+
 /// The parameter of `--per-path`.
 pub(super) const PATH: &str = "path";
 
@@ -137,22 +140,36 @@ fn failure(seen: &Observation) -> Option<String> {
     })
 }
 
-/// Finds the directories with tracked files that match the pattern, as seen from `root`.
+/// Finds the directories with tracked files that match the pattern, as seen from `root`. Where none does, a pattern such as
+/// `**/go.mod`, which ends with the name of a file, finds the directories of these files.
 pub(super) fn per_path(pattern: &str, git: &Git, session: &Session<'_>) -> Result<Dimension, Error> {
     let clean = pattern.trim_end_matches('/');
     let clean = clean.strip_prefix("./").unwrap_or(clean);
     let wrong = |why: String| Error::refused(format!("`--per-path {pattern}`: {why}"));
     let glob = GlobBuilder::new(clean).literal_separator(true).build();
     let glob = glob.map_err(|error| wrong(error.kind().to_string()))?.compile_matcher();
-    let tracked = git.line(&Call::new("ls-files").with(&["-z"]));
+    let tracked = git.line(&Call::new("ls-files").with(&["--stage", "-z"]));
     let tracked = tracked.map_err(|why| wrong(format!("cannot list the files of the repository: {why}")))?;
-    let mut directories = BTreeSet::new();
-    for file in tracked.split('\0') {
-        let above = file.match_indices('/').map(|(end, _)| &file[..end]);
-        directories.extend(above);
+    let (submodules, files): (Vec<_>, Vec<_>) = tracked
+        .split('\0')
+        .filter_map(|entry| entry.split_once('\t'))
+        .partition(|(entry, _)| entry.starts_with(SUBMODULE));
+    let files: Vec<&str> = files.into_iter().map(|(_, file)| file).collect();
+    let directories = files.iter().flat_map(|file| file.match_indices('/').map(|(end, _)| &file[..end]));
+    let directories: BTreeSet<&str> =
+        directories.chain(submodules.into_iter().map(|(_, path)| path)).collect();
+    let mut found: BTreeSet<&str> =
+        directories.into_iter().filter(|directory| glob.is_match(directory)).collect();
+    if found.is_empty() && ends_with_name(clean) {
+        let matching = files.iter().filter(|file| glob.is_match(file));
+        found = matching.map(|file| file.rsplit_once('/').map_or(".", |(directory, _)| directory)).collect();
     }
-    let found: Vec<String> =
-        directories.into_iter().filter(|directory| glob.is_match(directory)).map(str::to_owned).collect();
+    if found.is_empty() {
+        // What a command lists may well be nothing on some day, but a pattern that matches nothing is rarely meant.
+        session.talk.warning(&format!(
+            "no directory with tracked files matches `{pattern}`, so nothing is checked: is the pattern right, as seen from the root of the repository?"
+        ));
+    }
     if found.len() > MOST_ITEMS {
         return Err(wrong(format!(
             "{} directories match; a plan has at most {MOST_ITEMS} items",
@@ -160,5 +177,12 @@ pub(super) fn per_path(pattern: &str, git: &Git, session: &Session<'_>) -> Resul
         )));
     }
     let name = VarName::parse(PATH).expect("it is a name");
-    Ok(once(name, found, session))
+    Ok(once(name, found.into_iter().map(str::to_owned).collect(), session))
+}
+
+/// Whether the last part of a pattern is a name, and not itself a pattern: `packages/*` is not meant to find the directory
+/// of `packages/README.md`.
+fn ends_with_name(pattern: &str) -> bool {
+    let last = pattern.rsplit('/').next().unwrap_or(pattern);
+    !last.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }

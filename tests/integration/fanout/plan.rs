@@ -59,6 +59,61 @@ fn an_item_is_a_directory_a_value_or_a_line() {
 }
 
 #[test]
+fn a_file_that_each_module_has_finds_the_modules() {
+    let project = repository(&[("api", "ok"), ("api/inner", "ok"), ("web", "ok")]);
+    let per_path = |pattern: &str| {
+        project.run(&["plan", "main", "--per-path", pattern]).code(0);
+        scopes(&read_plan(&project))
+    };
+    assert_eq!(per_path("packages/*/state"), ["packages/api", "packages/web"]);
+    assert_eq!(per_path("**/inner/state"), ["packages/api/inner"]);
+    assert_eq!(per_path("fix.*"), [""; 0], "a pattern for directories does not mean the files beside them");
+    // A directory of that name is meant before a file.
+    project.write("packages/state/of/things", "");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "directory"]);
+    assert_eq!(per_path("packages/state"), ["packages/state"]);
+    // The module at the root of the repository works on all others, too.
+    let ran = project.run(&["plan", "main", "--per-path", "**/state"]).code(0);
+    assert!(!ran.all().contains("warning"), "{}", ran.all());
+    fs::remove_dir_all(project.at("packages/state")).unwrap();
+    project.write("state", "ok\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "root"]);
+    let ran = project.run(&["plan", "main", "--per-path", "**/state"]).code(0);
+    drop(ran.says("4 items on 1 leg").says("claims `.`, and with it what the others work on"));
+    assert_eq!(scopes(&read_plan(&project))[0], ".");
+}
+
+#[test]
+fn a_submodule_is_a_directory_of_the_repository() {
+    let project = repository(&[("api", "ok")]);
+    let other = repository(&[("x", "ok")]);
+    let from = other.path().display().to_string();
+    git(
+        &project,
+        &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "packages/vendored"],
+    );
+    git(&project, &["commit", "-qm", "submodule"]);
+    assert_eq!(scopes(&plan(&project, &[])), ["packages/api", "packages/vendored"]);
+    assert_eq!(scopes(&plan(&project, &["--changed-since", "HEAD~1"])), ["packages/vendored"]);
+    git(&project, &["submodule", "deinit", "-q", "--all"]);
+    assert_eq!(scopes(&plan(&project, &[])), ["packages/api", "packages/vendored"]);
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_pointed_out() {
+    let project = repository(&[("api", "ok")]);
+    let ran = project.run(&["plan", "main", "--per-path", "package/*"]).code(0);
+    drop(
+        ran.says("nothing to run")
+            .says("no directory with tracked files matches `package/*`, so nothing is checked"),
+    );
+    let ran = project.run(&["plan", "main", "--per-path", "packages/*", "--changed-since", "HEAD"]).code(0);
+    assert!(!ran.says("nothing to run").all().contains("is the pattern right"));
+}
+
+#[test]
 fn values_of_strangers_are_values_and_nothing_else() {
     let project = repository(&[("api", "ok")]);
     let odd = [
