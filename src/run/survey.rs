@@ -404,15 +404,12 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "tests look at the real clock")]
-    fn thousands_of_untracked_files_take_a_moment() {
+    fn one_of_thousands_of_untracked_files_makes_a_difference() {
         let repository = Repository::new();
         for index in 0..5000 {
             repository.write(&format!("new/{}/file-{index}.txt", index % 50), format!("{index}"));
         }
-        let started = std::time::Instant::now();
         let before = repository.look(&[]);
-        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
         repository.write("new/7/file-7.txt", "8");
         assert_ne!(before, repository.look(&[]));
     }

@@ -53,7 +53,9 @@ fn actions_of_a_killed_run_are_ended_before_another_one_begins() {
 
 #[test]
 fn a_server_that_left_the_session_of_the_run_stays() {
-    let work = "setsid sleep 600 & echo $! > server; echo $$ > new; mv new pid; exec sleep 600";
+    // Only what has left the session before the run is killed may stay.
+    let work = "setsid sh -c \"echo \\$\\$ > its; mv its server; exec sleep 600\" & \
+                until test -e server; do sleep 0.05; done; echo $$ > new; mv new pid; exec sleep 600";
     let project = Project::with_loop(&TWO.replace("WORK", work));
     kill(project.start_until(&["run", "main"], "pid"));
     project.run(&["resume", "main"]).code(0);
