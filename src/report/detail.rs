@@ -104,6 +104,18 @@ struct Level {
     current: Option<StepNumber>,
     printed: Printed,
     inherited: bool,
+    is_merge: bool,
+}
+
+impl Level {
+    /// Makes the entry of a step of this loop.
+    fn entry(&self, mut step: Step, number: StepNumber, printed: Printed, inherited: bool) -> Entry {
+        let own = taken(&mut step);
+        // What a sub-loop printed stands at its steps. The steps of an item are in a journal of their own.
+        let is_sub_loop = step.action.as_ref().is_some_and(|action| action.kind == ActionKind::SubLoop);
+        let printed = if is_sub_loop && !self.is_merge { Printed::default() } else { printed.with(own) };
+        Entry { number, sub_loop: self.name.clone(), step, inherited, printed: Some(printed) }
+    }
 }
 
 /// What a page shows of a run beyond what all formats know.
@@ -148,7 +160,8 @@ impl Detail {
             if depth <= self.levels.len() {
                 self.levels.truncate(depth);
                 let name = (depth > 0).then(|| Arc::from(start.r#loop.as_str()));
-                self.levels.push(Level { name, tracker: Tracker::at(stamped.depth), ..Level::default() });
+                let (tracker, is_merge) = (Tracker::at(stamped.depth), start.merges.is_some());
+                self.levels.push(Level { name, tracker, is_merge, ..Level::default() });
             }
             return;
         }
@@ -160,7 +173,7 @@ impl Detail {
         let finished = level.tracker.event(stamped);
         let entry = finished.zip(before).map(|(step, number)| {
             let printed = std::mem::take(&mut level.printed);
-            made(step, number, level.name.clone(), printed, was_inherited)
+            level.entry(step, number, printed, was_inherited)
         });
         if matches!(stamped.event, Event::ActionStart { .. }) {
             level.printed = printed;
@@ -176,9 +189,10 @@ impl Detail {
 
     /// Says that there are no more events: what was running is shown as far as it came.
     pub fn finish(&mut self) {
-        for level in std::mem::take(&mut self.levels) {
-            if let Some((step, number)) = level.tracker.current().cloned().zip(level.current) {
-                self.keep(made(step, number, level.name, level.printed, level.inherited));
+        for mut level in std::mem::take(&mut self.levels) {
+            if let Some((step, number)) = level.tracker.current().cloned().zip(level.current.take()) {
+                let printed = std::mem::take(&mut level.printed);
+                self.keep(level.entry(step, number, printed, level.inherited));
             }
         }
         self.entries.sort_by(|one, other| one.number.cmp(&other.number));
@@ -289,20 +303,6 @@ pub fn named(entry: &Entry) -> String {
         (None, state) => state.to_owned(),
         (Some(sub_loop), state) => format!("{sub_loop} › {state}"),
     }
-}
-
-fn made(
-    mut step: Step,
-    number: StepNumber,
-    sub_loop: Option<Arc<str>>,
-    printed: Printed,
-    inherited: bool,
-) -> Entry {
-    let own = taken(&mut step);
-    // What a sub-loop printed stands at its steps.
-    let is_sub_loop = step.action.as_ref().is_some_and(|action| action.kind == ActionKind::SubLoop);
-    let printed = if is_sub_loop { Printed::default() } else { printed.with(own) };
-    Entry { number, sub_loop, step, inherited, printed: Some(printed) }
 }
 
 /// Takes out of a step what it printed.

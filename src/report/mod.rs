@@ -13,6 +13,7 @@ pub mod digest;
 pub mod formats;
 pub mod graph;
 pub mod html;
+pub mod items;
 mod level;
 pub mod lineage;
 pub mod log_file;

@@ -1,6 +1,7 @@
 //! What a run looks like as a file: a table of formats, each a function of the digest.
 
 pub mod dotenv;
+mod items;
 pub mod junit;
 pub mod markdown;
 pub mod outputs;

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::items;
 use super::markdown::{code, fenced, words};
 use crate::base::name::StateName;
 use crate::base::text::{head, one_line, plural, tail};
@@ -15,6 +16,7 @@ use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
 use crate::report::closing::advice;
 use crate::report::digest::{Digest, EndKind, SentencePart};
+use crate::report::items::Items;
 use crate::report::nights::{self, History};
 use crate::report::passes;
 use crate::report::shown::{self, ShownStep};
@@ -62,9 +64,13 @@ pub fn render(digest: &Digest) -> String {
         let _ = writeln!(out, "{}{in_a_row}.", plural(nights, "clean night"));
         return out;
     }
-    if !digest.is_merge() {
-        why(digest, &mut out);
+    if digest.is_merge() {
+        items::render(&Items::of(digest), &mut out);
+        changed(digest, &mut out);
+        warnings(digest, &mut out);
+        return out;
     }
+    why(digest, &mut out);
     over_the_nights(history.as_ref(), &mut out);
     if let Some(work) = digest.work() {
         tasks(work, &mut out);
@@ -95,14 +101,18 @@ fn headline(digest: &Digest, out: &mut String) {
     if digest.not_run().is_some() || digest.unbegun().is_some() {
         return;
     }
-    let mut facts = vec![
-        plural(digest.iterations(), "iteration"),
-        plural(digest.step_count(), "step"),
-        human(digest.duration()),
-    ];
+    let is_merge = digest.is_merge();
+    let mut facts = if is_merge {
+        vec![plural(digest.step_count(), "item")]
+    } else {
+        vec![plural(digest.iterations(), "iteration"), plural(digest.step_count(), "step")]
+    };
+    facts.push(human(digest.duration()));
     facts.extend(digest.usage().sentence());
     if let Some(end) = digest.end() {
-        facts.push(format!("ended at {}", code(end.final_state.as_str(), 120)));
+        if !is_merge {
+            facts.push(format!("ended at {}", code(end.final_state.as_str(), 120)));
+        }
         facts.push(format!("exit code {}", end.exit_code));
     }
     if !digest.run_id().is_empty() {

@@ -6,8 +6,10 @@ use crate::base::text::{one_line, plural};
 use crate::report::changes;
 use crate::report::closing::{advice, headline};
 use crate::report::digest::Digest;
+use crate::report::items::{Items, printed, why};
 use crate::report::shown::{self, ShownStep};
 use crate::report::stages;
+use crate::report::step::Step;
 use crate::report::wording;
 use crate::report::work::Work;
 
@@ -27,14 +29,24 @@ pub fn render(digest: &Digest) -> String {
     if let Some(work) = digest.work() {
         tasks(work, &mut out);
     }
-    steps(digest, &mut out);
-    warnings(digest, &mut out);
-    deciding(digest, &mut out);
+    if digest.is_merge() {
+        items(&Items::of(digest), &mut out);
+        warnings(digest, &mut out);
+    } else {
+        steps(digest, &mut out);
+        warnings(digest, &mut out);
+        deciding(digest, &mut out);
+    }
     if let Some(unbegun) = digest.unbegun() {
         let _ = writeln!(out, "{}", unbegun.details());
     }
-    if let Some(end) = digest.end() {
-        let _ = writeln!(out, "\n{}", headline(end));
+    match digest.end() {
+        // The first line says what the items are worth.
+        Some(_) if digest.is_merge() => out.push('\n'),
+        Some(end) => {
+            let _ = writeln!(out, "\n{}", headline(end));
+        }
+        None => {}
     }
     for line in changes::closing(digest) {
         let _ = writeln!(out, "{line}");
@@ -79,6 +91,26 @@ fn steps(digest: &Digest, out: &mut String) {
     }
 }
 
+/// Lists the items of a merge that are not verified, with what the first of them printed, and counts the others.
+fn items(items: &Items<'_>, out: &mut String) {
+    out.push('\n');
+    for item in items.unverified.iter().take(SHOWN_STEPS) {
+        let id = one_line(item.state.as_str(), 120);
+        let run = item.action_line(120).map(|run| format!(" ({run})")).unwrap_or_default();
+        let _ = writeln!(out, "  {} {id}{run}: {}", item.mark(), why(item));
+    }
+    let more = items.unverified.len().saturating_sub(SHOWN_STEPS) as u64 + items.omitted;
+    if more > 0 {
+        let _ = writeln!(out, "  … {}", plural(more, "more item"));
+    }
+    if !items.verified.is_empty() {
+        let _ = writeln!(out, "  ✓ {}", plural(items.verified.len() as u64, "verified item"));
+    }
+    if let Some((item, text)) = items.unverified.iter().find_map(|item| Some((item, printed(item)?))) {
+        last_lines(item, &text, out);
+    }
+}
+
 fn warnings(digest: &Digest, out: &mut String) {
     for warning in digest.warnings() {
         let line = wording::warning(warning.state.as_ref(), &warning.message);
@@ -94,7 +126,10 @@ fn deciding(digest: &Digest, out: &mut String) {
     let Some(step) = digest.deciding_step() else {
         return;
     };
-    let output = step.output();
+    last_lines(step, &step.output(), out);
+}
+
+fn last_lines(step: &Step, output: &str, out: &mut String) {
     let lines: Vec<&str> = output.lines().collect();
     if lines.is_empty() {
         return;

@@ -31,8 +31,11 @@ const MAX_ROWS: usize = 3 << 20;
 
 /// Writes the page.
 pub fn render(digest: &Digest, detail: Detail) -> String {
-    // No step of a merge leads to the next one.
-    let why = Why::of(digest).filter(|_| !digest.is_merge());
+    if digest.is_merge() {
+        // No item leads to the next one, and none decides alone.
+        return Page { digest, detail, why: None, decided: None }.written();
+    }
+    let why = Why::of(digest);
     let told = why.as_ref().and_then(|why| why.chain.iter().rev().find_map(|link| link.step.clone()));
     let own = || digest.deciding_step().map(|step| StepNumber::of_run(step.number));
     Page { digest, detail, why, decided: told.or_else(own) }.written()

@@ -70,14 +70,18 @@ pub(super) fn header(page: &Page<'_>, sections: &Sections, out: &mut Markup) {
 
 fn facts(page: &Page<'_>, out: &mut Markup) {
     let digest = page.digest;
-    let mut facts = vec![
-        ("iterations", digest.iterations().to_string()),
-        ("steps", digest.step_count().to_string()),
-        ("took", human(digest.duration())),
-    ];
+    let steps = digest.step_count().to_string();
+    let mut facts = if digest.is_merge() {
+        vec![("items", steps)]
+    } else {
+        vec![("iterations", digest.iterations().to_string()), ("steps", steps)]
+    };
+    facts.push(("took", human(digest.duration())));
     facts.extend(digest.usage().sentence().map(|usage| ("agents and models", usage)));
     if let Some(end) = digest.end() {
-        facts.push(("ended at", brief(end.final_state.as_str(), NAME)));
+        if !digest.is_merge() {
+            facts.push(("ended at", brief(end.final_state.as_str(), NAME)));
+        }
         facts.push(("exit code", end.exit_code.to_string()));
     }
     facts.extend(digest.began().map(|began| ("began", began.to_string())));

@@ -6,6 +6,7 @@ use crate::base::text::plural;
 use crate::base::time::human;
 use crate::report::detail::{Entry, StepDiff, named};
 use crate::report::difference::ToldStep;
+use crate::report::items::reason;
 use crate::report::markup::Markup;
 use crate::report::step::{Step, StepStanding};
 
@@ -29,7 +30,7 @@ pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections)
         return;
     }
     failed(page, sections);
-    let title = if page.digest.is_merge() { "Items" } else { "Steps" };
+    let (title, what) = if page.digest.is_merge() { ("Items", "item") } else { ("Steps", "state") };
     sections.add("steps", title, |out| {
         left_out(page, out);
         out.ours(
@@ -40,7 +41,11 @@ pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections)
              <kbd>/</kbd> filter</span></div>\n\
              <noscript><p>What the steps printed is shown with scripts alone; without them, it is in the log file.</p></noscript>\n\
              <div class=\"wide\" role=\"region\" aria-label=\"table of steps\" tabindex=\"0\"><table class=\"steps\"><thead><tr>\
-             <th scope=\"col\" class=\"n\">step</th><th scope=\"col\">state</th><th scope=\"col\">verdict</th>\
+             <th scope=\"col\" class=\"n\">step</th><th scope=\"col\">",
+        )
+        .text(what)
+        .ours(
+            "</th><th scope=\"col\">verdict</th>\
              <th scope=\"col\" class=\"n\">exit</th><th scope=\"col\" class=\"n\">took</th><th scope=\"col\">next</th>\
              </tr></thead>\n",
         );
@@ -51,20 +56,26 @@ pub(super) fn section(page: &Page<'_>, rows: &[Markup], sections: &mut Sections)
     });
 }
 
-/// Lists what failed, the last first.
+/// Lists what failed, the last first; of the items of a plan, as they come, each with the reason.
 fn failed(page: &Page<'_>, sections: &mut Sections) {
-    let failed: Vec<&Entry> = page.detail.entries().iter().rev().filter(|entry| entry.failed()).collect();
+    let mut failed: Vec<&Entry> = page.detail.entries().iter().filter(|entry| entry.failed()).collect();
     if failed.is_empty() {
         return;
     }
-    let title = if page.digest.is_merge() { "Failed items" } else { "Failed steps" };
+    let is_merge = page.digest.is_merge();
+    if !is_merge {
+        failed.reverse();
+    }
+    let title = if is_merge { "Failed items" } else { "Failed steps" };
     sections.add("failed", title, |out| {
         out.within("ul", &[("class", "failed")], |out| {
             for entry in failed.iter().take(MAX_FAILED) {
                 out.within("li", &[], |out| {
                     step_link(page, &entry.number, &format!("step {}", entry.number), out);
                     out.ours(" ").leaf("code", &[], &brief(&named(entry), NAME));
-                    out.ours(": ").text(&entry.step.verdict_line());
+                    let said = entry.printed.as_ref().map(|printed| printed.stdout.text.as_str());
+                    let ended = if is_merge { reason(said, &entry.step) } else { entry.step.verdict_line() };
+                    out.ours(": ").text(&ended);
                     if page.decided.as_ref() == Some(&entry.number) {
                         out.ours(" <strong>decided</strong>");
                     }
@@ -73,7 +84,8 @@ fn failed(page: &Page<'_>, sections: &mut Sections) {
         });
         let more = failed.len().saturating_sub(MAX_FAILED) as u64;
         if more > 0 {
-            out.leaf("p", &[], &format!("… and {}", plural(more, "earlier one")));
+            let what = if is_merge { "more item" } else { "earlier one" };
+            out.leaf("p", &[], &format!("… and {}", plural(more, what)));
         }
     });
 }
@@ -117,7 +129,8 @@ fn row(page: &Page<'_>, entry: &Entry) -> Markup {
                 }
             });
             out.within("td", &[], |out| {
-                if entry.sub_loop.is_none() {
+                // The page of a merge has no part about states.
+                if entry.sub_loop.is_none() && !page.digest.is_merge() {
                     let href = format!("#{}", anchor("state", step.state.as_str()));
                     out.leaf("a", &[("href", &href)], &brief(step.state.as_str(), NAME));
                 } else {

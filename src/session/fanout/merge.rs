@@ -1,5 +1,6 @@
 //! `merge`: makes one result of what the legs of a plan have left, and one set of reports.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::base::name::StateName;
 use crate::base::relative::Line;
-use crate::base::text::{head, listed, listed_in_part, one_line, plural};
+use crate::base::text::{head, listed, listed_in_part, one_line, plural, tail};
 use crate::bundle::EXTENSION;
 use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
@@ -20,7 +21,7 @@ use crate::fanout::item::{ItemId, LegKey};
 use crate::fanout::matrix::{FORMATS, Fleet, Place};
 use crate::fanout::merge::{Found, FoundRun, ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::Plan;
-use crate::fanout::severity::worst;
+use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
@@ -30,6 +31,7 @@ use crate::session::audience::Audience;
 use crate::session::bundler::{Bundler, file_name};
 use crate::session::context::Session;
 use crate::session::error::Error;
+use crate::session::opened::OpenedBundle;
 use crate::session::options::{RunOptions, Storing};
 use crate::session::publish::{Publication, Stage, publisher};
 
@@ -48,6 +50,10 @@ pub(super) const ITEMS: &str = "items";
 
 /// The exit code of changes that do not fit each other.
 const CONFLICT: u8 = 5;
+
+/// Of how many items it is told what they printed, and how many bytes at most.
+const MOST_PRINTED: usize = 50;
+const MAX_PRINTED: usize = 3 * 1024;
 
 /// What is merged.
 #[derive(Clone, Debug)]
@@ -210,7 +216,7 @@ impl MergeResult<'_> {
         files.make_scratch()?;
         let start = self.tree_at_start();
         let changes = self.changes(files);
-        let items: Vec<Told> = self.merged.items.iter().filter_map(|item| self.told(item)).collect();
+        let items = self.all_told();
         let ending = Ending { exit_code: self.exit_code(), reason: self.reason(), changes };
         let events = story::events(self.plan, (files.instance(), start), &items, self.remarks(), ending);
         let mut journal = Journal::create(files, session.redactor.clone())?;
@@ -219,6 +225,36 @@ impl MergeResult<'_> {
             journal.append(vec![event], (now, at), &[])?;
         }
         Ok(())
+    }
+
+    /// Tells of every item that was not skipped, the worst first: that is what people look for, and of a long journal
+    /// reports keep the beginning.
+    fn all_told(&self) -> Vec<Told> {
+        let mut items: Vec<&MergedItem> = self.merged.items.iter().collect();
+        items.sort_by_key(|item| {
+            let is_missing = matches!(item.standing, ItemStanding::Missing { .. });
+            Reverse((is_missing, severity(item.standing.exit_code())))
+        });
+        let mut looks = MOST_PRINTED;
+        let tell = |item: &MergedItem| {
+            let mut told = self.told(item)?;
+            if told.is_there && told.exit_code != 0 && looks > 0 {
+                looks -= 1;
+                told.printed = self.printed(item).unwrap_or_default();
+            }
+            Some(told)
+        };
+        items.into_iter().filter_map(tell).collect()
+    }
+
+    /// Looks up what the step of an item printed that decided how it ended.
+    fn printed(&self, item: &MergedItem) -> Option<String> {
+        let (_, facts) = self.of(item)?;
+        // It was read before; a file that is gone by now is no reason to know less of the others.
+        let OpenedBundle { digest, .. } = facts.source.open().ok()?;
+        let step = digest.deciding_step().or_else(|| digest.last_failing())?;
+        let (output, said) = (step.output(), step.verdict_line());
+        Some(format!("{}, step {}: {said}\n{}", step.state, step.number, tail(&output, MAX_PRINTED)))
     }
 
     fn told(&self, item: &MergedItem) -> Option<Told> {
@@ -230,6 +266,7 @@ impl MergeResult<'_> {
                 id,
                 place: format!("leg {leg}, attempt {attempt}: the run {}", run.run),
                 sentence: facts.sentence.clone(),
+                printed: String::new(),
                 exit_code,
                 is_there: true,
                 took: Duration::from_millis(run.duration_ms),
@@ -239,7 +276,8 @@ impl MergeResult<'_> {
             (ItemStanding::Missing { why }, _) => Some(Told {
                 id,
                 place: format!("leg {leg}"),
-                sentence: why.clone(),
+                sentence: format!("leg {leg}: {why}"),
+                printed: String::new(),
                 exit_code,
                 is_there: false,
                 took: Duration::ZERO,

@@ -12,7 +12,7 @@ use crate::engine::changes::{Changes, KnownStart, StartTree};
 use crate::engine::event::{ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, SCHEMA, Source};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::evaluate::model::Usage;
-use crate::evaluate::observation::Observation;
+use crate::evaluate::observation::{Observation, Text};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::fanout::plan::{Plan, SEVERAL};
 use crate::machine::OnChange;
@@ -25,6 +25,8 @@ pub(super) struct Told {
     pub(super) place: String,
     /// How it ended.
     pub(super) sentence: String,
+    /// What it printed last; empty if nobody has looked.
+    pub(super) printed: String,
     /// The exit code that it counts with.
     pub(super) exit_code: u8,
     /// Whether there is a run of it.
@@ -130,13 +132,14 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
 
 /// Returns what happens in the step of an item.
 fn work(item: &Told, step: u32, state: &StateName) -> Vec<Event> {
-    let Told { sentence, exit_code, took, usage, .. } = item;
+    let Told { sentence, printed, exit_code, took, usage, .. } = item;
     let verdict = if item.is_there { Verdict::yes_if(*exit_code == 0) } else { Verdict::error() };
     if !item.is_there {
         return vec![Event::ActionError { state: state.clone(), error: sentence.clone() }];
     }
     let observes = if *exit_code == 0 { Observes::Passing } else { Observes::Failing };
     let seen = Observation {
+        stderr: Text::whole(printed),
         duration: *took,
         ..Observation::exited(i32::from(*exit_code), format!("{sentence}\n"))
     };

@@ -69,6 +69,47 @@ fn what_did_not_come_back_is_missing_and_said_first() {
 }
 
 #[test]
+fn the_reports_begin_with_what_is_not_verified_and_why() {
+    let fix = "#!/bin/sh\n[ $1 = packages/a ] && exit 0; [ $1 != packages/b ] || { echo '</details> | **b** is `broken`'; exit 1; }\necho ok > $1/state\n";
+    let fan = Fan::of(with_fix(&[("a", "ok"), ("b", "bad"), ("c", "ok"), ("d", "ok")], fix));
+    let plan = plan(&fan.project, &["--legs", "4"]);
+    fan.leg("l01").code(0);
+    fan.leg("l02").code(3);
+    fan.leg("l04").code(0);
+    drop(fan.merge("merged", &["legs"]).code(4));
+    let read = |name: &str| fs::read_to_string(fan.at(&format!("merged/{name}"))).unwrap();
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|package| item(&plan, package));
+    let summary = read("summary.md");
+    let places = [
+        "4 items · ",
+        "### Not verified",
+        &format!("| `{c}` |  |  |  | leg l03: no run of it came back |"),
+        &format!("| `{b}` | 3 | "),
+        "exhausted: met the cap of 50 iterations",
+        &format!("### Last output of `{b}`"),
+        "</details> | **b** is `broken`",
+        "<details><summary>2 verified items</summary>",
+        &format!("| `{a}` | 0 | "),
+        &format!("| `{d}` | 0 | "),
+    ];
+    let mut rest = summary.as_str();
+    for place in places {
+        let at = rest.find(place).unwrap_or_else(|| panic!("no {place:?} in its place:\n{summary}"));
+        rest = &rest[at + place.len()..];
+    }
+    assert!(!summary.contains("ended at"), "{summary}");
+    let text = read("summary.txt");
+    let (missing, failed) =
+        (text.find(&format!("✗ {c}: leg l03: no run")), text.find(&format!("✗ {b} (leg l02,")));
+    assert!(missing.is_some() && missing < failed, "{text}");
+    assert!(text.contains("✓ 2 verified items"), "{text}");
+    let page = read("report.html");
+    assert!(page.contains(&format!("<code>{c}</code>: leg l03: no run of it came back")), "{page}");
+    assert!(page.contains(&format!("<code>{b}</code>: exhausted: met the cap")), "{page}");
+    assert!(!page.contains("href=\"#state-"), "a merge has no part about states");
+}
+
+#[test]
 fn what_cannot_be_read_is_missing_and_what_is_no_bundle_is_ignored() {
     let (fan, plan) = three();
     all_legs(&fan);
