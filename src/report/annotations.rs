@@ -2,6 +2,7 @@
 //! names, and the states that come back night after night.
 
 use super::digest::Digest;
+use super::items::{Items, printed, why};
 use super::nights;
 use super::places::{Named, places};
 use super::reader::Reader;
@@ -108,10 +109,15 @@ pub fn all(digest: &Digest, tree: &Checkout<'_>) -> Vec<Annotation> {
     if let Some(unbegun) = digest.unbegun() {
         return not_begun(unbegun);
     }
-    let step = digest.deciding_step();
+    // No item of a merge decides for the others.
+    let step = digest.deciding_step().filter(|_| !digest.is_merge());
     let mut all: Vec<Annotation> = outcome(digest, step).into_iter().collect();
     if let Some(step) = step {
         all.extend(of_output(&step.output(), &step.state.to_string(), tree));
+    }
+    if digest.is_merge() {
+        let items = Items::of(digest).unverified;
+        all.extend(items.into_iter().flat_map(|item| of_item(item, tree)));
     }
     all.extend(digest.warnings().iter().map(|warning| Annotation {
         level: Level::Warning,
@@ -141,12 +147,7 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
     let state = step.map(|step| &step.state).or_else(|| digest.end().map(|end| &end.final_state));
     let mut text = digest.sentence();
     if let Some(step) = step {
-        let output = step.output();
-        let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-        for line in &lines[lines.len().saturating_sub(10)..] {
-            text.push('\n');
-            text.push_str(head(line, 300));
-        }
+        text = format!("{text}\n{}", last_lines(&step.output()));
     }
     Some(Annotation {
         level,
@@ -154,6 +155,36 @@ fn outcome(digest: &Digest, step: Option<&Step>) -> Option<Annotation> {
         message: message(&text),
         location: (!digest.file().is_empty()).then(|| at(digest, state.and_then(|state| digest.line(state)))),
     })
+}
+
+/// Returns a remark on each place that an item of a merge named, or on the item itself. One that is missing is named at
+/// the end of the merge.
+fn of_item(item: &Step, tree: &Checkout<'_>) -> Vec<Annotation> {
+    let Some(result) = &item.result else { return Vec::new() };
+    let printed = printed(item).unwrap_or_default();
+    let places = of_output(&printed, item.state.as_str(), tree);
+    if !places.is_empty() {
+        return places;
+    }
+    let level = if result.exit_code == i32::from(Outcome::Handoff.exit_code(None)) {
+        Level::Notice
+    } else {
+        Level::Error
+    };
+    let text = format!("{}\n{}", why(item), last_lines(&printed));
+    vec![Annotation {
+        level,
+        title: one_line(item.state.as_str(), MAX_TITLE),
+        message: message(&text),
+        location: None,
+    }]
+}
+
+/// Returns the last lines of what was printed.
+fn last_lines(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(10)..].iter();
+    last.map(|line| head(line, 300)).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a remark on each mistake that kept the run from beginning, or one on the loop file.

@@ -56,6 +56,8 @@ pub(crate) struct Bundler {
     job: Option<String>,
     assignment: Option<Assignment>,
     made: Option<MadeTree>,
+    /// What cannot be done without the bundle.
+    without: &'static str,
     clock: Clock,
 }
 
@@ -77,6 +79,7 @@ impl Bundler {
             job: job(session),
             assignment: None,
             made: None,
+            without: "only this machine can go on with the run",
             clock: Clock::start(),
             git,
         }
@@ -95,6 +98,7 @@ impl Bundler {
             job: job(session),
             assignment: None,
             made,
+            without: "nothing of it can be delivered",
             clock: Clock::start(),
             git,
         }
@@ -199,7 +203,7 @@ impl Saver {
             Ok(packed) => warnings(&packed),
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
-                vec![format!("cannot write a bundle, so only this machine can go on with the run: {error}")]
+                vec![format!("cannot write a bundle, so {}: {error}", self.bundler.without)]
             }
         };
         failed.into_iter().chain(at_the_end).collect()

@@ -267,6 +267,7 @@ impl Publication {
             places.into_iter().filter(|place| !there(place)).for_each(String::clear);
             let advice = match digest.unbegun() {
                 Some(_) => String::new(),
+                None if digest.is_merge() => "; merge again when there is room".to_owned(),
                 None => {
                     format!("; `{}` makes them when there is room", command::report(self.running.instance()))
                 }

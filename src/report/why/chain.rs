@@ -13,13 +13,18 @@ use crate::board::Status;
 use crate::engine::changes::Changes;
 use crate::engine::event::{LoopComplete, Source};
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::evaluate::verdict::Observes;
 use crate::report::digest::{Digest, SentencePart};
+use crate::report::items::{Items, printed, why};
 use crate::report::numbers::StepNumber;
 use crate::report::stages;
 use crate::report::step::{Judged, Step};
 
 /// The longest line of evidence, in characters.
 const LONGEST_LINE: usize = 200;
+
+/// How many items of a merge are named.
+const MOST_ITEMS: usize = 20;
 
 /// The longest text among the numbers.
 const LONGEST_VALUE: usize = 200;
@@ -32,6 +37,9 @@ impl Why {
     /// that did not begin.
     pub fn of(digest: &Digest) -> Option<Self> {
         let (fold, start) = (digest.fold()?, digest.start()?);
+        if digest.is_merge() && !fold.is_of_step() {
+            return Some(of_merge(digest, &fold.account()?, start.run_id.clone()));
+        }
         let chain = if fold.is_of_step() {
             let (visit, source) = fold.found()?;
             let mut chain = Vec::new();
@@ -48,6 +56,31 @@ impl Why {
         };
         let otherwise: Otherwise = digest.otherwise.clone();
         Some(Self { run: start.run_id.clone(), outcome: digest.outcome_word(), chain, otherwise })
+    }
+}
+
+/// Says of a merge which items are not verified, and why. None of them leads to the next one.
+fn of_merge(digest: &Digest, account: &Account, run: String) -> Why {
+    let mut chain = vec![Link { says: digest.sentence_parts(), ..outcome(account) }];
+    chain.extend(Items::of(digest).unverified.into_iter().take(MOST_ITEMS).map(of_item));
+    Why { run, outcome: digest.outcome_word(), chain, otherwise: Otherwise::default() }
+}
+
+fn of_item(item: &Step) -> Link {
+    let code = match item.result {
+        Some(_) => Code::Verdict(Observes::Failing),
+        None => Code::NoVerdict,
+    };
+    let says = Says::default().name(item.state.as_str()).words(": ").quoted(&why(item), 300);
+    let printed = printed(item).unwrap_or_default();
+    let lines: Vec<&str> = printed.lines().collect();
+    let last = lines[lines.len().saturating_sub(MOST_LINES)..].iter();
+    Link {
+        state: Some(item.state.clone()),
+        step: Some(StepNumber::of_run(item.number)),
+        verdict: item.verdict().cloned(),
+        lines: last.map(|line| head(line, LONGEST_LINE).to_owned()).collect(),
+        ..link(code, says)
     }
 }
 

@@ -9,9 +9,10 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::base::command::CommandLine;
 use crate::base::name::StateName;
 use crate::base::relative::Line;
-use crate::base::text::{head, listed, listed_in_part, one_line, plural, tail};
+use crate::base::text::{head, listed_in_part, one_line, plural, tail};
 use crate::bundle::EXTENSION;
 use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
@@ -549,12 +550,11 @@ impl MergeResult<'_> {
         session.talk.note(&format!("{} (exit {code}); reports in {}", self.reason(), directory.display()));
         let unsettled = self.merged.unsettled();
         if !unsettled.is_empty() {
-            let legs = listed(unsettled.iter().take(20).map(LegKey::as_str), "and");
-            session.talk.note(&format!(
-                "what is not verified is run again with `ll-loop run --plan {} --rerun {}`: {legs}",
-                options.plan.display(),
-                directory.display()
-            ));
+            let legs = listed_in_part(unsettled.iter().map(LegKey::as_str));
+            let again = CommandLine::of("run")
+                .option("--plan", &options.plan.to_string_lossy())
+                .option("--rerun", &directory.to_string_lossy());
+            session.talk.note(&format!("what is not verified is run again with `{again}`: {legs}"));
         }
         let Audience::Ci(provider) = &options.run.audience else { return Ok(code) };
         let matrix = |wanted: &std::collections::BTreeSet<LegKey>| {

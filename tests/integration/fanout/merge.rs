@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Fan, bundle, item, plan, repository, with_fix};
+use super::{Fan, bundle, item, plan, read_plan, repository, with_fix};
 
 fn three() -> (Fan, Value) {
     let fan = Fan::of(repository(&[("a", "ok"), ("b", "bad"), ("c", "bad")]));
@@ -107,6 +107,70 @@ fn the_reports_begin_with_what_is_not_verified_and_why() {
     assert!(page.contains(&format!("<code>{c}</code>: leg l03: no run of it came back")), "{page}");
     assert!(page.contains(&format!("<code>{b}</code>: exhausted: met the cap")), "{page}");
     assert!(!page.contains("href=\"#state-"), "a merge has no part about states");
+    let ran = fan.project.run(&["why", &fan.text("merged")]).code(0);
+    let why: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with('←')).collect();
+    assert_eq!(why[0], format!("← `{c}`: leg l03: no run of it came back [verdict-none]"));
+    assert!(why[1].starts_with(&format!("← `{b}`: exhausted: ")) && why.len() == 2, "{}", ran.stdout);
+}
+
+#[test]
+fn a_summary_of_many_items_is_short_and_counts_the_others() {
+    let project = repository(&[("a", "ok")]);
+    let values: Vec<String> = (0..700).map(|index| format!("p{index}")).collect();
+    project
+        .run(&["plan", "main", "--each", &format!("path=packages/a,{}", values.join(",")), "--legs", "701"])
+        .code(0);
+    let fan = Fan::of(project);
+    let verified = read_plan(&fan.project)["legs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|leg| leg["items"].to_string().contains("packages-a"))
+        .unwrap()["key"]
+        .clone();
+    drop(fan.leg(verified.as_str().unwrap()));
+    drop(fan.merge("merged", &["legs"]).code(4).says("1 of 701 items verified").says(" and 680 more"));
+    let summary = fs::read_to_string(fan.at("merged/summary.md")).unwrap();
+    assert!(summary.contains("no run of it came back |\n\n… and "), "{summary}");
+    assert!(summary.contains("<details><summary>1 verified item</summary>"), "{summary}");
+    assert!(summary.contains(" more items not shown; `result.json` has all."), "{summary}");
+    assert!(summary.lines().count() < 300, "{summary}");
+    let text = fs::read_to_string(fan.at("merged/summary.txt")).unwrap();
+    assert!(text.contains(" more items\n  ✓ 1 verified item\n"), "{text}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_named_and_another_merge_makes_it() {
+    let (fan, _) = three();
+    all_legs(&fan);
+    fs::create_dir_all(fan.at("merged/summary.md/x")).unwrap();
+    let ran = fan.merge("merged", &["legs"]).code(0);
+    drop(ran.says("not every report was written").says("; merge again when there is room"));
+    fs::remove_dir_all(fan.at("merged/summary.md")).unwrap();
+    fan.merge("merged", &["legs"]).code(0);
+    assert!(fan.at("merged/summary.md").is_file());
+}
+
+#[test]
+fn each_failed_item_is_an_annotation_where_its_output_says() {
+    let fix = "#!/bin/sh\n[ $1 != packages/a ] || echo 'packages/a/state:1:2: error: bad%0A::error::forged'\nexit 1\n";
+    let mut fan = Fan::of(with_fix(&[("a", "bad"), ("b", "bad"), ("c", "ok")], fix));
+    let plan = plan(&fan.project, &["--legs", "3"]);
+    fan.job("legs/l01", &["--leg", "l01", "--max-iterations", "2"]).code(3);
+    fan.job("legs/l02", &["--leg", "l02", "--max-iterations", "2"]).code(3);
+    for (name, value) in [("GITHUB_ACTIONS", "true"), ("GITHUB_EVENT_NAME", "push")] {
+        fan.project = fan.project.env(name, value);
+    }
+    let workspace = fan.project.path().display().to_string();
+    fan.project = fan.project.env("GITHUB_WORKSPACE", workspace);
+    let ran = fan.merge("merged", &["legs"]).code(4);
+    let said: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("::")).collect();
+    let [a, b] = ["a", "b"].map(|package| item(&plan, package));
+    assert_eq!(said.len(), 3, "{said:#?}");
+    assert!(said[0].ends_with("leg_missing: l03 (packages/c); 0 of 3 items verified"), "{said:#?}");
+    let place = format!("::error file=packages/a/state,line=1,col=2,title={a}::");
+    assert!(said[1].starts_with(&place) && said[1].ends_with("bad%250A::error::forged"), "{said:#?}");
+    assert!(said[2].starts_with(&format!("::error title={b}::exhausted: met the cap")), "{said:#?}");
 }
 
 #[test]
