@@ -168,7 +168,6 @@ fn simple_path(path: &str) -> Option<Vec<Segment>> {
 mod tests {
     use serde_json::json;
 
-    #[cfg(feature = "jq")]
     use super::super::testing::checked;
     use super::super::testing::{judge, judge_with};
 
@@ -193,7 +192,6 @@ mod tests {
         assert_eq!(judge("{type: output_json, path: ., target: 5}", "5", 0), "yes");
     }
 
-    #[cfg(feature = "jq")]
     #[test]
     fn jq_expressions_yield_one_value() {
         check("path: '.items | length', target: 2", "yes");
@@ -213,7 +211,6 @@ mod tests {
         );
     }
 
-    #[cfg(feature = "jq")]
     #[test]
     fn nothing_is_compared_with_nothing_alone() {
         for path in
@@ -242,7 +239,6 @@ mod tests {
         assert_eq!(["", "log line\n{}", "{"].map(|out| judge(spec, out, 0)), ["error", "error", "error"]);
     }
 
-    #[cfg(feature = "jq")]
     #[test]
     fn an_expression_is_read_before_the_run_and_executed_in_it() {
         for (path, is_odd) in [
@@ -260,7 +256,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "jq")]
     #[test]
     fn an_expression_that_nobody_can_read_is_none() {
         for deep in [
@@ -286,7 +281,6 @@ mod tests {
         assert!(crate::evaluate::jq::check(&long).is_ok(), "long is not deep");
     }
 
-    #[cfg(feature = "jq")]
     #[test]
     fn a_value_that_would_fill_the_journal_is_an_error() {
         let document = format!("{{\"a\": \"{}\"}}", "x".repeat(300_000));

@@ -19,8 +19,8 @@ use super::rules::Rules;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact, continuation, learning, measure, moments, query, shared_file,
-    sub_loop, survey, tool,
+    action, agent, approval, artifact, continuation, learning, mcp, measure, moments, query, shared_file,
+    sub_loop, survey,
 };
 
 /// The journal could not be written, or somebody else changed it, so the run was stopped: a run that cannot be saved
@@ -92,7 +92,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 let (seen, usage) = agent::perform(request, world).await;
                 Input::PromptDone(seen, usage)
             }
-            Next::Call(request) => Input::ActionDone(tool::call(request, world).await),
+            Next::Call(request) => Input::ActionDone(mcp::call(request, world).await),
             Next::Approve(request) => Input::ActionDone(approval::perform(request, world).await),
             Next::Learn(request) => {
                 let (seen, usage) = Box::pin(learning::perform(request, world)).await;

@@ -20,7 +20,6 @@ mod installed;
 mod kept;
 mod learning;
 mod lines;
-#[cfg(feature = "mcp")]
 mod mcp;
 pub mod measure;
 mod moments;
@@ -33,7 +32,6 @@ mod recorded;
 pub mod recording;
 pub mod replay;
 mod rules;
-#[cfg(feature = "mcp")]
 mod servers;
 pub mod shared_file;
 pub mod snapshots;
@@ -42,7 +40,6 @@ pub mod stops;
 pub mod sub_loop;
 mod survey;
 mod ticking;
-mod tool;
 mod tree;
 pub mod work_file;
 mod world;

@@ -90,7 +90,6 @@ fn in_job(project: &Project, variables: &[(&str, &str)]) -> Ran {
 }
 
 /// The same through the action, whose next step stores the reports.
-#[cfg(feature = "github")]
 fn in_action(project: &Project, variables: &[(&str, &str)]) -> Ran {
     let mut command = project.command(&["action"]);
     command.env("INPUT_LOOP", "main").env("INPUT_PARAMS", format!("token=geheim-12345\n{WHO}"));
@@ -113,7 +112,6 @@ fn bundle(project: &Project) -> std::path::PathBuf {
 }
 
 /// Makes the artifact of the job: its report directory with the bundle in it.
-#[cfg(feature = "github")]
 fn artifact(project: &Project) -> std::path::PathBuf {
     use std::io::Write as _;
 
@@ -126,7 +124,6 @@ fn artifact(project: &Project) -> std::path::PathBuf {
     zip
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
     let project = cloned();
@@ -167,7 +164,6 @@ fn a_run_of_a_workflow_goes_on_in_a_fresh_clone() {
 }
 
 /// A step that is not the action and has no artifacts stores nothing that `run:7` could be.
-#[cfg(feature = "github")]
 #[test]
 fn a_run_that_nobody_stores_is_continued_from_its_bundle() {
     let project = cloned();

@@ -41,7 +41,6 @@ fn what_is_wrong_with_the_arguments_is_said_before_anybody_is_asked() {
     check(&project, &both, 2, &["`run:latest` and `--run` both name a run"]);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_service_that_is_not_there_is_69_and_says_what_to_do() {
     let here = Project::new().file("report/summary.md", "all is well\n");

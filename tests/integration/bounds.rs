@@ -34,7 +34,6 @@ fn validated(project: &Project) -> Ran {
     Ran::of(&child.wait_with_output().unwrap())
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_is_not_executed_when_its_file_is_read() {
     for path in ["[range(1e12)]", ENDLESS, "def f: f, f; [f]", "error"] {
@@ -43,7 +42,6 @@ fn an_expression_is_not_executed_when_its_file_is_read() {
     }
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_works_in_a_process_of_its_own() {
     asking("length + 1", "").run(&["run", "main"]).code(0);
@@ -51,13 +49,11 @@ fn an_expression_works_in_a_process_of_its_own() {
     project.run(&["run", "main"]).code(1).says("unknown");
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_sees_no_environment() {
     asking("env | length + 1", "").env("LL_TOKEN", "t").run(&["run", "main"]).code(0);
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_that_takes_too_long_is_an_error() {
     let project = asking(ENDLESS, "");
@@ -66,7 +62,6 @@ fn an_expression_that_takes_too_long_is_an_error() {
     assert_eq!(error(&project), format!("`{ENDLESS}` was stopped after 1.0s"));
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_that_takes_too_much_is_an_error() {
     for path in [r#"reduce range(60) as $i ("x"; . + .) | length"#, "def f: [f]; f"] {
@@ -101,7 +96,6 @@ fn is_gone(pid: &str) -> bool {
     !fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn a_signal_ends_an_expression_and_the_run_goes_on_where_it_was() {
     let project = asking(ENDLESS, "");
@@ -115,7 +109,6 @@ fn a_signal_ends_an_expression_and_the_run_goes_on_where_it_was() {
     assert_eq!(project.read("runs"), "ran\n", "what was printed is judged, and not printed again");
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_does_not_outlive_a_run_that_is_killed() {
     let project = asking(ENDLESS, "");
@@ -137,7 +130,6 @@ fn an_expression_is_not_begun_for_a_run_that_is_gone() {
     Ran::of(&child.wait_with_output().unwrap()).code(4).says("the process that asked is gone");
 }
 
-#[cfg(feature = "jq")]
 #[test]
 fn an_expression_ends_with_the_time_of_the_run() {
     let project = asking(ENDLESS, "timeout: 1s");

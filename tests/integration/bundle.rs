@@ -422,7 +422,6 @@ impl Checkouts {
     }
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_run_is_taken_over_from_github_by_one_job() {
     use wiremock::matchers::{method, path, path_regex};
@@ -462,7 +461,6 @@ fn a_run_is_taken_over_from_github_by_one_job() {
     assert_eq!(both.0.read("two/tracked"), "as it was\nchanged\n");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_token_that_may_take_nothing_costs_a_warning() {
     let both = Checkouts::of(LOOP);
@@ -474,7 +472,6 @@ fn a_token_that_may_take_nothing_costs_a_warning() {
     assert!(ran.stderr.contains("nothing keeps another job from going on with this run"), "{}", ran.stderr);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn what_a_stranger_made_is_not_gone_on_with() {
     let both = Checkouts::of(LOOP);

@@ -81,7 +81,6 @@ fn outputs(project: &Project) -> String {
     project.read(&file)
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_run_there_was_no_reason_for_is_reported_as_what_it_was() {
     let github = Github::willing();

@@ -1,8 +1,4 @@
 //! Black-box tests of the real program: what a user types, and what comes of it.
-#![cfg_attr(
-    not(all(feature = "github", feature = "jq", feature = "mcp")),
-    allow(dead_code, unused_imports, reason = "what is left out is not tested")
-)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod common;
@@ -26,7 +22,6 @@ mod bad_journals;
 mod board;
 mod bounds;
 mod bundle;
-#[cfg(feature = "github")]
 mod caps;
 mod catalog;
 mod catalogue_shapes;
@@ -37,7 +32,6 @@ mod compile;
 mod composition;
 mod crash;
 mod criteria;
-#[cfg(feature = "github")]
 mod deliver;
 mod docs;
 mod doctor;
@@ -46,7 +40,7 @@ mod files;
 mod fragments;
 mod full_disk;
 mod git_server;
-#[cfg(all(feature = "github", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod guard;
 mod hooks;
 mod hostile_bundles;
@@ -55,18 +49,15 @@ mod hosts;
 mod html_report;
 mod init;
 mod kept_files;
-#[cfg(feature = "github")]
 mod killed;
 mod known_runs;
 #[cfg(target_os = "linux")]
 mod leases;
 mod left_behind;
-#[cfg(feature = "github")]
 mod legs;
 mod libraries;
 mod limits;
 mod locks;
-#[cfg(feature = "mcp")]
 mod many_runs;
 mod mcp;
 mod mutations;
@@ -88,7 +79,6 @@ mod rewind;
 mod run;
 mod secrets;
 mod seeds;
-#[cfg(feature = "github")]
 mod servers;
 mod shared_loops;
 mod show_and_schema;
@@ -97,7 +87,6 @@ mod stall;
 mod streams;
 mod sub_loops;
 mod teamwork;
-#[cfg(feature = "github")]
 mod unbegun;
 mod unreported;
 mod untrusted;

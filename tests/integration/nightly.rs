@@ -322,7 +322,6 @@ fn only_a_maintain_loop_in_ci_has_nights() {
     assert!(!at_home.exists(HISTORY));
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn the_nights_before_are_fetched_from_github() {
     use wiremock::matchers::{method, path};
@@ -381,7 +380,6 @@ fn the_nights_before_are_fetched_from_github() {
     ran.says("this is the first night");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn checks_other_workflows_and_other_legs_are_no_nights() {
     use crate::reported::Github;

@@ -5,7 +5,6 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{Project, git};
-#[cfg(feature = "github")]
 use crate::reported::{Github, committed};
 
 fn json(project: &Project, path: &str) -> Value {
@@ -47,7 +46,6 @@ fn patch_makes_the_end(project: &Project) {
 }
 
 /// One line of the table.
-#[cfg(feature = "github")]
 struct Case {
     /// What is done to the checkout before the run.
     before: &'static str,
@@ -64,20 +62,13 @@ struct Case {
     files: Option<u64>,
 }
 
-#[cfg(feature = "github")]
 const PASSED: Option<(&str, &str)> = Some(("success", "success: `work` said yes"));
-#[cfg(feature = "github")]
 const FAILED: Option<(&str, &str)> = Some(("failure", "failure: `work` said no"));
-#[cfg(feature = "github")]
 const REPORT: (&str, &[&str]) = ("on_change: report\n", &[]);
-#[cfg(feature = "github")]
 const FAIL: (&str, &[&str]) = ("", &["--on-change", "fail"]);
-#[cfg(feature = "github")]
 const PLAIN: (&str, &[&str]) = ("", &[]);
-#[cfg(feature = "github")]
 const NOT_REPORTED: (&str, &[&str]) = ("on_change: fail\n", &["--on-change", "report"]);
 
-#[cfg(feature = "github")]
 #[rustfmt::skip]
 const TABLE: &[(&str, Case)] = &[
     ("nothing", case("", "true", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
@@ -134,7 +125,6 @@ const TABLE: &[(&str, Case)] = &[
     ("a pull request at another commit", case("git -c user.name=t -c user.email=t@t commit -q --allow-empty -m more", "true", PLAIN, "pull_request", 0, "terminal", Some(("error", "success of commit")), Some(0))),
 ];
 
-#[cfg(feature = "github")]
 #[expect(clippy::too_many_arguments, reason = "a line of the table, in the order of its columns")]
 const fn case(
     before: &'static str,
@@ -149,25 +139,19 @@ const fn case(
     Case { before, action, given, event, exit, by, status, files }
 }
 
-#[cfg(feature = "github")]
 const PASSES_ONLY: Option<(&str, &str)> =
     Some(("failure", "failure: the check passes only with changes to 1 file that this commit does not have"));
-#[cfg(feature = "github")]
 const PASSES_ONLY_WITH_TWO: Option<(&str, &str)> = Some((
     "failure",
     "failure: the check passes only with changes to 2 files that this commit does not have",
 ));
-#[cfg(feature = "github")]
 const WITH: Option<(&str, &str)> =
     Some(("failure", "success with changes to 1 file, not part of this commit"));
-#[cfg(feature = "github")]
 const WITH_COMMIT: Option<(&str, &str)> =
     Some(("failure", "success with changes to 1 file and 1 new commit, not part of this commit"));
-#[cfg(feature = "github")]
 const BEFORE: Option<(&str, &str)> =
     Some(("failure", "success with 1 file that differed from this commit from the beginning"));
 
-#[cfg(feature = "github")]
 fn check(name: &str, case: &Case) {
     let github = Github::willing();
     let (keys, arguments) = case.given;
@@ -210,7 +194,6 @@ fn check(name: &str, case: &Case) {
 }
 
 /// Checks that every report says the same.
-#[cfg(feature = "github")]
 fn agree(name: &str, case: &Case, project: &Project) {
     let result = json(project, "reports/result.json");
     assert_eq!(result["outputs"]["exit-code"], case.exit.to_string(), "{name}");
@@ -250,7 +233,6 @@ fn agree(name: &str, case: &Case, project: &Project) {
     }
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn exit_code_status_and_reports_agree_on_every_line_of_the_table() {
     assert!(TABLE.len() >= 40);

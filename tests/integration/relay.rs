@@ -1,7 +1,5 @@
 //! `ll-loop publish`: what a run for a pull request from a fork left becomes the status of its commit, and no lie in it does.
 
-#![cfg(feature = "github")]
-
 use std::fs;
 use std::process::Command;
 

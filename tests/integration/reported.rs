@@ -116,7 +116,6 @@ fn on_pull_request(project: Project) -> Project {
         .env("GITHUB_EVENT_PATH", path)
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn the_status_of_the_commit_is_set_where_there_is_a_token() {
     let github = Github::willing();
@@ -138,7 +137,6 @@ fn the_status_of_the_commit_is_set_where_there_is_a_token() {
     assert_eq!(changes, [of("pending", "running"), of("success", "success: `check` said yes")]);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn the_status_is_there_while_the_run_goes_on() {
     let github = Github::willing();
@@ -152,7 +150,6 @@ fn the_status_is_there_while_the_run_goes_on() {
     assert_eq!(github.statuses()[1], "error: interrupted: SIGINT in `a`");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn without_a_token_or_a_word_nobody_is_told() {
     let github = Github::willing();
@@ -163,7 +160,6 @@ fn without_a_token_or_a_word_nobody_is_told() {
     assert_eq!(github.received(), []);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn what_was_asked_for_and_cannot_be_is_said_and_changes_nothing() {
     let github = Github::willing();
@@ -180,7 +176,6 @@ fn what_was_asked_for_and_cannot_be_is_said_and_changes_nothing() {
     assert_eq!(github.statuses().len(), 2);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_pull_request_gets_its_check_run_and_its_comment() {
     let github = Github::willing();
@@ -217,7 +212,6 @@ states:
     assert!(comment.trim_end().ends_with(":1:failure)"), "{comment}");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn the_pull_request_of_a_fork_costs_one_notice() {
     let github = Github::silent();
@@ -237,7 +231,6 @@ fn the_pull_request_of_a_fork_costs_one_notice() {
     assert!(project.read("out").contains("outcome<<") && project.read("summary").contains("main"));
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn an_answer_that_is_none_costs_a_warning() {
     let github = Github::silent();
@@ -249,7 +242,6 @@ fn an_answer_that_is_none_costs_a_warning() {
         ran.says("warning: the commit status is not up to date: the answer to POST /repos/octo/project");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn no_action_and_no_template_sees_the_token() {
     let github = Github::willing();
@@ -269,7 +261,6 @@ states:
     assert_eq!(github.statuses().len(), 2, "and yet it was used");
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_run_within_a_run_reports_only_when_asked() {
     let github = Github::willing();

@@ -598,7 +598,6 @@ impl<P: Page> Iterator for Pages<'_, P> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use serde_json::json;
     use wiremock::matchers::{body_json, header, header_exists, method, path, query_param};

@@ -466,7 +466,6 @@ fn needing(error: ApiError) -> ArtifactError {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use std::io::{Read as _, Seek as _};
 

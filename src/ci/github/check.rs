@@ -281,7 +281,6 @@ fn annotated(annotation: &Annotation) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};

@@ -207,7 +207,6 @@ fn author(target: &ReportTarget) -> Result<String, ApiError> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};

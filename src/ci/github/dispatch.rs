@@ -126,7 +126,6 @@ pub(super) fn tell(target: &ReportTarget, next: &NextRun) -> Result<(), ApiError
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};

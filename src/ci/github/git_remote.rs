@@ -55,7 +55,6 @@ fn site(api: &Api) -> Option<String> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use super::super::http::Transport;
     use super::*;

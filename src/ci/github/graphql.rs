@@ -110,7 +110,6 @@ fn unreadable(document: Document, error: &serde_json::Error) -> ApiError {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{body_json, header, method, path};
     use wiremock::{Mock, ResponseTemplate};

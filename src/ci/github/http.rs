@@ -219,7 +219,6 @@ pub(super) fn is_trouble(status: u16) -> bool {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use super::*;
 

@@ -13,7 +13,6 @@ pub mod deliver;
 pub mod dispatch;
 pub mod event;
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod fake;
 pub mod fault;
 pub mod files;
@@ -34,7 +33,6 @@ mod status;
 pub mod takeover;
 pub mod target;
 #[cfg(test)]
-#[cfg(feature = "github")]
 pub(in crate::ci) mod testing;
 
 use std::io::{self, Write};

@@ -172,7 +172,6 @@ impl From<ApiError> for ForgeError {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use serde_json::{Value, json};
     use wiremock::matchers::{method, path, query_param};

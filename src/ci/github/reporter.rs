@@ -138,7 +138,6 @@ fn is_denied(error: &ApiError) -> bool {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use serde_json::json;
     use wiremock::matchers::{method, path, path_regex};

@@ -494,5 +494,4 @@ fn refused(
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests;

@@ -209,7 +209,6 @@ impl Reviews<'_> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::matchers::{method, path};
     use wiremock::{Mock, ResponseTemplate};

@@ -128,7 +128,6 @@ pub(super) fn if_known<T: Default>(read: Result<T, ApiError>) -> Result<T, ApiEr
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use std::sync::{Arc, Mutex};
 

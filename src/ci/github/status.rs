@@ -305,7 +305,6 @@ pub(super) fn description(digest: &Digest, sha: &str) -> String {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use std::time::Duration;
 

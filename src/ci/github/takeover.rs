@@ -220,7 +220,6 @@ impl Refs for ApiRefs<'_> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex};

@@ -273,7 +273,6 @@ fn workflow(name: &str, repository: &Repository) -> Option<String> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 impl ReportTarget {
     /// Makes the job in which `fix-types` runs on the pull request 7.
     pub(super) fn in_test(api: Api) -> Self {
@@ -416,7 +415,6 @@ mod tests {
         assert_eq!(of("a.yml"), None);
     }
 
-    #[cfg(feature = "github")]
     #[test]
     fn what_is_missing_is_named() {
         let options = ReportOptions::default();

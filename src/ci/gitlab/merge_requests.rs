@@ -283,7 +283,6 @@ impl Found {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value;

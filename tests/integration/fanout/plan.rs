@@ -305,7 +305,6 @@ fn earlier_durations_decide_who_shares_a_leg() {
     );
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn the_last_merge_on_github_says_how_long_items_took() {
     use wiremock::matchers::{method, path};

@@ -1,18 +1,13 @@
 //! Loops of other repositories: added, run from their copies, updated; with a GitHub of our own.
 
-#[cfg(feature = "github")]
 mod hostile;
-#[cfg(feature = "github")]
 mod hub;
-#[cfg(feature = "github")]
 mod updates;
 
-#[cfg(feature = "github")]
 use hub::{Hub, TOKEN};
 
 use crate::common::Project;
 
-#[cfg(feature = "github")]
 const TIDY: &str = "\
 name: tidy
 initial: check
@@ -24,7 +19,6 @@ states:
   below: {loop: help, on_yes: done, on_no: done}
 ";
 
-#[cfg(feature = "github")]
 const FILES: &[(&str, &str)] = &[
     ("loops/tidy.yaml", TIDY),
     ("loops/base.yaml", "name: base\ninitial: done\nstates: {done: {terminal: true}}\n"),
@@ -37,15 +31,12 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", "hello"),
 ];
 
-#[cfg(feature = "github")]
 const NAME: &str = "vendor:octo/tools/loops/tidy.yaml";
 
-#[cfg(feature = "github")]
 fn lock(project: &Project) -> serde_json::Value {
     serde_json::from_str(&project.read(".loops/lock.json")).unwrap()
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_loop_is_copied_with_what_it_is_made_of_and_runs_without_the_network() {
     let hub = Hub::with(FILES);
@@ -105,7 +96,6 @@ fn a_loop_is_copied_with_what_it_is_made_of_and_runs_without_the_network() {
     assert_eq!(hub.asked(), []);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn an_edited_copy_is_not_run_unless_a_person_says_so() {
     let hub = Hub::with(FILES);
@@ -138,7 +128,6 @@ fn an_edited_copy_is_not_run_unless_a_person_says_so() {
     assert!(!project.exists("stolen"));
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn without_a_lock_file_that_can_be_read_no_copy_is_run() {
     let hub = Hub::with(FILES);
@@ -176,7 +165,6 @@ fn without_a_lock_file_that_can_be_read_no_copy_is_run() {
     project.run(&["run", NAME, "--accept-changes"]).code(0);
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_name_means_one_commit_of_the_repository_itself() {
     let hub = Hub::with(FILES);
@@ -219,7 +207,6 @@ fn a_name_means_one_commit_of_the_repository_itself() {
     }
 }
 
-#[cfg(feature = "github")]
 #[test]
 fn a_repository_has_one_name() {
     let hub = Hub::with(FILES);
@@ -234,7 +221,6 @@ fn a_repository_has_one_name() {
 }
 
 /// What a loop runs that was taken over is that of the copy, whoever takes it over.
-#[cfg(feature = "github")]
 #[test]
 fn names_keep_their_meaning_in_what_is_taken_over() {
     let helper = |word: &str| {
@@ -277,7 +263,6 @@ fn names_keep_their_meaning_in_what_is_taken_over() {
 }
 
 /// Many projects ignore every `vendor/`, which other tools fill.
-#[cfg(feature = "github")]
 #[test]
 fn a_copy_that_git_ignores_is_warned_of() {
     let hub = Hub::with(FILES);
@@ -323,7 +308,6 @@ fn a_loop_file_names_no_server() {
 }
 
 /// What the page shows is what the commands print, but for commits.
-#[cfg(feature = "github")]
 #[test]
 fn the_examples_of_the_page_run_as_shown() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/shared-loops.md");

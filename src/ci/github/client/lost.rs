@@ -2,10 +2,6 @@
 
 /// Why there is no answer. The texts hold no address, because an address may be signed.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "github"),
-    expect(dead_code, reason = "nothing is sent, so everything is impossible")
-)]
 pub(in crate::ci::github) enum Lost {
     /// The request never left, so any request may be made again.
     Unsent(String),

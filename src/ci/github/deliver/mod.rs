@@ -3,13 +3,11 @@
 mod access;
 mod commit;
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod fake;
 mod pulls;
 mod refs;
 mod temporary;
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests;
 
 use std::collections::BTreeMap;

@@ -226,7 +226,6 @@ impl Pulls for GithubPulls<'_> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "github")]
 mod tests {
     use wiremock::ResponseTemplate;
 

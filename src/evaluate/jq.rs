@@ -5,8 +5,8 @@ use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 use serde_json::Value;
 
-use super::super::query::{LONGEST_VALUE, too_long};
-use super::super::subject::excerpt;
+use super::query::{LONGEST_VALUE, too_long};
+use super::subject::excerpt;
 
 /// The longest expression, in bytes.
 const LONGEST_FILTER: usize = 4 * 1024;
