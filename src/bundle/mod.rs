@@ -7,6 +7,7 @@
 
 mod brought;
 pub mod manifest;
+pub mod merged;
 mod objects;
 pub mod open;
 pub mod pack;

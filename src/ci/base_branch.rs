@@ -4,7 +4,7 @@ use crate::base::text::one_line;
 use crate::delivery::names::BranchName;
 
 use super::github::event::WorkflowEvent;
-use super::github::relay::OtherRun;
+use super::github::other_run::OtherRun;
 use super::job::Lookup;
 
 /// Where the branch stands.

@@ -22,7 +22,7 @@ use super::change::FileChange;
 use super::forge::Checks;
 use super::marker::Marker;
 use super::message::{PatchId, headline};
-use super::policy::Standing;
+use super::standing::Standing;
 
 /// The longest text, in bytes. GitHub refuses a text of more than 65,536 characters.
 pub const MAX_BODY: usize = 60_000;

@@ -3,7 +3,7 @@
 use crate::base::name::InstanceName;
 
 use super::message::PatchId;
-use super::policy::Standing;
+use super::standing::Standing;
 
 const BEGIN: &str = "<!-- ll-loop:deliver ";
 const END: &str = " -->";

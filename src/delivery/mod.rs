@@ -13,4 +13,5 @@ pub mod names;
 pub mod plan;
 pub mod policy;
 pub mod review;
+pub mod standing;
 pub mod suggestion;

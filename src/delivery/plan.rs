@@ -9,7 +9,7 @@ use super::forge::{Commit, Pull, PullState, RefMove};
 use super::marker::Marker;
 use super::message::PatchId;
 use super::names::StickyNames;
-use super::policy::{Refusal, Standing};
+use super::standing::{Refusal, Standing};
 
 /// What stands on the server.
 #[derive(Clone, Debug)]

@@ -10,37 +10,13 @@ use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::report::digest::Digest;
 
 use super::change::FileChange;
+use super::standing::{Refusal, Standing};
 
 /// The most files that one delivery changes.
 pub const MOST_FILES: usize = 100;
 
 /// The most bytes that the changed files have together.
 pub const MOST_BYTES: u64 = 4 << 20;
-
-/// What a run has shown about its fix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It passes.
-    Verified,
-    /// Nobody knows, and the user wants it all the same.
-    Unverified,
-}
-
-/// Why something is not delivered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// A sentence for people.
-    pub why: String,
-    /// The files that it is about.
-    pub paths: Vec<String>,
-}
-
-impl Refusal {
-    /// Makes a refusal that is about no file.
-    pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), paths: Vec::new() }
-    }
-}
 
 /// Tells whether the fix of a run may be delivered. With `accepts_unverified` one that nothing verified may, as a draft: but
 /// not what a run has left unfinished that somebody stopped, or that goes on elsewhere, and nothing that would mix the fix

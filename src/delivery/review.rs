@@ -113,7 +113,7 @@ fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::message::PatchId;
-    use super::super::policy::Standing;
+    use super::super::standing::Standing;
     use super::super::suggestion::{FixedFile, LeftChange, NotSuggested, PullFile, hunks};
     use super::*;
     use crate::base::name::InstanceName;

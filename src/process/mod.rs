@@ -1,5 +1,6 @@
 //! Children and signals: how an action is started, read, and ended for good.
 
+pub mod address;
 pub mod bounds;
 pub mod capture;
 pub mod git;

@@ -15,7 +15,8 @@ use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{
     self, FoundArtifact, PREFIX, RunsMeant, attempt, is_checkpoint, of_run, without_job,
 };
-use crate::ci::github::relay::{Claim, OtherRun};
+use crate::ci::github::other_run::OtherRun;
+use crate::ci::github::relay::Claim;
 use crate::ci::github::repository::Repository;
 use crate::ci::reported::ReportedRun;
 use crate::report::digest::Digest;

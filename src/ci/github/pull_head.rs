@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::api::{Api, ApiError};
 use super::event::WorkflowEvent;
-use super::relay::OtherRun;
+use super::other_run::OtherRun;
 use super::repository::Repository;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::base::name::InstanceName;
     use crate::delivery::message::PatchId;
-    use crate::delivery::policy::Standing;
+    use crate::delivery::standing::Standing;
     use crate::delivery::suggestion::{FixedFile, Suggestions};
 
     const HEAD: &str = "2222222222222222222222222222222222222222";

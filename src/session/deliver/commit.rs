@@ -5,7 +5,7 @@ use crate::ci::github::pull_head::PullHead;
 use crate::delivery::forge::{Checks, Forge, NewCommit, PullState, RefMove};
 use crate::delivery::message;
 use crate::delivery::names::StickyNames;
-use crate::delivery::policy::Standing;
+use crate::delivery::standing::Standing;
 use crate::session::context::Session;
 
 use super::offer::{Offered, check_changes};

@@ -23,7 +23,7 @@ pub(crate) mod workspace;
 use std::io;
 
 use crate::ci::Provider;
-use crate::delivery::policy::Standing;
+use crate::delivery::standing::Standing;
 
 use super::context::Session;
 use super::error::{Error, Kind};

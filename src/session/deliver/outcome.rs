@@ -7,7 +7,7 @@ use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
 use crate::delivery::forge::Checks;
-use crate::delivery::policy::Refusal;
+use crate::delivery::standing::Refusal;
 use crate::session::error::Error;
 
 /// The most files that are named.

@@ -13,6 +13,7 @@ use crate::ci::github::repository::Repository;
 use crate::ci::github::server::Flavour;
 use crate::delivery::forge::{Forge, ForgeError};
 use crate::delivery::names::BranchName;
+use crate::process::address::without_credential;
 use crate::process::git::Call;
 use crate::session::bundler::here;
 use crate::session::context::Session;
@@ -169,34 +170,6 @@ impl Server {
                     .with_hint("set `GITHUB_SERVER_URL` to its address, without a password"),
             )),
             (ServerKind::Nowhere, _) => Err(Stop::Failed(Error::refused("there is no server to deliver to"))),
-        }
-    }
-}
-
-/// Returns a URL without a name and a password, for people.
-pub(crate) fn without_credential(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (server, path) = rest.split_at(end);
-    let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
-    format!("{scheme}://{server}{path}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_in_a_url_is_not_shown() {
-        for (url, shown) in [
-            ("https://me:geheim@x.org/o/r.git", "https://x.org/o/r.git"),
-            ("https://geheim@x.org", "https://x.org"),
-            ("https://me:ge@heim@x.org:8/o@p", "https://x.org:8/o@p"),
-            ("https://x.org/o@p", "https://x.org/o@p"),
-            ("git@x.org:o/r", "git@x.org:o/r"),
-            ("/srv/a@b", "/srv/a@b"),
-        ] {
-            assert_eq!(without_credential(url), shown);
         }
     }
 }

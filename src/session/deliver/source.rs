@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::bundle::merged::bundle_of;
 use crate::ci::github::artifacts::RunsMeant;
-use crate::ci::github::relay::OtherRun;
+use crate::ci::github::other_run::OtherRun;
 use crate::journal::known::Status;
 use crate::session::bundler::{Bundler, file_name};
 use crate::session::context::Session;
 use crate::session::error::{Error, Kind};
-use crate::session::fanout::merge::bundle_of;
 use crate::session::fetch::{ArtifactRequest, Local, artifact};
 use crate::session::finish;
 use crate::session::incoming::unusable;

@@ -3,7 +3,7 @@
 use crate::delivery::forge::{Checks, Forge, ForgeError, ForgeErrorKind, NewCommit, NewPull};
 use crate::delivery::names::StickyNames;
 use crate::delivery::plan::{self, Observed, Offer, Plan, PullStep};
-use crate::delivery::policy::Standing;
+use crate::delivery::standing::Standing;
 use crate::session::context::Session;
 
 use super::offer::{Offered, check_changes};

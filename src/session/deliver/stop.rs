@@ -1,7 +1,7 @@
 //! Why a delivery stops before its end.
 
 use crate::delivery::forge::{ForgeError, ForgeErrorKind};
-use crate::delivery::policy::Refusal;
+use crate::delivery::standing::Refusal;
 use crate::session::error::{Error, Kind};
 
 /// Why a delivery stops.

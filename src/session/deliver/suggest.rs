@@ -4,16 +4,16 @@
 use crate::base::text::one_line;
 use crate::ci::github::api::Api;
 use crate::ci::github::artifacts::{RunsMeant, attempt, is_checkpoint, of_run};
+use crate::ci::github::other_run::{OtherRun, is_merge_of};
 use crate::ci::github::pull_head::PullHead;
-use crate::ci::github::relay::{OtherRun, is_merge_of};
 use crate::ci::github::repository::Repository;
 use crate::ci::github::review::Reviews;
 use crate::ci::github::server::Flavour;
 use crate::delivery::change::FileChange;
 use crate::delivery::forge::{Contents as _, ForgeError};
 use crate::delivery::marker::Marker;
-use crate::delivery::policy::Standing;
 use crate::delivery::review::{LeftArtifact, ReviewFacts, review_body};
+use crate::delivery::standing::Standing;
 use crate::delivery::suggestion::{FixedFile, NotSuggested, PullFile, Suggestions};
 use crate::process::git::Call;
 use crate::session::context::Session;

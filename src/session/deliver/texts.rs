@@ -5,7 +5,7 @@ use crate::delivery::body::BodyFacts;
 use crate::delivery::forge::{Checks, NewPull};
 use crate::delivery::message::{self, MessageFacts};
 use crate::delivery::names::{BranchName, StickyNames};
-use crate::delivery::policy::Standing;
+use crate::delivery::standing::Standing;
 
 use super::offer::{Applied, Offered};
 

@@ -12,6 +12,7 @@ use crate::base::sum::Sum;
 use crate::base::text::{head, listed, one_line, plural};
 use crate::base::time::human;
 use crate::bundle::EXTENSION;
+use crate::bundle::merged::RESULT;
 use crate::bundle::open::{Bundle, LIMITS};
 use crate::ci::Provider;
 use crate::ci::github::artifacts::PREFIX;
@@ -38,7 +39,7 @@ use crate::session::ready::Ended;
 use crate::session::resume::Resumption;
 
 use super::collect::collect;
-use super::merge::{ITEMS, RESULT};
+use super::merge::ITEMS;
 use super::plan::head as commit_here;
 
 /// The outputs that one run has, and a leg has not.

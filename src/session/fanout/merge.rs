@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::base::command::CommandLine;
-use crate::base::name::StateName;
 use crate::base::relative::Line;
 use crate::base::text::{head, listed_in_part, one_line, plural, tail};
-use crate::bundle::EXTENSION;
+use crate::bundle::merged::{RESULT, bundle_of};
 use crate::bundle::tree::MadeTree;
 use crate::ci::Provider;
 use crate::definition::load::DIRECTORY;
@@ -39,9 +38,6 @@ use crate::session::publish::{Publication, Stage, publisher};
 use super::collect::{Collected, Facts, collect};
 use super::story::{self, Ending, Told};
 use super::trees::{MergedTree, Untaken};
-
-/// The file that says what the runs are worth.
-pub(super) const RESULT: &str = "result.json";
 
 /// The file with the plan, beside the result.
 pub(super) const PLAN: &str = "plan.json";
@@ -582,15 +578,4 @@ impl MergeResult<'_> {
 fn remove_earlier(directory: &Path) {
     let Some(name) = bundle_of(directory) else { return };
     let _best_effort = fs::remove_file(directory.join(name));
-}
-
-/// Returns the name of the bundle that a merge left in a directory.
-pub(crate) fn bundle_of(directory: &Path) -> Option<String> {
-    let text = crate::files::read::bytes(&directory.join(RESULT), 64 << 20).ok()?;
-    let result: Value = serde_json::from_slice(&text).ok()?;
-    result.get("plan_id")?;
-    let name = result.get("bundle")?.as_str()?.to_owned();
-    let is_plain =
-        Path::new(&name).extension().is_some_and(|end| end == EXTENSION) && StateName::parse(&name).is_ok();
-    is_plain.then_some(name)
 }

@@ -11,6 +11,7 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::territory::{ScopePath, Territory};
 use crate::base::text::{listed, one_line, plural};
+use crate::bundle::merged::RESULT;
 use crate::bundle::report;
 use crate::ci::github::artifacts::RunsMeant;
 use crate::ci::github::event::WorkflowEvent;
@@ -39,7 +40,6 @@ use crate::session::options::BeginOptions;
 use crate::session::prepared::Prepared;
 use crate::session::variables::resolve;
 
-use super::merge::RESULT;
 use super::since::Since;
 use super::values;
 

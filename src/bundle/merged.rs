@@ -1,0 +1,27 @@
+//! The directory that a merge writes, as far as it is known by its result: which bundle in it is the merged one.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::base::name::StateName;
+use crate::files::read;
+
+use super::EXTENSION;
+
+/// The result of a run or a merge, in a directory of reports.
+pub const RESULT: &str = "result.json";
+
+/// The longest result that is read: a merge of all its items, in bytes.
+const MAX_RESULT: u64 = 64 * read::MIB;
+
+/// Returns the name of the bundle that a merge left in a directory.
+pub fn bundle_of(directory: &Path) -> Option<String> {
+    let text = read::bytes(&directory.join(RESULT), MAX_RESULT).ok()?;
+    let result: Value = serde_json::from_slice(&text).ok()?;
+    result.get("plan_id")?;
+    let name = result.get("bundle")?.as_str()?.to_owned();
+    let is_plain =
+        Path::new(&name).extension().is_some_and(|end| end == EXTENSION) && StateName::parse(&name).is_ok();
+    is_plain.then_some(name)
+}
