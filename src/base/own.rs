@@ -15,7 +15,7 @@ pub fn is_own(path: &[u8]) -> bool {
 }
 
 /// Tells whether a path is that of a state file, or of one that was about to become it when its writer was killed.
-fn is_of_criteria(path: &[u8]) -> bool {
+pub fn is_of_criteria(path: &[u8]) -> bool {
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     let [.., b".loop", name] = parts.as_slice() else { return false };
     *name == b"state.json" || name.starts_with(UNFINISHED.as_bytes())

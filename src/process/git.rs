@@ -22,12 +22,18 @@ use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::human;
 
+use super::filesystem;
+
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 19] = [
+const SETTINGS: [&str; 22] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
     "core.untrackedCache=keep",
+    // These would let a file change unseen: with its time put back, or beside one whose name differs in case alone.
+    "core.checkStat=default",
+    "core.trustctime=true",
+    "core.ignoreCase=false",
     // Files of more than 8 MiB go through in pieces.
     "core.bigFileThreshold=8m",
     "core.pager=cat",
@@ -260,10 +266,12 @@ pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String
     env
 }
 
-/// What turns off every filter that a repository and the repositories inside of it have in their configuration, and
-/// what the system says about directories that may be trusted: it is not read otherwise.
+/// What a repository adds to the settings of every call: every filter of its configuration and of the repositories inside
+/// of it is turned off, directories are trusted as the system says, which is not read otherwise, and modes count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
+    /// Whether the file system holds modes and links, whatever the configuration says.
+    holds_modes: bool,
     trusted: Vec<String>,
     names: BTreeSet<String>,
 }
@@ -278,7 +286,12 @@ impl Filters {
     fn settings(&self) -> impl Iterator<Item = String> {
         let off = ["clean=", "smudge=", "process=", "required=false"];
         let trusted = self.trusted.iter().map(|directory| format!("safe.directory={directory}"));
-        trusted.chain(self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}"))))
+        let modes: &[&str] =
+            if self.holds_modes { &["core.fileMode=true", "core.symlinks=true"] } else { &[] };
+        let modes = modes.iter().map(|setting| (*setting).to_owned());
+        modes
+            .chain(trusted)
+            .chain(self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}"))))
     }
 }
 
@@ -294,7 +307,8 @@ impl Walk {
     /// Begins in a directory of a repository.
     pub fn new(directory: &Path) -> Self {
         let open = VecDeque::from([directory.to_owned()]);
-        Self { open, seen: 0, found: Filters::default() }
+        let found = Filters { holds_modes: filesystem::holds_modes(directory), ..Filters::default() };
+        Self { open, seen: 0, found }
     }
 
     /// Returns the directory that comes next.
@@ -360,7 +374,7 @@ impl Walk {
 
     /// Returns what the system says about directories that may be trusted.
     pub fn trusted(&self) -> Filters {
-        Filters { trusted: self.found.trusted.clone(), names: BTreeSet::new() }
+        Filters { names: BTreeSet::new(), ..self.found.clone() }
     }
 
     /// Returns what was found.

@@ -3,6 +3,7 @@
 pub mod address;
 pub mod bounds;
 pub mod capture;
+mod filesystem;
 pub mod git;
 pub mod groups;
 pub mod guard;

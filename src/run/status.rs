@@ -72,6 +72,18 @@ impl StatusLine<'_> {
         }
     }
 
+    /// Tells whether the commit has it.
+    pub(super) fn is_in_commit(&self) -> bool {
+        match self.standing {
+            // `1 XY sub mH mI mW hH hI path`
+            FileStanding::Tracked { .. } | FileStanding::Submodule { .. } => {
+                self.line.splitn(5, |byte| *byte == b' ').nth(3).is_some_and(|mode| mode != b"000000")
+            }
+            FileStanding::Unmerged => true,
+            FileStanding::Untracked => false,
+        }
+    }
+
     /// Returns what the index has of a tracked file.
     pub(super) fn in_index(&self) -> Option<ObjectId> {
         // `1 XY sub mH mI mW hH hI path`

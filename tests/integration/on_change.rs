@@ -95,6 +95,19 @@ const TABLE: &[(&str, Case)] = &[
     ("a type", case("", "rm a.txt; ln -s b.txt a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
     ("a file becomes a directory", case("", "rm a.txt; mkdir a.txt; echo x > a.txt/y", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY_WITH_TWO, Some(2))),
     ("binary", case("", "printf '\\000\\001\\377' > a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a mode that the configuration hides", case("git config core.fileMode false", "chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a mode that the action hides", case("", "git config core.fileMode false; chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a mode that a worktree's configuration hides", case("", "git config extensions.worktreeConfig true; git config --worktree core.fileMode false; chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a mode that an included file hides", case("", "printf '[core]\\nfileMode = false\\n' > .git/more; git config include.path more; chmod +x a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    // Git compares whole seconds.
+    ("times that are put back", case("git config core.checkStat minimal; git config core.trustctime false; touch -d @1700000000 a.txt; git status", "sleep 1.1; echo eno > a.txt; touch -d @1700000000 a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("times that are put back, as the action says", case("touch -d @1700000000 a.txt; git status", "git config core.checkStat minimal; git config core.trustctime false; sleep 1.1; echo eno > a.txt; touch -d @1700000000 a.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a name in other letters", case("git config core.ignoreCase true", "echo x > A.txt", PLAIN, "push", 0, "terminal", PASSED, Some(1))),
+    ("a name in other letters, as the action says", case("", "git config core.ignoreCase true; echo x > A.txt", PLAIN, "push", 0, "terminal", PASSED, Some(1))),
+    ("renamed to other letters", case("git config core.ignoreCase true", "mv a.txt A.txt", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a link that the configuration takes for a file", case("git config core.symlinks false; git config core.fileMode false", "printf b.txt > x; rm a.txt; ln -s b.txt a.txt; rm x", PLAIN, "push", 1, "uncommitted_changes", PASSES_ONLY, Some(1))),
+    ("a tracked file of ours", case("mkdir -p .loop; echo '{}' > .loop/state.json; echo x > kept.llz; git add -f .loop kept.llz; git -c user.name=t -c user.email=t@t commit -qm more", "echo y > kept.llz", REPORT, "push", 0, "terminal", Some(("error", "success of commit")), Some(1))),
+    ("a file of ours", case("", "echo y > left.llz", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("an index-only change", case("", "git rm -q --cached a.txt", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("staged and taken back", case("", "echo x > a.txt; git add a.txt; git reset -q --hard", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
     ("changed and taken back", case("", "echo x > a.txt; git checkout -q a.txt", PLAIN, "push", 0, "terminal", PASSED, Some(0))),
@@ -337,6 +350,23 @@ fn a_submodule_is_a_change_that_no_patch_holds() {
     assert_eq!(result["changes"]["files"][1]["not_in_patch"], "it is a repository of its own");
     let patch = project.read("reports/changes.patch");
     assert!(patch.contains("a/a.txt") && !patch.contains("vendor"), "{patch}");
+}
+
+#[test]
+fn a_submodule_that_moved_is_named_with_both_commits() {
+    let project = in_ci(&working("git -C vendor checkout -q HEAD~1", "on_change: report\n"));
+    let inner = in_ci("");
+    git(&inner, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    let commit = |revision| git(&inner, &["rev-parse", "--short=12", revision]);
+    let moved =
+        format!("it is a repository of its own, moved from {} to {}", commit("HEAD"), commit("HEAD~1"));
+    let from = inner.path().to_string_lossy().into_owned();
+    git(&project, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "vendor"]);
+    git(&project, &["commit", "-q", "-am", "second"]);
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), ["modified vendor"]);
+    assert_eq!(result["changes"]["files"][0]["not_in_patch"], moved);
+    assert!(project.read("reports/summary.md").contains(&moved));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::base::gitpath;
+use crate::base::object::ObjectId;
 use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
 use crate::run::diff::Difference;
 
@@ -63,9 +64,6 @@ pub(super) fn between(
         }
         (Some(_), Some(_)) => ChangeKind::Modified,
     };
-    let is_repository = [&difference.old, &difference.new]
-        .into_iter()
-        .any(|side| side.as_ref().is_some_and(|(mode, _)| *mode == FileMode::Repository));
     let tracked = match kind {
         ChangeKind::Untracked => false,
         ChangeKind::Deleted => !was_untracked,
@@ -81,7 +79,20 @@ pub(super) fn between(
         tracked,
         lines: difference.lines,
         run: None,
-        not_in_patch: is_repository.then(|| A_REPOSITORY.to_owned()),
+        not_in_patch: of_repository(difference),
+    }
+}
+
+/// Says why a repository of its own is not in the patch, and which commits it went between: a patch holds neither.
+fn of_repository(difference: &Difference) -> Option<String> {
+    let commit = |side: &Option<(FileMode, ObjectId)>| {
+        let (_, id) = side.as_ref().filter(|(mode, _)| *mode == FileMode::Repository)?;
+        Some(id.as_str().chars().take(12).collect::<String>())
+    };
+    match (commit(&difference.old), commit(&difference.new)) {
+        (Some(old), Some(new)) if old != new => Some(format!("{A_REPOSITORY}, moved from {old} to {new}")),
+        (None, None) => None,
+        _ => Some(A_REPOSITORY.to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
-use crate::base::own::is_own;
+use crate::base::own::{is_of_criteria, is_own};
 use crate::base::territory::ScopePath;
 use crate::base::text::{hex, one_line, plural};
 use crate::engine::changes::{EntryContent, TreeEntry, TreeIds};
@@ -113,7 +113,10 @@ impl Measurer<'_> {
         );
         let (printed, mut untracked, hidden) = (printed?, untracked?, hidden?);
         let (_, mut lines) = status::read(&printed);
-        lines.retain(|line| self.counts(&place.top, line.path));
+        // A file of ours that somebody has committed is work of the repository; that of the criteria stays ours.
+        lines.retain(|line| {
+            self.counts(&place.top, line.path) || (line.is_in_commit() && !is_of_criteria(line.path))
+        });
         untracked.retain(|path| self.counts(&place.top, path));
         let untold = filtered::settle(&mut self.git, &place.top, &mut lines).await?;
         let others = self.others(&place.top, untracked, &lines).await?;
