@@ -15,6 +15,7 @@ pub mod object;
 pub mod own;
 pub(crate) mod parsed;
 pub mod path;
+pub mod protected_paths;
 pub mod reason;
 pub mod redact;
 pub mod relative;

@@ -62,10 +62,7 @@ fn check(text: &str) -> Result<(), PathError> {
 /// Tells whether some file system takes a name for another one that begins with a dot: by its case, by characters
 /// that it does not count, or by the short name that it gives it.
 pub fn is_like(name: &[u8], dotted: &str) -> bool {
-    let text = String::from_utf8_lossy(name);
-    let counted: String = text.chars().filter(|c| !is_ignored(*c)).flat_map(char::to_lowercase).collect();
-    // What follows a colon is a stream of the same file, and dots and blanks at the end are dropped.
-    let plain = counted.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    let plain = folded(&String::from_utf8_lossy(name));
     let short = dotted.trim_start_matches('.');
     let short = short.get(..6).unwrap_or(short);
     let is_short = || {
@@ -73,6 +70,15 @@ pub fn is_like(name: &[u8], dotted: &str) -> bool {
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     plain == dotted || is_short()
+}
+
+/// Returns what the most careless file system makes of a name: in small letters, without what it does not count or drops.
+pub fn folded(name: &str) -> String {
+    // Some letters, such as the long s, meet others in capitals only.
+    let upper = name.chars().filter(|c| !is_ignored(*c)).flat_map(char::to_uppercase);
+    let counted: String = upper.flat_map(char::to_lowercase).collect();
+    // What follows a colon is a stream of the same file, and dots and blanks at the end are dropped.
+    counted.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_owned()
 }
 
 /// What HFS+ does not count in a name.

@@ -7,6 +7,7 @@
 pub mod body;
 pub mod change;
 pub mod forge;
+pub mod leaks;
 pub mod marker;
 pub mod message;
 pub mod names;

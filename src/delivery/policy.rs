@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::relative::{RelativePath, is_like};
-use crate::base::text::{head, one_line, plural};
+use crate::base::protected_paths::{Deliverable, deliverable};
+use crate::base::relative::RelativePath;
+use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, FileMode};
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
@@ -118,10 +119,13 @@ pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Ref
             refused.push(Refusal { why: why.to_owned(), paths });
         }
     };
-    refuse("workflows and loops are never changed by a delivery", &|change| is_of_ci(&change.path));
+    let protected = |change: &FileChange| deliverable(&change.path);
+    refuse("workflows and loops are never changed by a delivery", &|change| {
+        protected(change) == Deliverable::Never
+    });
     refuse(
         "files that people have to change themselves; `--allow-path` allows each by its name",
-        &|change| !is_of_ci(&change.path) && is_protected(&change.path) && !allowed.contains(&change.path),
+        &|change| protected(change) == Deliverable::ByName && !allowed.contains(&change.path),
     );
     refuse("other repositories inside of this one cannot be delivered", &|change| {
         [&change.old, &change.new].into_iter().flatten().any(|side| side.mode == FileMode::Repository)
@@ -147,83 +151,6 @@ pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Ref
         )));
     }
     refused
-}
-
-/// Lock files of package managers that do not end in `.lock`: what they name is run.
-const LOCK_FILES: [&str; 23] = [
-    ".terraform.lock.hcl",
-    "bun.lockb",
-    "cabal.project.freeze",
-    "cartfile.resolved",
-    "conda-lock.yml",
-    "dub.selections.json",
-    "gems.locked",
-    "go.sum",
-    "go.work.sum",
-    "gradle.lockfile",
-    "buildscript-gradle.lockfile",
-    "lake-manifest.json",
-    "manifest.toml",
-    "npm-shrinkwrap.json",
-    "package-lock.json",
-    "package.resolved",
-    "packages.lock.json",
-    "pnpm-lock.yaml",
-    "pnpm-lock.yml",
-    "project.lock.json",
-    "pylock.toml",
-    "vcpkg-lock.json",
-    "verification-metadata.xml",
-];
-
-/// Tells whether a file says what runs in CI: the workflows of GitHub, and those of the servers that read the same ones.
-fn is_of_ci(path: &str) -> bool {
-    // A loop directory counts at any depth, as for bundles; the one of workflows only at the root.
-    let mut parts = path.split('/');
-    let first = parts.clone().next().unwrap_or_default();
-    let is_of_workflows = [".github", ".gitea", ".forgejo"].iter().any(|known| is_name(first, known));
-    is_of_workflows || parts.any(|part| is_name(part, ".loops"))
-}
-
-/// Tells whether only people may change a file. Names are compared as the most careless file system does.
-fn is_protected(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
-    let Some((name, directories)) = parts.split_last() else { return false };
-    let is_owners = || match directories {
-        [] => true,
-        [directory] => ["docs", ".gitlab"].iter().any(|known| is_name(directory, known)),
-        [_, _, ..] => false,
-    };
-    is_name(name, ".gitmodules")
-        || (directories.is_empty() && is_name(name, ".gitlab-ci.yml"))
-        || LOCK_FILES.iter().any(|known| is_name(name, known))
-        || is_lock(name)
-        || (is_name(name, "codeowners") && is_owners())
-        || is_name(name, "claude.md")
-        || is_name(name, "agents.md")
-        || parts.iter().any(|part| is_name(part, ".claude"))
-}
-
-/// Tells whether a name ends in `.lock`, as most lock files do, or in what Windows makes of it in its short names.
-fn is_lock(name: &str) -> bool {
-    let at = |dot: usize| name.get(dot..).unwrap_or_default();
-    let is_short = |rest: &str| name.contains('~') && is_like(rest.as_bytes(), ".loc");
-    name.char_indices().skip(1).any(|(dot, _)| is_like(at(dot).as_bytes(), ".lock") || is_short(at(dot)))
-}
-
-/// Tells whether some file system takes a name for a known one: also by the short name that Windows gives it, which is made
-/// of the beginnings of both of its parts.
-fn is_name(name: &str, known: &str) -> bool {
-    let is_short = || {
-        let (stem, ending) = known.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
-        let stem = stem.replace('.', "");
-        let lower = name.to_lowercase();
-        let (number, cut) = lower.split_once('~')?.1.split_once('.')?;
-        let is_stem = lower.starts_with(&format!("{}~", head(&stem, 6)));
-        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        Some(is_stem && is_number && cut.trim_end_matches(['.', ' ']) == head(ending, 3))
-    };
-    is_like(name.as_bytes(), known) || is_short().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -266,6 +193,7 @@ mod tests {
             ".forgejo/workflows/a.yml",
             ".github",
             "github~1/x",
+            "gi7eba~1",
             ".loops/a.yaml",
             "sub/.loops/tmp/x",
             ".LOOPS/x",
@@ -299,6 +227,34 @@ mod tests {
             "a/.terraform.lock.hcl",
             "docs/codeowners",
             "GITMOD~1",
+            ".circleci/config.yml",
+            "azure-pipelines.release.yaml",
+            "build/azure-pipelines.yml",
+            "ci/Jenkinsfile",
+            "Jenkinsfile.release",
+            "BITBUCKET-pipelines.yml",
+            ".buildkite/pipeline.yml",
+            ".woodpecker.yaml",
+            ".woodpecker/a.yml",
+            ".drone.yml",
+            ".travis.yml",
+            "appveyor.yml",
+            ".appveyor.yml",
+            ".teamcity/settings.kts",
+            ".gitlab/ci/a.yml",
+            ".gitlab-ci/a.yml",
+            ".cirrus.yml",
+            ".semaphore/semaphore.yml",
+            "codefresh.yml",
+            "\u{200c}.circleci/x",
+            ".claude.json",
+            "sub/.mcp.json",
+            "a/b/GEMINI.md",
+            ".cursor/rules/x",
+            "web/.npmrc",
+            ".cargo/config.toml",
+            "lefthook.yml",
+            ".hu\u{17f}ky/pre-commit",
         ] {
             check(path, &[], true);
             check(path, &[path], false);
@@ -315,7 +271,11 @@ mod tests {
             "docs.lock/x",
             "package.json",
             "agents/x.md",
-            ".claude.json",
+            ".cargo/registry/x",
+            "sub/.travis.yml",
+            "docs/appveyor.yml",
+            "travis.yml",
+            ".gitlab/issue_templates/x.md",
             "Cargo.toml",
             "github/x",
             "a.github/x",

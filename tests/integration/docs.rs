@@ -1,7 +1,10 @@
 //! What the documentation shows is true: every loop in it loads, every dependency is accounted for.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use ll_loop::internals::base::protected_paths::{Deliverable, Depth, PROTECTED_PATHS};
 
 use crate::common::{Project, git};
 
@@ -259,4 +262,30 @@ fn links_within_the_repository_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn the_table_of_protected_paths_is_the_one_that_is_used() {
+    let text = fs::read_to_string(root().join("docs/deliver.md")).unwrap();
+    let table = delivery_table();
+    assert!(text.contains(&table), "docs/deliver.md has to have\n{table}");
+}
+
+/// Returns the table for people: the column of deliveries, as Markdown.
+fn delivery_table() -> String {
+    let mut text = String::from("| What | Paths | Where | `--allow-path` |\n|---|---|---|---|\n");
+    for row in PROTECTED_PATHS.iter().filter(|row| row.delivery != Deliverable::Always) {
+        let paths: Vec<String> = row.paths.iter().map(|path| format!("`{path}`")).collect();
+        let depth = match row.depth {
+            Depth::Root => "at the root".to_owned(),
+            Depth::Any => "anywhere".to_owned(),
+            Depth::In(known) => {
+                let known = known.iter().filter(|name| !name.is_empty()).map(|name| format!("`{name}/`"));
+                format!("at the root, in {}", known.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let allowed = if row.delivery == Deliverable::Never { "never" } else { "by its name" };
+        let _ = writeln!(text, "| {} | {} | {depth} | {allowed} |", row.what, paths.join(" "));
+    }
+    text
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::flags::LockFlags;
 use crate::cli::output::Output;
+use crate::delivery::leaks::LeakPlace;
 use crate::session::context::Session;
 use crate::session::deliver::{DeliverOptions, Done, Way};
 use crate::session::error::Error;
@@ -56,6 +57,9 @@ pub(in crate::cli) struct DeliverArgs {
     /// Deliver a change of this protected path; give it once for each
     #[arg(long = "allow-path", value_name = "PATH")]
     allow_paths: Vec<String>,
+    /// Deliver what looks like a secret and is an example, in this line of this file; give it once for each
+    #[arg(long = "allow-secret", value_name = "PATH:LINE")]
+    allow_secrets: Vec<LeakPlace>,
     /// Keep `changes.patch` in this directory
     #[arg(long, value_name = "DIR")]
     report_dir: Option<PathBuf>,
@@ -90,6 +94,7 @@ pub(in crate::cli) fn deliver(
         unverified: args.unverified,
         accept_no_checks: args.accept_no_checks,
         allow_paths: args.allow_paths.clone(),
+        allow_secrets: args.allow_secrets.clone(),
         report_dir: args.report_dir.clone(),
         dry_run: args.dry_run,
         lock: args.lock.options(),

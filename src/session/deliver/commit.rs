@@ -10,6 +10,7 @@ use crate::session::context::Session;
 
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
+use super::secrecy::check_texts;
 use super::servers::Server;
 use super::stop::Stop;
 use super::texts::Texts;
@@ -69,8 +70,10 @@ pub(super) fn deliver(
     }
     let checks = if starts_checks { Checks::Run } else { Checks::None };
     let pull_page = Brought { url: Some(pull.url.clone()), checks, ..Brought::nothing(Done::Created) };
+    let message = Texts { offered, standing, applied: &applied }.message();
+    check_texts(&[("the message of the commit", &message)], session)?;
     if options.dry_run {
-        return Ok(pull_page);
+        return Ok(Brought { notes: vec![format!("branch: {}", pull.branch)], ..pull_page });
     }
     let names = StickyNames::new(&offered.bundle.manifest.r#loop, &pull.branch)
         .map_err(|_| Stop::refused("the names of the loop and the branch are too long together"))?;
@@ -78,7 +81,7 @@ pub(super) fn deliver(
         parent: head,
         tree: &applied.tree,
         changes: &applied.changes,
-        message: &Texts { offered, standing, applied: &applied }.message(),
+        message: &message,
         require_signed: options.require_signed,
         pull: None,
     };

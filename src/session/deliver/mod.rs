@@ -9,6 +9,7 @@ mod locked;
 mod offer;
 mod outcome;
 pub(crate) mod pushed;
+mod secrecy;
 pub(crate) mod servers;
 mod service;
 mod source;
@@ -21,6 +22,7 @@ mod way;
 pub(crate) mod workspace;
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::ci::Provider;
 use crate::delivery::standing::Standing;
@@ -55,14 +57,22 @@ impl Session<'_> {
         })?;
         self.talk.note(&format!("delivering {}: sha256:{}", source.shown, source.bundle.sum));
         let loop_name = source.bundle.manifest.r#loop.to_string();
-        let delivered = self.bring(&source, options);
+        let (delivered, patch) = match self.bring(&source, options) {
+            Ok(delivery) => (Ok(delivery), None),
+            Err(Undelivered { error, patch }) => (Err(error), patch),
+        };
         let told = match &delivered {
             Ok(delivery) => provider
                 .announce(&delivery.outputs())
                 .and_then(|()| provider.summarize(&delivery.summary(&loop_name))),
-            Err(error) => provider.summarize(&outcome::failure(Some(&loop_name), error)),
+            Err(error) => provider
+                .announce(&outcome::outputs_of_failure(patch.as_deref(), source.bundle.sum))
+                .and_then(|()| provider.summarize(&outcome::failure(Some(&loop_name), error))),
         };
         self.told(told, &provider);
+        if let Some(patch) = &patch {
+            self.talk.note(&format!("the patch is kept: {}", patch.display()));
+        }
         if !options.dry_run {
             self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting::text(&delivered));
         }
@@ -76,9 +86,12 @@ impl Session<'_> {
         }
     }
 
-    fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Error> {
-        let server = servers::find(options, self)?;
-        let mut offered = Offered::new(&source.bundle, &server, self);
+    fn bring(&self, source: &Source, options: &DeliverOptions) -> Result<Delivery, Undelivered> {
+        let server = match servers::find(options, self) {
+            Ok(server) => server,
+            Err(error) => return Err(self.undelivered(source, options, error)),
+        };
+        let mut offered = Offered::new(&source.bundle, &server, options, self);
         let brought = match &mut offered {
             Ok(offered) => offered.check(options).and_then(|standing| {
                 let of = (offered.changes.as_slice(), offered.bundle.manifest.instance.as_str());
@@ -95,12 +108,7 @@ impl Session<'_> {
         // What nobody has got is kept, also where something failed.
         let kept = offered.ok().filter(|_| !is_delivered || options.way == Way::Patch);
         let patch = kept.map(|offered| offered.keep_patch(options, self)).transpose()?.flatten();
-        let kept_after = |error| {
-            if let Some(patch) = &patch {
-                self.talk.note(&format!("the patch is kept: {}", patch.display()));
-            }
-            error
-        };
+        let kept_after = |error| Undelivered { error, patch: patch.clone() };
         let brought = match brought {
             Ok(brought) => brought,
             Err(Stop::Unchanged(why)) => Brought::nothing(Done::Unchanged { why }),
@@ -116,6 +124,14 @@ impl Session<'_> {
         let Brought { done, url, commit, signed, checks, notes } = brought;
         let (is_rehearsal, bundle) = (options.dry_run, source.bundle.sum);
         Ok(Delivery { done, is_rehearsal, url, commit, signed, checks, patch, bundle, notes })
+    }
+
+    /// Keeps the patch where no server can be reached at all, as far as everything that it needs is at hand.
+    fn undelivered(&self, source: &Source, options: &DeliverOptions, error: Error) -> Undelivered {
+        let server = Server::nowhere();
+        let offered = Offered::new(&source.bundle, &server, options, self);
+        let patch = offered.ok().and_then(|offered| offered.keep_patch(options, self).ok()).flatten();
+        Undelivered { error, patch }
     }
 
     fn by_its_way(
@@ -134,6 +150,19 @@ impl Session<'_> {
             Way::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
             Way::Suggestions => suggest::deliver(offered, standing, server, options, self),
         }
+    }
+}
+
+/// A delivery that failed.
+struct Undelivered {
+    error: Error,
+    /// The patch, where it was kept.
+    patch: Option<PathBuf>,
+}
+
+impl From<Error> for Undelivered {
+    fn from(error: Error) -> Self {
+        Self { error, patch: None }
     }
 }
 

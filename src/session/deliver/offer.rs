@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::base::object::ObjectId;
-use crate::base::text::one_line;
 use crate::bundle::names;
 use crate::definition::load::{self, DIRECTORY};
 use crate::delivery::change::FileChange;
-use crate::delivery::forge::{Contents as _, Forge};
+use crate::delivery::forge::Forge;
 use crate::delivery::message::PatchId;
 use crate::delivery::names::BranchName;
 use crate::delivery::policy;
 use crate::delivery::standing::{Refusal, Standing};
-use crate::engine::changes::FileMode;
 use crate::journal::files::RunFiles;
 use crate::session::context::Session;
 use crate::session::error::Error;
@@ -24,6 +22,7 @@ use crate::session::lock::Lock;
 use crate::session::opened::OpenedBundle;
 
 use super::locked::Locked;
+use super::secrecy::{self, Secrecy};
 use super::servers::Server;
 use super::stop::Stop;
 use super::way::{DeliverOptions, Way};
@@ -31,20 +30,6 @@ use super::workspace::{Fix, Workspace};
 
 /// The parts of a bundle that are not of the working tree.
 const BESIDE_THE_TREE: [&str; 4] = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
-
-/// The most bytes of a file that is searched for secrets.
-const MOST_SEARCHED: u64 = 64 << 20;
-
-/// What is known of secrets in a fix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Secrecy {
-    /// It holds none.
-    Clean,
-    /// It holds one.
-    Held,
-    /// It is too large to be searched.
-    Unknown,
-}
 
 /// A fix on top of a commit of the server.
 pub(super) struct Applied {
@@ -74,6 +59,7 @@ impl<'b> Offered<'b> {
     pub(super) fn new(
         bundle: &'b OpenedBundle,
         server: &Server,
+        options: &DeliverOptions,
         session: &Session<'_>,
     ) -> Result<Self, Stop> {
         let Some(saved) = &bundle.manifest.tree else {
@@ -86,7 +72,8 @@ impl<'b> Offered<'b> {
         let workspace = Workspace::new(&saved.base, &checkout, server.remote(), session)?;
         let fix = workspace.take(saved, bundle.objects().as_deref())?;
         let changes = workspace.changes(&fix.base_tree, &fix.tree)?;
-        let secrecy = secrecy(&workspace, &changes, session)?;
+        let allowed = options.allow_secrets.iter().cloned().collect();
+        let secrecy = secrecy::of_changes(&workspace, &changes, &allowed, session)?;
         let is_elsewhere = elsewhere(bundle, server);
         Ok(Self { bundle, workspace, fix, changes, secrecy, is_elsewhere, lock: None })
     }
@@ -132,8 +119,8 @@ impl<'b> Offered<'b> {
         if self.changes.is_empty() {
             return Err(Stop::Unchanged("the run changed nothing".to_owned()));
         }
-        if self.secrecy == Secrecy::Held {
-            return Err(Stop::refused("a changed file holds a secret; the patch is not kept either"));
+        if let Secrecy::Held(found) = &self.secrecy {
+            return Err(Stop::Refused(found.clone()));
         }
         check_changes(&self.changes, options)?;
         Ok(standing)
@@ -199,15 +186,24 @@ impl<'b> Offered<'b> {
         options: &DeliverOptions,
         session: &Session<'_>,
     ) -> Result<Option<PathBuf>, Error> {
-        if self.secrecy != Secrecy::Clean || self.changes.is_empty() {
-            return Ok(None);
-        }
         let directory = match &options.report_dir {
             Some(directory) => session.path(directory),
             None => directory(self.bundle.manifest.instance.as_str(), session),
         };
         let path = directory.join(names::PATCH);
         let failed = |error: &dyn std::error::Error| Error::failed("cannot keep the patch", error);
+        match &self.secrecy {
+            // An earlier delivery, or the run itself, may have kept it for people to read.
+            Secrecy::Held(_) if path.symlink_metadata().is_ok() => {
+                fs::remove_file(&path).map_err(|error| failed(&error))?;
+                let removed = format!("{} was removed, because it held the same", path.display());
+                session.talk.warning(&removed);
+                return Ok(None);
+            }
+            Secrecy::Held(_) | Secrecy::Unknown => return Ok(None),
+            Secrecy::Clean if self.changes.is_empty() => return Ok(None),
+            Secrecy::Clean => {}
+        }
         fs::create_dir_all(&directory).map_err(|error| failed(&error))?;
         self.workspace.write_patch(&self.fix.base_tree, &self.fix.tree, &path)?;
         Ok(Some(path))
@@ -231,29 +227,6 @@ fn directory(instance: &str, session: &Session<'_>) -> PathBuf {
         .map(|files| files.report())
         .or_else(temporary)
         .unwrap_or_else(|| session.cwd.join("ll-loop-report"))
-}
-
-/// Looks for a secret in everything that a fix brings: contents, targets of links, names.
-fn secrecy(workspace: &Workspace, changes: &[FileChange], session: &Session<'_>) -> Result<Secrecy, Stop> {
-    if session.redactor.is_empty() {
-        return Ok(Secrecy::Clean);
-    }
-    let mut found = Secrecy::Clean;
-    for change in changes {
-        if session.redactor.finds(change.path.as_bytes()) {
-            return Ok(Secrecy::Held);
-        }
-        let Some(new) = change.new.as_ref().filter(|new| new.mode != FileMode::Repository) else { continue };
-        if new.size > MOST_SEARCHED {
-            found = Secrecy::Unknown;
-            continue;
-        }
-        let blob = workspace.blob(&new.id).map_err(|error| Stop::refused(one_line(&error, 300)))?;
-        if session.redactor.finds(&blob) {
-            return Ok(Secrecy::Held);
-        }
-    }
-    Ok(found)
 }
 
 /// Returns the repository of a run, if it is not that of the server.

@@ -1,7 +1,7 @@
 //! What came of a delivery, as people and later steps of a job are told.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::base::object::ObjectId;
 use crate::base::sum::Sum;
@@ -122,6 +122,14 @@ impl Delivery {
         text.push('\n');
         text
     }
+}
+
+/// Returns the outputs of a delivery that failed: what came of it is empty, and the patch is there all the same.
+pub(crate) fn outputs_of_failure(patch: Option<&Path>, bundle: Sum) -> Vec<(&'static str, String)> {
+    let patch = patch.map(|path| path.display().to_string());
+    let empty = ["delivered", "pr-url", "commit", "signed", "checks"].map(|name| (name, String::new()));
+    let rest = [("patch", patch.unwrap_or_default()), ("bundle-digest", format!("sha256:{bundle}"))];
+    empty.into_iter().chain(rest).collect()
 }
 
 /// Returns the part of the job's summary about a delivery that failed; which loop it is about is not known before its

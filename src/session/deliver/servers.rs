@@ -98,6 +98,11 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<Se
 }
 
 impl Server {
+    /// Returns what stands for a server that cannot be reached: with it, what a run has left can still be read.
+    pub(crate) fn nowhere() -> Self {
+        Self { kind: ServerKind::Nowhere, remote: None, repository: None }
+    }
+
     /// Returns where git reaches it.
     pub(crate) fn remote(&self) -> Option<Remote> {
         self.remote.clone()

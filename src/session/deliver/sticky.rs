@@ -8,6 +8,7 @@ use crate::session::context::Session;
 
 use super::offer::{Offered, check_changes};
 use super::outcome::Done;
+use super::secrecy::check_texts;
 use super::servers::Server;
 use super::stop::Stop;
 use super::texts::Texts;
@@ -54,18 +55,26 @@ pub(super) fn deliver(
     let offer = Offer { tree: applied.tree.clone(), patch: applied.patch.clone(), standing };
     let texts = Texts { offered, standing, applied: &applied };
     let wanted = |checks| texts.pull((&names, &base), checks);
+    // Whoever only asks wants to know where it would go.
+    let rehearsed = |done| {
+        let branch = options.dry_run.then(|| format!("branch: {}, onto {base}", names.branch));
+        Brought { notes: branch.into_iter().collect(), ..Brought::nothing(done) }
+    };
     match plan::plan(&names, &observed, &offer, wants_pull && !with_push) {
         Plan::Unchanged { why, pull } => Ok(Brought {
             url: pull.map(|pull| pull.url),
             commit: observed.head.map(|head| head.id),
-            ..Brought::nothing(Done::Unchanged { why })
+            ..rehearsed(Done::Unchanged { why })
         }),
         Plan::Refused(refusal) => Err(Stop::Refused(vec![refusal])),
         Plan::Pull(step) => {
             let checks = checks(forge, wants_pull)?;
             let done = if matches!(step, PullStep::Open) { Done::Created } else { Done::Updated };
-            let url = if options.dry_run { None } else { tell(forge, &step, &wanted(checks))? };
-            Ok(Brought { url, commit: observed.head.map(|head| head.id), checks, ..Brought::nothing(done) })
+            let wanted = wanted(checks);
+            check_texts(&[("the text of the pull request", &wanted.body)], session)?;
+            let url = if options.dry_run { None } else { tell(forge, &step, &wanted)? };
+            let commit = observed.head.map(|head| head.id);
+            Ok(Brought { url, commit, checks, ..rehearsed(done) })
         }
         Plan::Write { moves, pull } => {
             let checks = checks(forge, wants_pull)?;
@@ -75,15 +84,19 @@ pub(super) fn deliver(
                 PullStep::Edit { .. } => false,
             };
             let done = if is_new { Done::Created } else { Done::Updated };
+            let (wanted, message) = (wanted(checks), texts.message());
+            let body = Some(("the text of the pull request", wanted.body.as_str())).filter(|_| wants_pull);
+            let all: Vec<_> =
+                [("the message of the commit", message.as_str())].into_iter().chain(body).collect();
+            check_texts(&all, session)?;
             if options.dry_run {
-                return Ok(Brought { checks, ..Brought::nothing(done) });
+                return Ok(Brought { checks, ..rehearsed(done) });
             }
-            let wanted = wanted(checks);
             let commit = NewCommit {
                 parent: newest,
                 tree: &applied.tree,
                 changes: &applied.changes,
-                message: &texts.message(),
+                message: &message,
                 require_signed: options.require_signed,
                 pull: Some(&wanted).filter(|_| with_push || pull == PullStep::Open),
             };

@@ -14,14 +14,14 @@ use crate::delivery::forge::{Contents as _, ForgeError};
 use crate::delivery::marker::Marker;
 use crate::delivery::review::{LeftArtifact, ReviewFacts, review_body};
 use crate::delivery::standing::Standing;
-use crate::delivery::suggestion::{FixedFile, NotSuggested, PullFile, Suggestions};
-use crate::process::git::Call;
+use crate::delivery::suggestion::{FixedFile, NotSuggested, PullFile, Suggestion, Suggestions};
 use crate::session::context::Session;
 use crate::session::fetch;
 use crate::session::relay::contradiction;
 
 use super::offer::{Applied, Offered, check_changes};
 use super::outcome::Done;
+use super::secrecy::check_texts;
 use super::servers::Server;
 use super::stop::Stop;
 use super::way::{Brought, DeliverOptions};
@@ -86,9 +86,6 @@ pub(super) fn deliver(
         return Err(Stop::about(why, rest));
     }
     let notes = vec![notes(&suggestions)];
-    if options.dry_run {
-        return Ok(Brought { notes, ..brought(Done::Created) });
-    }
     let artifact = run.as_ref().and_then(|run| artifact(run, offered, options, (api, repository)));
     let ours = repository.to_string();
     let text = review_body(&ReviewFacts {
@@ -104,6 +101,13 @@ pub(super) fn deliver(
         suggestions: &suggestions,
         marker: &marker,
     });
+    let bodies: Vec<String> = suggestions.comments.iter().map(Suggestion::body).collect();
+    let comments = bodies.iter().map(|body| ("a suggestion", body.as_str()));
+    let texts: Vec<(&str, &str)> = std::iter::once(("the review", text.as_str())).chain(comments).collect();
+    check_texts(&texts, session)?;
+    if options.dry_run {
+        return Ok(Brought { notes, ..brought(Done::Created) });
+    }
     let url = reviews.post(&text, &suggestions.comments, &marker)?;
     Ok(Brought { url: Some(url), notes, ..brought(Done::Created) })
 }
@@ -158,9 +162,7 @@ fn fixed(change: &FileChange, shown: &[PullFile], workspace: &Workspace) -> Resu
         return Ok(FixedFile::unfit(path, NotSuggested::TooLong));
     }
     let blob = |id| workspace.blob(id).map_err(broken);
-    let form = ["--unified=0", "--inter-hunk-context=0", "--text", "--no-color", "--diff-algorithm=myers"];
-    let diff = Call::new("diff").with(&form).id(&old.id).id(&new.id);
-    let diff = workspace.git().bytes(&diff, &[]).map_err(broken)?;
+    let diff = workspace.plain_diff(&old.id, &new.id).map_err(broken)?;
     Ok(FixedFile::new(path, &old.id, (blob(&old.id)?, blob(&new.id)?), &diff))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::base::object::ObjectId;
 use crate::delivery::forge::Checks;
+use crate::delivery::leaks::LeakPlace;
 
 use crate::session::options::LockOptions;
 
@@ -44,6 +45,8 @@ pub struct DeliverOptions {
     pub accept_no_checks: bool,
     /// Protected paths that may be changed.
     pub allow_paths: Vec<String>,
+    /// Places where something may look like a secret.
+    pub allow_secrets: Vec<LeakPlace>,
     /// The directory of `changes.patch`.
     pub report_dir: Option<PathBuf>,
     /// Whether nothing is written to the server.

@@ -338,6 +338,34 @@ impl Workspace {
         PatchId::parse(id).map_err(broken)
     }
 
+    /// Returns the difference between two contents, without lines around what differs, whatever they are.
+    pub(crate) fn plain_diff(&self, old: &ObjectId, new: &ObjectId) -> Result<Vec<u8>, String> {
+        let form =
+            ["--unified=0", "--inter-hunk-context=0", "--text", "--no-color", "--diff-algorithm=myers"];
+        self.git.bytes(&Call::new("diff").with(&form).id(old).id(new), &[])
+    }
+
+    /// Reads contents in one call; in their order.
+    pub(crate) fn blobs(&self, ids: &[&ObjectId]) -> Result<Vec<Vec<u8>>, String> {
+        let asked: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
+        let printed = self.git.bytes(&Call::new("cat-file").with(&["--batch"]), asked.as_bytes())?;
+        let mut rest = printed.as_slice();
+        let mut blobs = Vec::new();
+        for id in ids {
+            let odd = || format!("git does not print the content of {id}");
+            let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+            let head = String::from_utf8_lossy(&rest[..end]);
+            let size = head
+                .rsplit_once(" blob ")
+                .and_then(|(_, size)| size.parse::<usize>().ok())
+                .ok_or_else(odd)?;
+            blobs.push(rest.get(end + 1..end + 1 + size).ok_or_else(odd)?.to_vec());
+            // A line end follows each content.
+            rest = rest.get(end + size + 2..).ok_or_else(odd)?;
+        }
+        Ok(blobs)
+    }
+
     /// Writes the difference between two trees, for `git apply`.
     pub(crate) fn write_patch(&self, from: &ObjectId, to: &ObjectId, path: &Path) -> Result<(), Error> {
         let failed = |error: &std::io::Error| Error::failed("cannot keep the patch", error);

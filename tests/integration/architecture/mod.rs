@@ -62,7 +62,7 @@ const LAYERS: &[Layer] = &[
         &["base64", "chrono", "console", "flate2", "indicatif", "quick_junit", "regex", "sha2", "shlex"],
     ),
     pure("upkeep", &["base", "definition"], &["toml"]),
-    pure("delivery", &["base", "engine", "report"], &[]),
+    pure("delivery", &["base", "engine", "report"], &["aho_corasick", "base64", "flate2", "regex", "toml"]),
     pure("fanout", &["base", "engine"], &["serde_json_canonicalizer", "shlex"]),
     pure("lease", &["base"], &[]),
     impure("process", &["base", "evaluate"], &["fs_err", "rustix", "tokio"]),
@@ -111,7 +111,7 @@ const LAYERS: &[Layer] = &[
             "upkeep",
             "lease",
         ],
-        &["base64", "fs_err", "globset", "rustix", "similar", "tempfile", "tokio", "uuid"],
+        &["aho_corasick", "base64", "fs_err", "globset", "rustix", "similar", "tempfile", "tokio", "uuid"],
     ),
     impure(
         "cli",
