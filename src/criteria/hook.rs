@@ -14,18 +14,19 @@ pub enum HookDialect {
 }
 
 impl HookDialect {
-    /// Answers whether the session may stop; `advice` says what it can do about it. The words of the seed format are
-    /// fixed, and have none.
+    /// Answers whether the session may stop; `advice` says what it can do about it. In the seed format the reason begins
+    /// with the fixed words, and advice stands on a line of its own.
     pub fn to_stop(self, decision: &Decision, advice: Option<&str>) -> String {
-        let reason = decision.reason.as_deref();
+        let advice = advice.filter(|_| !decision.stop);
+        let reason = decision.reason.as_deref().map(|reason| {
+            let lines: Vec<&str> = [Some(reason), advice].into_iter().flatten().collect();
+            Value::from(lines.join("\n"))
+        });
         match (self, reason) {
-            (Self::Seed, Some(reason)) => {
-                format!(r#"{{"ok": {}, "reason": {}}}"#, decision.stop, Value::from(reason))
-            }
+            (Self::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
             (Self::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
             (Self::Claude, Some(reason)) if !decision.stop => {
-                let reason = [Some(reason), advice].into_iter().flatten().collect::<Vec<_>>().join("\n");
-                format!(r#"{{"decision": "block", "reason": {}}}"#, Value::from(reason))
+                format!(r#"{{"decision": "block", "reason": {reason}}}"#)
             }
             (Self::Claude, _) => "{}".to_owned(),
         }

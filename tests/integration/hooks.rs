@@ -44,8 +44,11 @@ fn invalid() -> Value {
 }
 
 fn unmet() -> Value {
-    json!({"ok": false, "reason": "unmet criteria: tests pass"})
+    json!({"ok": false, "reason": format!("unmet criteria: tests pass{ADVICE}")})
 }
+
+/// What stands behind the fixed words, where no criterion has a command.
+const ADVICE: &str = "\nRun `ll-loop criteria check` when they are met; `ll-loop criteria set NAME true` sets one that has no command.";
 
 #[test]
 fn a_session_stops_when_the_criteria_are_met() {
@@ -64,7 +67,10 @@ fn a_session_stops_when_the_criteria_are_met() {
     assert_eq!(ask(&project, &["stop-check"]), json!({"ok": true}));
     assert_eq!(ask(&project, &["stop-check", "--format", "claude"]), json!({}));
     project.write("other.json", OPEN);
-    assert_eq!(ask(&project, &["stop-check", "--state", "other.json"]), unmet());
+    let named = ask(&project, &["stop-check", "--state", "other.json"]);
+    let reason = named["reason"].as_str().unwrap();
+    let check = format!("Run `ll-loop criteria check --state {}", project.at("other.json").display());
+    assert!(reason.starts_with(&format!("unmet criteria: tests pass\n{check}")), "{reason}");
     assert_eq!(ask(&project, &["stop-check", "--state", "absent.json"]), json!({"ok": true}));
 }
 
@@ -126,7 +132,7 @@ fn names_come_out_as_they_are() {
     for name in ["say \"hi\"", "a\nb\t\u{0}\u{1b}[0m", "é 日本 🦀 \u{202e}", "\\", "a, b"] {
         let state = json!({"status": "in_progress", "criteriaStatus": {name: "true"}});
         let project = Project::new().file(STATE, &state.to_string());
-        let reason = format!("unmet criteria: {name}");
+        let reason = format!("unmet criteria: {name}{ADVICE}");
         assert_eq!(ask(&project, &["stop-check"]), json!({"ok": false, "reason": reason}));
         let message = ask(&project, &["session-resume"])["message"].as_str().unwrap().to_owned();
         assert!(message.contains(&format!("Unmet criteria: {name}\nNext")), "{message:?}");
