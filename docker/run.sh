@@ -2,9 +2,10 @@
 # Runs the loop inside a container image, for the input `image` of action.yml.
 #
 # What the container gets is listed here and is all it gets: ll-loop itself, the workspace, a home and
-# a temporary directory of its own, the event, and two files of the runner (outputs and step summary).
+# a temporary directory of its own, the event, and a directory in which it leaves outputs and summary.
 # No docker socket, no token but the one with which ll-loop reports the run and which it keeps from the
-# actions (what the run leaves is stored from outside), none of the files by which a step changes the environment or the PATH of the steps after it.
+# actions, and no file that the runner reads: the program outside checks what the container left and hands it
+# over. It also reads the log of the container, which may hold no command but groups and annotations.
 #
 # Paths are the same inside and outside, so that what the loop prints and puts out is true in both.
 #
@@ -17,14 +18,14 @@ set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# What the runner tells a step about itself, without GITHUB_TOKEN, GITHUB_ENV, GITHUB_PATH, GITHUB_STATE.
+# What the runner tells a step about itself, without GITHUB_TOKEN and the files that the runner reads.
 readonly FACTS=(
   CI GITHUB_ACTIONS
   GITHUB_ACTION GITHUB_ACTION_REF GITHUB_ACTION_REPOSITORY GITHUB_ACTOR GITHUB_ACTOR_ID GITHUB_API_URL
   GITHUB_BASE_REF GITHUB_EVENT_NAME GITHUB_EVENT_PATH GITHUB_GRAPHQL_URL GITHUB_HEAD_REF GITHUB_JOB
-  GITHUB_OUTPUT GITHUB_REF GITHUB_REF_NAME GITHUB_REF_PROTECTED GITHUB_REF_TYPE GITHUB_REPOSITORY
+  GITHUB_REF GITHUB_REF_NAME GITHUB_REF_PROTECTED GITHUB_REF_TYPE GITHUB_REPOSITORY
   GITHUB_REPOSITORY_ID GITHUB_REPOSITORY_OWNER GITHUB_REPOSITORY_OWNER_ID GITHUB_RETENTION_DAYS
-  GITHUB_RUN_ATTEMPT GITHUB_RUN_ID GITHUB_RUN_NUMBER GITHUB_SERVER_URL GITHUB_SHA GITHUB_STEP_SUMMARY
+  GITHUB_RUN_ATTEMPT GITHUB_RUN_ID GITHUB_RUN_NUMBER GITHUB_SERVER_URL GITHUB_SHA
   GITHUB_TRIGGERING_ACTOR GITHUB_WORKFLOW GITHUB_WORKFLOW_REF GITHUB_WORKFLOW_SHA GITHUB_WORKSPACE
   RUNNER_ARCH RUNNER_DEBUG RUNNER_ENVIRONMENT RUNNER_NAME RUNNER_OS
   INPUT_LOOP INPUT_PLAN INPUT_LEG INPUT_INPUT INPUT_PARAMS INPUT_CONTEXT INPUT_ARGS INPUT_WORKING_DIRECTORY INPUT_STRICT INPUT_ON_CHANGE
@@ -35,7 +36,7 @@ readonly FACTS=(
 )
 
 main() {
-  local image name scratch
+  local image name scratch left
   command -v docker >/dev/null || fail "\`image\` needs docker, and it is not on this runner
 Use a Linux runner with docker, and no \`container:\` on the job; or leave \`image\` out."
   image=$(wanted_image)
@@ -48,6 +49,8 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
 
   scratch=$(mktemp -d "$RUNNER_TEMP/ll-loop-container.XXXXXX")
   mkdir -p "$scratch/home" "$scratch/temp/ll-loop"
+  # A mount of its own, so that the container cannot put another directory in its place.
+  left=$(mktemp -d "$RUNNER_TEMP/ll-loop-left.XXXXXX")
   # In which the steps of a job that run loops count them.
   mkdir -p "$RUNNER_TEMP/ll-loop"
 
@@ -63,8 +66,9 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
     --mount "$(bind "$GITHUB_WORKSPACE")"
     --mount "$(bind "$scratch")"
     --mount "$(bind "$RUNNER_TEMP/ll-loop" "$scratch/temp/ll-loop")"
-    --mount "$(bind "$GITHUB_OUTPUT")"
-    --mount "$(bind "$GITHUB_STEP_SUMMARY")"
+    --mount "$(bind "$left")"
+    --env "GITHUB_OUTPUT=$left/output"
+    --env "GITHUB_STEP_SUMMARY=$left/summary"
     --env "HOME=$scratch/home"
     --env "RUNNER_TEMP=$scratch/temp"
   )
@@ -86,8 +90,8 @@ Use a Linux runner with docker, and no \`container:\` on the job; or leave \`ima
     options+=(--env "$variable")
   done
 
-  # docker passes SIGINT and SIGTERM on to the process in the container, and ends with its exit code.
-  exec docker run "${options[@]}" "$image" action
+  # SIGINT and SIGTERM go on to docker, and from there to the process in the container; the exit code comes back.
+  LL_LEFT=$left exec "$LL_BIN" action contain -- docker run "${options[@]}" "$image" action
 }
 
 fail() {

@@ -11,6 +11,7 @@ pub mod init;
 pub mod life;
 pub mod owner;
 pub mod private;
+pub mod relayed;
 pub mod service;
 pub mod signal;
 pub mod spawn;

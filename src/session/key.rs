@@ -13,6 +13,7 @@ use crate::ci::Provider;
 use crate::ci::github::artifacts::{PREFIX, key_of};
 use crate::ci::job::JobId;
 use crate::ci::key::RunKey;
+use crate::files::read;
 
 use super::audience::Audience;
 use super::context::Session;
@@ -90,7 +91,7 @@ pub(crate) fn mark_of_job(session: &Session<'_>) -> Option<String> {
     let mark = Uuid::new_v4().to_string();
     match create(&path, &mark) {
         Ok(()) => Some(mark),
-        Err(_there) => std::fs::read_to_string(&path).ok(),
+        Err(_there) => left_word(&path),
     }
 }
 
@@ -105,9 +106,7 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
         match create(&path, this) {
             Ok(()) => return Some(number),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
-            Err(_there) if std::fs::read_to_string(&path).is_ok_and(|who| who == *this) => {
-                return Some(number);
-            }
+            Err(_there) if left_word(&path).is_some_and(|who| who == *this) => return Some(number),
             Err(_there) => {}
         }
     }
@@ -117,6 +116,11 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
 /// Returns the directory in which the processes of a job leave word for each other.
 fn directory(session: &Session<'_>) -> Option<PathBuf> {
     session.env.get("RUNNER_TEMP").map(|temp| Path::new(temp).join("ll-loop"))
+}
+
+/// Reads what another process of the job left, which may have been in a container.
+fn left_word(path: &Path) -> Option<String> {
+    read::bytes(path, read::MIB).ok().and_then(|word| String::from_utf8(word).ok())
 }
 
 /// Creates a file that must not exist, whole at once.

@@ -21,6 +21,7 @@ pub mod check;
 pub mod choose;
 pub mod claim;
 pub mod consent;
+mod contained;
 pub mod context;
 pub mod criteria;
 pub mod deliver;

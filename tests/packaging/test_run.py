@@ -20,6 +20,8 @@ from runner import ROOT, TOKEN, Runner, wait_for
 # Writes its arguments and environment to a file, waits if told to, and ends as told. Signals are written down too.
 STAND_IN = """#!PYTHON
 import json, os, signal, sys, time
+if sys.argv[1:4] == ["action", "contain", "--"]:
+    os.execvp(sys.argv[4], sys.argv[4:])
 record = RECORD + {"rm": "-rm", "save": "-save", "continue": "-continue", "unstored": "-unstored"}.get(sys.argv[-1] if sys.argv[1] != "rm" else "rm", "")
 seen = {"argv": sys.argv[1:], "env": dict(os.environ), "pid": os.getpid()}
 def save():
@@ -326,8 +328,7 @@ class InAContainer(RunStep):
             (self.runner.workspace, self.runner.workspace, ""),
             (None, None, ""),
             (self.runner.temp / "ll-loop", None, ""),
-            (files["GITHUB_OUTPUT"], files["GITHUB_OUTPUT"], ""),
-            (files["GITHUB_STEP_SUMMARY"], files["GITHUB_STEP_SUMMARY"], ""),
+            (None, None, ""),
             (self.runner.event, self.runner.event, ",readonly"),
         ]
         self.assertEqual(len(mounts), len(expected), mounts)
@@ -337,6 +338,8 @@ class InAContainer(RunStep):
             if source and target:
                 self.assertEqual(mount, f'type=bind,"source={source}","target={target}"{suffix}')
         self.assertNotIn(f'"source={self.runner.temp}"', " ".join(mounts), "the runner's files are out of reach")
+        for name, path in files.items():
+            self.assertNotIn(str(path), " ".join(argv), name)
 
     def test_only_the_allow_list_goes_in_and_no_value_stands_in_the_process_list(self):
         secrets = {
@@ -350,9 +353,10 @@ class InAContainer(RunStep):
         passed = [argv[at + 1] for at, word in enumerate(argv) if word == "--env"]
         for name in [*secrets, "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "LL_BIN", "PATH", "BASH_ENV"]:
             self.assertNotIn(name, passed)
-        for name in ("INPUT_LOOP", "INPUT_INPUT", "GITHUB_OUTPUT", "GITHUB_SHA", "GITHUB_ACTIONS", "CI", "RUNNER_OS"):
+        for name in ("INPUT_LOOP", "INPUT_INPUT", "GITHUB_SHA", "GITHUB_ACTIONS", "CI", "RUNNER_OS"):
             self.assertIn(name, passed)
-        self.assertEqual([entry.split("=")[0] for entry in passed if "=" in entry], ["HOME", "RUNNER_TEMP"])
+        given = [entry.split("=")[0] for entry in passed if "=" in entry]
+        self.assertEqual(given, ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "HOME", "RUNNER_TEMP"])
         self.assertNotIn("the input", " ".join(argv))
 
     def test_the_token_for_ll_loop_goes_in_where_there_is_a_network(self):
@@ -443,7 +447,7 @@ class InAContainer(RunStep):
         self.assertFalse((self.directory / "seen-docker").exists())
 
 
-class TheRealProgram(unittest.TestCase):
+class RealProgram(unittest.TestCase):
     """The action as a whole, with the program that was built. tests/run says where it is."""
 
     def setUp(self):
@@ -475,6 +479,8 @@ class TheRealProgram(unittest.TestCase):
         inputs = {"loop": "sample", "token": "", **(inputs or {})}
         return self.runner.run(ROOT, inputs, {"LL_LOOP_BINARY": self.program, **env}, during)
 
+
+class TheRealProgram(RealProgram):
     def test_a_loop_that_succeeds(self):
         self.loop("touch made")
         result = self.run_action()
@@ -543,6 +549,134 @@ class TheRealProgram(unittest.TestCase):
         for name in ("GITHUB_TOKEN", "LL_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT",
                      "GITHUB_STEP_SUMMARY", "GITHUB_STATE", "INPUT_LOOP"):  # fmt: skip
             self.assertNotIn(f"\n{name}=", f"\n{seen}")
+
+
+# Plays docker: what the container does is a text of Python, which knows what is in the container.
+CONTAINER = """#!PYTHON
+import os, shutil, socket, subprocess, sys
+if sys.argv[1] == "rm":
+    open(REMOVED, "a").write(" ".join(sys.argv[1:]) + "\\n")
+    if os.path.exists(REMOVED + ".pid"):
+        os.killpg(int(open(REMOVED + ".pid").read()), 9)
+    sys.exit(0)
+given = dict(word.split("=", 1) for word in sys.argv if word.split("=")[0] in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "RUNNER_TEMP"))
+def out(**values):
+    with open(given["GITHUB_OUTPUT"], "a") as file:
+        for name, value in values.items():
+            file.write(f"{name.replace('_', '-')}<<EOF\\n{value}\\nEOF\\n")
+def the_program():
+    inside = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "LL_BIN"))}
+    program = subprocess.Popen([PROGRAM, "action"], env={**inside, **given}, start_new_session=True)
+    open(REMOVED + ".pid", "w").write(str(program.pid))
+    code = program.wait()
+    os.remove(REMOVED + ".pid")
+    return code
+"""
+
+
+class AContainer(RealProgram):
+    """What stands in the container may be anybody's."""
+
+    def play(self, inputs=None, does="sys.exit(the_program())", during=None):
+        directory = self.runner.work / "bin"
+        directory.mkdir(exist_ok=True)
+        self.removed = self.runner.work / "removed"
+        text = CONTAINER.replace("PYTHON", sys.executable).replace("REMOVED", repr(str(self.removed)))
+        docker = directory / "docker"
+        docker.write_text(text.replace("PROGRAM", repr(self.program)) + does)
+        docker.chmod(0o755)
+        inputs = {"image": "team/tools:1", **(inputs or {})}
+        return self.run_action(inputs, during, PATH=f"{directory}:{os.environ['PATH']}")
+
+    def test_what_the_program_left_is_handed_over(self):
+        self.loop("touch made")
+        result = self.play()
+        self.assertEqual(result.code, 0, result.log)
+        wanted = {"outcome": "success", "exit-code": "0", "verified": "true", "final-state": "done", "handoff": "false"}
+        self.assertEqual({name: result.outputs[name] for name in wanted}, wanted)
+        for name in ("report-dir", "junit", "summary"):
+            self.assertTrue((self.runner.workspace / result.outputs[name]).exists(), name)
+        self.assertRegex(result.outputs["artifact-name"], "^ll-loop-sample-.*-r4711-a1$")
+        self.assertIn("sample", result.steps["run"].files["GITHUB_STEP_SUMMARY"].read_text())
+        self.assertIn("::group::", result.steps["run"].log)
+        self.assertNotIn("not handed over", result.log)
+        self.assertEqual(len(result.uses), 2, "the reports, and the page as a file of its own")
+
+    def test_a_failure_is_none_whatever_the_container_says(self):
+        self.loop("exit 1")
+        forged = "code = the_program()\nout(outcome='success', verified='true', exit_code='0', handoff='true')\nsys.exit(code)"
+        result = self.play(does=forged)
+        wanted = {"outcome": "failure", "exit-code": "1", "verified": "false", "handoff": "false"}
+        self.assertEqual((result.code, {name: result.outputs[name] for name in wanted}), (1, wanted))
+        self.assertIn("outputs that are not handed over", result.log)
+
+    def test_only_known_outputs_of_their_kind_go_on(self):
+        (self.runner.workspace / "src").mkdir()
+        (self.runner.workspace / "src/link").symlink_to("/etc")
+        (self.runner.workspace / ".loops/.running").symlink_to("/etc")
+        for directory in ("/etc", "../..", ".", "src", "src/link", ".git", ".loops", ".loops/.running", ""):
+            forged = f"""out(container="other", stored="true", upload_name="x", artifact_name="ll-loop-of-another-r1-a1", iterations="many",
+                run_id="a b", report_dir={directory!r}, junit="/etc/passwd", patch="../../x", summary="src", cost_usd="-inf",
+                resume_from="artifact:ll-loop-x-r1-a1", key="$(x)", final_state="a\\x1bb", clean="true")\nsys.exit(0)"""
+            result = self.play(does=forged)
+            said = {name: value for name, value in result.outputs.items() if value and name != "continued"}
+            self.assertEqual(said, {"outcome": "success", "exit-code": "0", "verified": "false", "handoff": "false"}, directory)
+            self.assertEqual(result.uses, [])
+            name = result.steps["run"].outputs["container"]
+            self.assertRegex(name, "^ll-loop-4711-1-")
+            self.assertEqual(self.removed.read_text().splitlines()[-1], f"rm --force {name}")
+
+    def test_the_log_of_a_container_holds_no_command_of_its_own(self):
+        forged = "\n".join(
+            f"print({line!r})"
+            for line in ("::set-output name=container::other", "  ::set-output name=outcome::success", "##[set-output name=a]b",
+                         "::add-mask::failure", "::stop-commands::x", "::error::x")
+        )  # fmt: skip
+        log = self.play(does=forged + "\nprint('::add-path::/x', file=sys.stderr)\nsys.exit(3)").steps["run"].log
+        commands = [line for line in log.splitlines() if line.strip().startswith("::") or "##[" in line]
+        self.assertEqual([line for line in commands if not line.startswith("::warning")], [], log)
+
+    def test_links_and_pipes_in_the_reports_are_neither_followed_nor_stored(self):
+        self.loop("exit 1")
+        left = """code = the_program()
+import glob
+(reports,) = glob.glob(".loops/.history/*/*.report")
+os.makedirs(reports + "/deep")
+os.symlink("/etc/passwd", reports + "/deep/secret")
+os.symlink("/etc", reports + "/etc")
+os.remove(reports + "/report.html")
+os.symlink("/etc/hostname", reports + "/report.html")
+os.mkfifo(reports + "/pipe")
+socket.socket(socket.AF_UNIX).bind(os.path.relpath(reports + "/socket"))
+sys.exit(code)"""
+        result = self.play(does=left)
+        reports = self.runner.workspace / result.outputs["report-dir"]
+        odd = [path for path in reports.rglob("*") if path.is_symlink() or not (path.is_file() or path.is_dir())]
+        self.assertEqual((odd, len(result.uses)), ([], 1), result.log)
+        self.assertTrue((reports / "deep").is_dir())
+
+    def test_the_files_that_a_container_leaves_may_be_anything(self):
+        for what in ("os.mkfifo(path)", "os.symlink('/etc/hostname', path)", "os.mkdir(path)", "open(path, 'wb').write(b'\\xff<<' * 999)"):
+            with self.subTest(what):
+                does = f"for path in given['GITHUB_OUTPUT'], given['GITHUB_STEP_SUMMARY']:\n    {what}\nsys.exit(5)"
+                result = self.play(does=does)
+                self.assertEqual((result.code, result.outputs["outcome"], result.outputs["run-id"]), (5, "blocked", ""))
+
+    def test_a_container_that_is_killed_leaves_its_reports(self):
+        self.loop("touch started; sleep 300")
+
+        def during(step_id, process):
+            if step_id == "run":
+                until = time.monotonic() + 60
+                while not (self.runner.workspace / "started").exists() and time.monotonic() < until:
+                    time.sleep(0.02)
+                time.sleep(1)
+                process.kill()
+
+        result = self.play(during=during)
+        self.assertNotEqual(result.code, 0)
+        self.assertNotEqual(result.outputs["run-id"], "")
+        self.assertEqual(len(result.uses), 2, result.log)
 
 
 if __name__ == "__main__":

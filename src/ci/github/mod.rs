@@ -16,6 +16,7 @@ pub mod event;
 mod fake;
 pub mod fault;
 pub mod files;
+pub mod gate;
 pub mod git_remote;
 pub mod gitea;
 mod graphql;

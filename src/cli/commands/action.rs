@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bundle::EXTENSION;
+use crate::ci::Provider;
 use crate::cli::exit;
 use crate::cli::flags::{self, Global, GoOn};
 use crate::cli::inputs::{
@@ -23,12 +24,22 @@ use super::go_on::ContinueArgs;
 use super::resume::ResumeArgs;
 use super::run::RunArgs;
 
+/// The directory in which a container leaves its outputs and its summary.
+const LEFT: &str = "LL_LEFT";
+
+/// The image that the run was in, if it was in one.
+const IMAGE: &str = "LL_IMAGE";
+
 /// Which step of the action this is.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ActionArgs {
     /// The step to perform
     #[arg(value_enum, default_value_t = ActionStep::Run)]
     pub(super) step: ActionStep,
+
+    /// With `contain`: the command that runs the container
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
 }
 
 /// A step of the action.
@@ -36,6 +47,8 @@ pub(in crate::cli) struct ActionArgs {
 pub(in crate::cli) enum ActionStep {
     /// Run the loop; later steps upload its files and continue it
     Run,
+    /// Run the loop in a container, and hand over what it leaves
+    Contain,
     /// Run the loop, upload its files, and continue it
     All,
     /// Do what the step of the run could not: report and bundle a run that was killed, upload what a container left
@@ -51,6 +64,10 @@ pub(in crate::cli) enum ActionStep {
 pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     match args.step {
         ActionStep::Run => run(Part::Loop, session, output),
+        ActionStep::Contain => {
+            let left = session.env.get(LEFT).ok_or_else(|| Error::refused(format!("`{LEFT}` is missing")))?;
+            session.contain(&args.command, Path::new(left))
+        }
         ActionStep::All => run(Part::All, session, output),
         ActionStep::Save => save(session, output),
         ActionStep::Continue => go_on(session),
@@ -118,6 +135,11 @@ fn save(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
     let (name, reports) = (needed(env, "run")?, needed(env, "report-dir")?);
     let reports = Path::new(env.get("GITHUB_WORKSPACE").unwrap_or_default()).join(reports);
+    if session.env.get(IMAGE).is_some_and(|image| !image.is_empty()) {
+        session.clean_reports(&reports)?;
+        let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);
+        is_clean.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
+    }
     let session = &there(session)?;
     let is_killed = input(env, "outcome").is_none();
     if is_killed {
