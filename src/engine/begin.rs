@@ -10,12 +10,12 @@ use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::base::text::one_line;
 use crate::board::{self, Operation};
-use crate::evaluate::observation::Stop;
+use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
 use crate::machine::{
-    self, Action, Binding, BoardAction, Budget, LearningAction, PromptAction, ShellAction, Step, StepId,
-    SubLoopAction, SubLoopInput, ToolAction,
+    self, Action, Binding, BoardAction, Budget, LearningAction, PromptAction, Routes, ShellAction, Step,
+    StepId, SubLoopAction, SubLoopInput, ToolAction,
 };
 
 use super::changes::StartTree;
@@ -77,6 +77,20 @@ impl Engine<'_> {
             return error_in(&step.name, key, error);
         }
         Event::ActionError { state: step.name.clone(), error: format!("in `{key}`: {error}") }
+    }
+
+    /// Says of an action that no process came of, such as one in a directory that is not there, that it cannot be made, where
+    /// something leads on from that: what earlier states left then stays. Nothing where a process ran, or where the run was
+    /// asked to end before.
+    pub(super) fn never_begun(&self, seen: &Observation) -> Option<Event> {
+        let why = seen.failure.as_deref().filter(|_| seen.stop.is_none())?;
+        let step = self.machine.step(self.run.acting()?);
+        routing::unmade(self.machine, step)?;
+        // A state without a verdict of its own goes on as it always does.
+        if matches!(step.routes, Routes::Always { on_error: None, .. }) {
+            return None;
+        }
+        Some(self.unmade(step, step.action.as_ref()?.key(), why))
     }
 
     /// Tells whether the working tree is looked at before a step: where it may come again and nothing else acts in

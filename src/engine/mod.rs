@@ -208,10 +208,11 @@ impl<'m> Engine<'m> {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
             }
             (Waiting::Resume(how), Input::Begin) => self.record(Event::LoopResume(*how), events),
-            (
-                Waiting::Work(WorkRequest::Action(_) | WorkRequest::Tool(_) | WorkRequest::Approval(_)),
-                Input::ActionDone(seen),
-            ) => {
+            (Waiting::Work(WorkRequest::Action(_)), Input::ActionDone(seen)) => {
+                let event = self.never_begun(&seen).unwrap_or_else(|| self.completed(seen, None));
+                self.record(event, events);
+            }
+            (Waiting::Work(WorkRequest::Tool(_) | WorkRequest::Approval(_)), Input::ActionDone(seen)) => {
                 self.record(self.completed(seen, None), events);
             }
             (

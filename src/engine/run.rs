@@ -377,6 +377,14 @@ impl Run {
         })
     }
 
+    /// Returns the step whose action goes on.
+    pub(super) fn acting(&self) -> Option<StepId> {
+        match self.phase {
+            Phase::Pending(Pending::Action(id)) => Some(id),
+            Phase::Pending(_) | Phase::Deciding(_) | Phase::Done(_) => None,
+        }
+    }
+
     /// Returns how the last sub-loop of the state of that name ended.
     pub(super) fn sub_loop_of(&self, state: &str) -> Option<&SubLoopComplete> {
         self.sub_loops.iter().find(|(name, _)| name.as_str() == state).map(|(_, complete)| complete)

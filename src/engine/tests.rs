@@ -1225,6 +1225,7 @@ fn oracle_verified(events: &[Event]) -> bool {
                 let failing = ["no", "error", "timeout", "stall", "blocked", "partial", "tool_error"];
                 pending = Some(!failing.contains(&verdict.as_str()));
             }
+            Event::ActionError { .. } => pending = Some(false),
             Event::Route { .. } => spoken.extend(pending.take()),
             _ => {}
         }

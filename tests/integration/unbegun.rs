@@ -371,3 +371,20 @@ fn what_a_loop_file_says_is_no_command_and_no_markup() {
     assert_eq!(summary.lines().filter(|line| line.starts_with(ticks)).count(), 2, "{summary}");
     assert_eq!(outputs(&project.read("out"))["outcome"], "invalid");
 }
+
+#[test]
+fn an_action_that_cannot_be_started_leaves_what_was_before() {
+    for (key, why) in [
+        ("cwd: nosuch", "`cwd: nosuch` does not exist"),
+        ("shell: [nosuchshell, -c]", "cannot start `nosuchshell`: no such program on PATH"),
+    ] {
+        let text = format!(
+            "name: main\ninitial: one\nstates:\n  one: {{action: 'echo first', capture: x, on_yes: two}}\n  two:\n    action: echo hi\n    capture: x\n    {key}\n    on_yes: done\n    on_error: three\n  three: {{action: \"echo '${{prev.state}}' '${{prev.output}}' '${{captured.x.output}}' > said\", on_yes: done}}\n  done: {{terminal: true}}\n"
+        );
+        let project = Project::with_loop(&text);
+        let ran = project.run(&["run", "main", "--ci"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.all());
+        assert_eq!(project.read("said"), "one first first\n");
+        drop(ran.says(&format!("error in two: in `action`: {why}")));
+    }
+}

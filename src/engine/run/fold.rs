@@ -219,7 +219,9 @@ impl Run {
 
     /// The work of a state could not be made: its verdict is an error, and what earlier states left stays.
     fn fail_to_begin(&mut self, state: &StateName, error: &str) {
-        let Phase::Deciding(Deciding::Act(id)) = self.phase else { return };
+        let (Phase::Deciding(Deciding::Act(id)) | Phase::Pending(Pending::Action(id))) = self.phase else {
+            return;
+        };
         let verdict = Verdict::error();
         self.trust.observe(Observes::Failing);
         if self.prev.is_none() {
