@@ -289,6 +289,11 @@ pub enum HandoffReason {
     Quota,
 }
 
+impl HandoffReason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Deadline, Self::Signal, Self::LlmDisabled, Self::Quota];
+}
+
 /// The working tree as the stall detector saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

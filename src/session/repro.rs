@@ -80,8 +80,10 @@ impl Session<'_> {
         let failed =
             |why: String| Error::refused(format!("the tree snapshots of {name} cannot be used: {why}"));
         let path = self.path(Path::new(name));
-        let is_loop = load::find(name, &self.cwd).is_ok();
-        let incoming = if (path.is_file() || path.is_dir()) && !is_loop {
+        // Every file can be loaded as a loop, so its name alone says that it is one.
+        let is_loop_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        let is_bundle = path.is_file() && !is_loop_file;
+        let incoming = if is_bundle || (path.is_dir() && load::find(name, &self.cwd).is_err()) {
             Some(Incoming::open(&path, name, self)?)
         } else {
             None

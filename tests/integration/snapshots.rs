@@ -340,6 +340,8 @@ fn a_snapshot_with_a_secret_stays_where_it_is() {
     let clone = bundled(&project, "out");
     clone.run(&["repro", "run.llz", "--step", "2"]).code(2).says("no tree snapshot of step 2");
     clone.run(&["repro", "run.llz", "--step", "3"]).code(0);
+    // Nor is a path to it one to a loop.
+    clone.run(&["repro", "./run.llz", "--step", "3", "--script"]).code(0);
 }
 
 #[test]

@@ -299,6 +299,18 @@ fn every_end_has_its_chain() {
         &[],
     );
     check(
+        &one("action_type: prompt, action: 'do it', on_yes: done, on_no: failed"),
+        &["--ci"],
+        "outcome-handoff terminal-llm-disabled verdict-none",
+        &[],
+    );
+    check(
+        &one("action: 'false', on_yes: done, on_no: work, max_retries: 1, on_retry_exhausted: failed"),
+        &[],
+        "outcome-failure terminal-reached route-retry-exhausted verdict-failing evaluator-exit-code",
+        &[],
+    );
+    check(
         &one("action: 'sleep 9', timeout: 1, on_yes: done, on_no: work, on_timeout: failed"),
         &[],
         "outcome-failure terminal-reached route-verdict verdict-failing evaluator-none",

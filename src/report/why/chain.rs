@@ -11,7 +11,7 @@ use crate::base::text::{head, one_line};
 use crate::base::time::{human, millis};
 use crate::board::Status;
 use crate::engine::changes::Changes;
-use crate::engine::event::{LoopComplete, Source};
+use crate::engine::event::{HandoffReason, LoopComplete, RouteReason, Source};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::verdict::Observes;
 use crate::report::digest::{Digest, SentencePart};
@@ -153,7 +153,7 @@ fn outcome(account: &Account) -> Link {
 fn of_account(account: &Account, digest: Option<&Digest>, chain: &mut Vec<Link>) {
     let source = &account.source;
     if let Some(end) = &account.end {
-        chain.push(terminal(end, source));
+        chain.push(terminal(end, account.saved, source));
         chain.extend(changes(end));
     }
     chain.extend(digest.and_then(tasks));
@@ -182,12 +182,16 @@ fn of_visit(visit: &Visit, source: &Source, chain: &mut Vec<Link>) {
     chain.extend(evidence(visit, source));
 }
 
-fn terminal(end: &LoopComplete, source: &Source) -> Link {
+fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -> Link {
     let by = end.terminated_by;
     let is_strict = by == TerminatedBy::Terminal
         && end.outcome == Outcome::Failure
         && end.reason.starts_with(&format!("ended in `{}` unverified", end.final_state));
-    let code = if is_strict { Code::Strict } else { Code::End(by) };
+    let code = match saved {
+        _ if is_strict => Code::Strict,
+        Some(reason) if by == TerminatedBy::Handoff => Code::Saved(reason),
+        _ => Code::End(by),
+    };
     let says = Says::default();
     let state = end.final_state.as_str();
     let reason = end.reason.as_str();
@@ -277,6 +281,9 @@ fn way(visit: &Visit, source: &Source, end: Option<&LoopComplete>) -> Option<Lin
     };
     let words = says(Says::default()).name(step.state.as_str()).words(" → ").name(route.to.as_str());
     let words = match &route.verdict {
+        Some(_) if route.reason == RouteReason::RetryExhausted => {
+            words.words(", the way when no try is left")
+        }
         Some(verdict) => words.words(", the way for ").name(verdict.as_str()),
         None => words,
     };

@@ -1,6 +1,6 @@
 //! The codes of the links of a chain. They stay the same from version to version, and `explain` knows each of them.
 
-use crate::engine::event::RouteReason;
+use crate::engine::event::{HandoffReason, RouteReason};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::Evaluate;
 use crate::evaluate::verdict::Observes;
@@ -19,6 +19,8 @@ pub enum Code {
     Incomplete,
     /// This ended it.
     End(TerminatedBy),
+    /// It was saved for a later one, for this reason.
+    Saved(HandoffReason),
     /// A success that was not verified counts as a failure.
     Strict,
     /// This rule chose the next state.
@@ -56,7 +58,7 @@ impl Code {
     pub fn kind(self) -> &'static str {
         match self {
             Self::Outcome(_) | Self::Unverified | Self::Incomplete => "outcome",
-            Self::End(_) | Self::Strict => "terminal",
+            Self::End(_) | Self::Saved(_) | Self::Strict => "terminal",
             Self::Route(_) | Self::NoRoute => "route",
             Self::Verdict(_) | Self::NoVerdict => "verdict",
             Self::Evaluator(_) | Self::AnotherEvaluator | Self::NoEvaluator => "evaluator",
@@ -71,6 +73,7 @@ impl Code {
             Self::Unverified | Self::Strict => "unverified".to_owned(),
             Self::Incomplete => "incomplete".to_owned(),
             Self::End(by) => end(by).to_owned(),
+            Self::Saved(reason) => saved(reason).to_owned(),
             Self::Route(reason) => route(reason).to_owned(),
             Self::NoRoute | Self::NoVerdict | Self::NoEvaluator => "none".to_owned(),
             Self::Verdict(observes) => observed(observes).to_owned(),
@@ -90,6 +93,7 @@ impl Code {
         let outcomes =
             Outcome::ALL.into_iter().map(Self::Outcome).chain([Self::Unverified, Self::Incomplete]);
         let ends = TerminatedBy::ALL.into_iter().map(Self::End).chain([Self::Strict]);
+        let ends = ends.chain(HandoffReason::ALL.into_iter().map(Self::Saved));
         let routes = RouteReason::ALL.into_iter().map(Self::Route).chain([Self::NoRoute]);
         let observed = [Observes::Passing, Observes::Failing, Observes::Nothing];
         let verdicts = observed.into_iter().map(Self::Verdict).chain([Self::NoVerdict]);
@@ -121,6 +125,16 @@ fn end(by: TerminatedBy) -> &'static str {
         TerminatedBy::NotRecorded => "not-recorded",
         TerminatedBy::JournalLost => "journal-lost",
         TerminatedBy::Killed => "killed",
+    }
+}
+
+/// A hand-off that an action asked for is the usual one, and has the word of its end.
+fn saved(reason: HandoffReason) -> &'static str {
+    match reason {
+        HandoffReason::Signal => end(TerminatedBy::Handoff),
+        HandoffReason::Deadline => "deadline",
+        HandoffReason::LlmDisabled => "llm-disabled",
+        HandoffReason::Quota => "quota",
     }
 }
 

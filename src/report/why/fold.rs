@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::event::{Event, LoopComplete, Source, Stamped};
+use crate::engine::event::{Event, HandoffReason, LoopComplete, Source, Stamped};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::evaluate::verdict::Observes;
 use crate::report::numbers::{Numbering, StepNumber};
@@ -28,6 +28,8 @@ pub(super) struct Account {
     pub(super) source: Arc<Source>,
     /// Nothing if the journal stops before.
     pub(super) end: Option<LoopComplete>,
+    /// Why it was saved for a later one, if it was.
+    pub(super) saved: Option<HandoffReason>,
     /// The last step.
     pub(super) last: Option<Arc<Visit>>,
     /// The step that decided.
@@ -43,6 +45,7 @@ struct Level {
     current: Option<StepNumber>,
     inner: Option<Arc<Account>>,
     end: Option<LoopComplete>,
+    saved: Option<HandoffReason>,
     last: Option<Arc<Visit>>,
     evaluated: Option<Arc<Visit>>,
     failing: Option<Arc<Visit>>,
@@ -97,10 +100,13 @@ impl Fold {
         }
         let Some(level) = self.levels.get_mut(depth) else { return };
         if let Event::LoopResume(resume) = &stamped.event {
-            level.end = None;
+            (level.end, level.saved) = (None, None);
             if let Some(source) = &resume.changes.source {
                 level.source = Arc::new(source.clone());
             }
+        }
+        if let Event::Handoff(handoff) = &stamped.event {
+            level.saved = Some(handoff.reason);
         }
         let before = level.current.clone();
         if matches!(stamped.event, Event::StateEnter { .. }) {
@@ -205,6 +211,6 @@ impl Level {
             },
         };
         let (loop_name, source, end) = (self.loop_name.clone(), Arc::clone(&self.source), self.end.clone());
-        Account { loop_name, source, end, last, decided }
+        Account { loop_name, source, end, saved: self.saved, last, decided }
     }
 }
