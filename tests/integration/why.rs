@@ -308,7 +308,7 @@ fn every_end_has_its_chain() {
         &one("action: 'false', on_yes: done, on_no: work, max_retries: 1, on_retry_exhausted: failed"),
         &[],
         "outcome-failure terminal-reached route-retry-exhausted verdict-failing evaluator-exit-code",
-        &[],
+        &["2 work: yes for no: success done", "1 work: yes for no: success done"],
     );
     check(
         &one("action: 'sleep 9', timeout: 1, on_yes: done, on_no: work, on_timeout: failed"),
