@@ -9,9 +9,10 @@ use crate::base::text::{head, one_line};
 use crate::engine::event::Assignment;
 use crate::engine::outcome::Outcome;
 
+use super::GOES_ON;
 use super::item::{ItemId, LegKey};
 use super::plan::{Leg, Plan};
-use super::severity::severity;
+use super::severity::{severity, worst};
 
 /// The exit code of a merge that lacks an item.
 const MISSING: u8 = 4;
@@ -154,6 +155,8 @@ pub enum ItemStanding {
     Missing {
         /// Why.
         why: String,
+        /// What is missing.
+        absence: Absence,
     },
     /// It need not run.
     Skipped {
@@ -162,12 +165,24 @@ pub enum ItemStanding {
     },
 }
 
+/// Why there is no run of an item that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// None came back.
+    Lost,
+    /// What came back cannot be used.
+    Unusable,
+    /// Its leg had no time left for it: it goes on in a later job.
+    PutOff,
+}
+
 impl ItemStanding {
     /// Returns the exit code that it counts with.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Ran { exit_code, .. } => *exit_code,
-            Self::Missing { .. } => MISSING,
+            Self::Missing { absence: Absence::PutOff, .. } => GOES_ON,
+            Self::Missing { absence: Absence::Lost | Absence::Unusable, .. } => MISSING,
             Self::Skipped { .. } => 0,
         }
     }
@@ -227,15 +242,25 @@ impl Merged {
         }));
         superseded.sort();
         ignored.sort();
-        let mut codes: Vec<u8> = items.iter().map(|item| item.standing.exit_code()).collect();
-        codes.extend(lost.iter().map(|_| MISSING));
         lost.sort();
-        Ok(Self { items, superseded, ignored, lost, exit_code: super::severity::worst(codes) })
+        let mut merged = Self { items, superseded, ignored, lost, exit_code: 0 };
+        merged.count();
+        Ok(merged)
+    }
+
+    /// Finds out the exit code.
+    pub(super) fn count(&mut self) {
+        let codes = self.items.iter().map(|item| item.standing.exit_code());
+        self.exit_code = worst(codes.chain(self.lost.iter().map(|_| MISSING)));
     }
 
     /// Returns the legs of which an item goes on in a later job.
     pub fn handed_off(&self) -> BTreeSet<LegKey> {
-        self.legs(|standing| matches!(standing, ItemStanding::Ran { is_handed_off: true, .. }))
+        self.legs(|standing| match standing {
+            ItemStanding::Ran { is_handed_off, .. } => *is_handed_off,
+            ItemStanding::Missing { absence, .. } => *absence == Absence::PutOff,
+            ItemStanding::Skipped { .. } => false,
+        })
     }
 
     /// Returns the legs of which an item is not verified.
@@ -253,7 +278,8 @@ impl Merged {
         let mut all: Vec<(&Leg, Vec<&MergedItem>)> = Vec::new();
         for leg in &plan.legs {
             let is_missing = |item: &&MergedItem| {
-                item.leg.as_ref() == Some(&leg.key) && matches!(item.standing, ItemStanding::Missing { .. })
+                item.leg.as_ref() == Some(&leg.key)
+                    && matches!(&item.standing, ItemStanding::Missing { absence, .. } if *absence != Absence::PutOff)
             };
             let items: Vec<&MergedItem> = self.items.iter().filter(is_missing).collect();
             if !items.is_empty() {
@@ -302,18 +328,22 @@ impl Attempts {
                 Found::Run(_) | Found::Foreign { .. } => String::new(),
             };
             let older = older.into_iter().chain(counted.map(|(_, _, place)| place)).collect();
-            return (ItemStanding::Missing { why }, older);
+            return (ItemStanding::Missing { why, absence: Absence::Unusable }, older);
         }
         let older = older.into_iter().chain(unreadable).collect();
         let Some((attempt, _, place)) = counted else {
-            return (ItemStanding::Missing { why: "no run of it came back".to_owned() }, older);
+            let why = "no run of it came back".to_owned();
+            return (ItemStanding::Missing { why, absence: Absence::Lost }, older);
         };
         let Found::Run(run) = &readings[place].found else {
-            return (ItemStanding::Missing { why: String::new() }, older);
+            return (ItemStanding::Missing { why: String::new(), absence: Absence::Unusable }, older);
         };
         if !run.entered {
             let why = format!("the run {} entered no state", run.run);
-            return (ItemStanding::Missing { why }, older);
+            // The deadline came while it was being prepared.
+            let is_put_off = run.outcome == Some(Outcome::Handoff);
+            let absence = if is_put_off { Absence::PutOff } else { Absence::Unusable };
+            return (ItemStanding::Missing { why, absence }, older);
         }
         let exit_code = code_of(run);
         let standing = ItemStanding::Ran {

@@ -35,8 +35,25 @@ pub fn headline(end: &LoopComplete) -> String {
     format!("Loop {what} ({}, {took})", plural(end.iterations, "iteration"))
 }
 
-/// Returns how the items of a plan that are not verified are run again.
+/// The state of a merge for a file that cannot be read, and that nothing says of which item it is. No item has a blank.
+pub const UNREADABLE: &str = "unreadable file";
+
+/// The state of a merge for changes that do not fit each other.
+pub const CONFLICTING: &str = "conflicting changes";
+
+/// Returns what helps where items of a plan are not verified, or something else makes the merge red.
 fn again(digest: &Digest) -> Option<Advice> {
+    let is_there = |name: &str| digest.states().keys().any(|state| state.as_str() == name);
+    let is_item = |state: &str| ![UNREADABLE, CONFLICTING].contains(&state);
+    let is_left = digest.states().iter().any(|(state, count)| is_item(state.as_str()) && count.passing == 0);
+    if !is_left && is_there(UNREADABLE) {
+        return Some("take away what cannot be read, or get it again, and merge once more".into());
+    }
+    if !is_left && is_there(CONFLICTING) {
+        return Some(
+            "give the items scopes that overlap, so that one leg runs them in order, and plan again".into(),
+        );
+    }
     let directory = Some(digest.places.report_dir.as_str()).filter(|directory| !directory.is_empty());
     let (directory, false) = (directory?, digest.is_success()) else { return None };
     let command = CommandLine::of("run")

@@ -65,6 +65,20 @@ pub fn absent(name: &str, why: &str) -> TestSuite {
     suite
 }
 
+/// Returns a suite of something that is red and no run.
+pub fn red(name: &str, kind: &str, why: &str) -> TestSuite {
+    let mut suite = TestSuite::new(clean(name));
+    add_red(&mut suite, kind, why);
+    suite
+}
+
+/// Adds a case that failed.
+pub fn add_red(suite: &mut TestSuite, kind: &str, why: &str) {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status.set_message(clean(why)).set_type(clean(kind));
+    suite.add_test_case(TestCase::new(kind, status));
+}
+
 /// Returns the suite of a run.
 pub fn suite(digest: &Digest) -> TestSuite {
     let mut suite = TestSuite::new(clean(digest.loop_name()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -19,6 +19,7 @@ use crate::evaluate::model::Usage;
 use crate::fanout::item::ItemId;
 use crate::fanout::merge::{Found, FoundRun, Reading};
 use crate::fanout::plan::Plan;
+use crate::fanout::put_off::{self, PutOff};
 use crate::files::unzip::{Archive, UnzipError};
 use crate::report::digest::Digest;
 use crate::report::formats::junit;
@@ -32,6 +33,9 @@ const DEPTH: usize = 8;
 /// How many files are looked at.
 const MOST_FILES: usize = 200_000;
 
+/// How many notes of legs one artifact can have.
+const MOST_NOTES: usize = 1000;
+
 /// The exit code of a run whose process was killed, as a shell says it.
 const KILLED: u8 = 137;
 
@@ -41,6 +45,8 @@ pub(super) struct Collected {
     pub(super) readings: Vec<Reading>,
     /// What is known of each beside that, at the same place.
     pub(super) facts: Vec<Option<Facts>>,
+    /// What legs say of the items for which they had no time left.
+    pub(super) put_off: Vec<PutOff>,
 }
 
 /// What is told of a run.
@@ -142,10 +148,14 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
     }
     files.sort();
     files.dedup();
-    let mut collected = Collected { readings: Vec::new(), facts: Vec::new() };
+    let mut collected = Collected { readings: Vec::new(), facts: Vec::new(), put_off: Vec::new() };
     // The same bundle may lie in the workspace and in an artifact.
     let mut seen: BTreeSet<Sum> = BTreeSet::new();
     for file in files {
+        collected.put_off.extend(notes(&file));
+        if is_note(&file) {
+            continue;
+        }
         for source in sources(file) {
             let source = match source {
                 Ok(source) => source,
@@ -176,7 +186,8 @@ fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let (kind, path) = (entry.file_type()?, entry.path());
-        let is_wanted = path.extension().is_some_and(|end| end == EXTENSION || end == "zip");
+        let is_wanted =
+            path.extension().is_some_and(|end| end == EXTENSION || end == "zip") || is_note(&path);
         if kind.is_dir() && depth > 0 {
             below(&path, depth - 1, found)?;
         } else if kind.is_file() && is_wanted {
@@ -187,6 +198,36 @@ fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result
         }
     }
     Ok(())
+}
+
+fn is_note(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == put_off::FILE)
+}
+
+/// Reads what legs say of items that they did not begin, as a file or in an artifact. What is none is worth nothing.
+fn notes(file: &Path) -> Vec<PutOff> {
+    let read = |bytes: &[u8]| serde_json::from_slice(bytes).ok();
+    if is_note(file) {
+        return crate::files::read::bytes(file, put_off::MAX_FILE)
+            .ok()
+            .and_then(|bytes| read(&bytes))
+            .into_iter()
+            .collect();
+    }
+    if file.extension().is_none_or(|end| end != "zip") {
+        return Vec::new();
+    }
+    let Ok(mut archive) = archive(file) else { return Vec::new() };
+    let names: Vec<String> = archive.entries().iter().map(|entry| entry.name.clone()).collect();
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| is_note(Path::new(name))).take(MOST_NOTES) {
+        let mut bytes = Vec::new();
+        let content = archive.read(name).ok().map(|content| content.take(put_off::MAX_FILE));
+        if content.is_some_and(|mut content| content.read_to_end(&mut bytes).is_ok()) {
+            found.extend(read(&bytes));
+        }
+    }
+    found
 }
 
 /// Returns the bundles that a file is or has, or what keeps it from being read.
@@ -280,6 +321,11 @@ fn found(manifest: &Manifest, digest: &Digest) -> Result<FoundRun, String> {
     if manifest.assignment != assignment || manifest.instance.as_str() != digest.run_id() {
         return Err("its manifest and its journal are about different runs".to_owned());
     }
+    // A resume may go on with another definition than the first one, and the last one counts.
+    let definition = Sum::parse(&start.definition_sha256).ok();
+    if definition != Some(manifest.definition_sha256) {
+        return Err("its manifest and its journal are about different definitions".to_owned());
+    }
     let end = digest.end();
     if manifest.outcome != end.map(|end| end.outcome) {
         return Err("its manifest and its journal tell of different ends".to_owned());
@@ -294,7 +340,7 @@ fn found(manifest: &Manifest, digest: &Digest) -> Result<FoundRun, String> {
         run: one_line(digest.run_id(), 200),
         assignment,
         commit,
-        definition_sha256: Sum::parse(&start.definition_sha256).ok(),
+        definition_sha256: definition,
         outcome: end.map(|end| end.outcome),
         exit_code: end.map_or(KILLED, |end| end.exit_code),
         verified: end.is_some_and(LoopComplete::is_verified_success),

@@ -25,8 +25,10 @@ use crate::engine::outcome::Outcome;
 use crate::fanout::item::ItemId;
 use crate::fanout::merge::{ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::{Item, Leg, MAX_PLAN, Plan, PlannedLoop};
+use crate::fanout::put_off::{self, PutOff};
 use crate::fanout::severity::worst;
 use crate::files::read;
+use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
@@ -57,6 +59,9 @@ const OF_ONE: [&str; 12] = [
     "changed-files",
     "patch",
 ];
+
+/// Why no more items are begun.
+const DEADLINE: &str = "the deadline has come";
 
 /// What of a plan is run.
 #[derive(Clone, Debug)]
@@ -213,11 +218,14 @@ struct ItemEnd {
     code: Option<u8>,
     outcome: Option<Outcome>,
     is_verified: bool,
+    /// Whether the deadline left no time for it.
+    is_put_off: bool,
 }
 
 impl ItemEnd {
     /// Of an item that an earlier attempt verified.
-    const STANDING: Self = Self { code: Some(0), outcome: Some(Outcome::Success), is_verified: true };
+    const STANDING: Self =
+        Self { code: Some(0), outcome: Some(Outcome::Success), is_verified: true, is_put_off: false };
 }
 
 impl<'r> LegRun<'r> {
@@ -252,15 +260,15 @@ impl<'r> LegRun<'r> {
         let mut ends = vec![ItemEnd::STANDING; standing];
         let mut stopped = None;
         while let Some(&id) = self.items.get(ends.len()) {
-            let none = ItemEnd { code: None, outcome: None, is_verified: false };
+            let none = ItemEnd { code: None, outcome: None, is_verified: false, is_put_off: false };
             let left =
                 self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
             if stopped.is_none() && left == Some(Duration::ZERO) {
-                stopped = Some("the deadline has come");
+                stopped = Some(DEADLINE);
             }
             if let Some(why) = stopped {
                 self.session.talk.warning(&format!("the item {id} was not begun: {why}"));
-                ends.push(none);
+                ends.push(ItemEnd { is_put_off: why == DEADLINE, ..none });
                 continue;
             }
             self.session.talk.note(&format!("item {} of {}: {id}", ends.len() + 1, self.items.len()));
@@ -276,6 +284,7 @@ impl<'r> LegRun<'r> {
                     code: Some(ended.exit_code()),
                     outcome: Some(ended.complete.outcome),
                     is_verified: ended.complete.is_verified_success(),
+                    is_put_off: false,
                 },
                 Err(error) => {
                     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -291,7 +300,7 @@ impl<'r> LegRun<'r> {
             match end.outcome {
                 Some(Outcome::Interrupted) => stopped = Some("somebody ended the job"),
                 Some(Outcome::Handoff) if left.is_some_and(|left| self.clock.elapsed() >= left) => {
-                    stopped = Some("the deadline has come");
+                    stopped = Some(DEADLINE);
                 }
                 Some(_) | None => {}
             }
@@ -418,7 +427,11 @@ impl<'r> LegRun<'r> {
     /// Says what became of the leg, sets the outputs of the job, and stores the reports.
     fn tell(&self, ends: &[ItemEnd]) -> Result<u8, Error> {
         let session = self.session;
-        let code = worst(ends.iter().filter_map(|end| end.code));
+        let put_off = ends.iter().filter(|end| end.is_put_off).map(|_| crate::fanout::GOES_ON);
+        let code = worst(ends.iter().filter_map(|end| end.code).chain(put_off));
+        // The leg is not green by what was not begun, even if all that was begun is.
+        let is_cut_off = code == 0 && ends.iter().any(|end| end.code.is_none());
+        let code = if is_cut_off { crate::fanout::NOT_BEGUN } else { code };
         let verified = ends.iter().filter(|end| end.is_verified).count();
         let unbegun = ends.iter().filter(|end| end.code.is_none()).count();
         let handed_off = ends.iter().filter(|end| end.outcome == Some(Outcome::Handoff)).count();
@@ -435,11 +448,30 @@ impl<'r> LegRun<'r> {
             parts.join(", "),
             self.directory.display(),
         ));
-        // The leg is not green by what was not begun, even if all that was begun is.
-        let code = if code == 0 && unbegun > 0 { crate::fanout::NOT_BEGUN } else { code };
+        self.note_put_off(ends)?;
         let Audience::Ci(provider) = &self.options.begin.run.audience else { return Ok(code) };
-        let is_resumable = ends.iter().any(|end| end.outcome.is_some_and(Outcome::is_resumable));
+        let is_resumable =
+            ends.iter().any(|end| end.is_put_off || end.outcome.is_some_and(Outcome::is_resumable));
         self.stored(provider, code, is_resumable, verified == ends.len())
+    }
+
+    /// Leaves a note of the items for which the deadline left no time, so that a merge does not take them for lost.
+    fn note_put_off(&self, ends: &[ItemEnd]) -> Result<(), Error> {
+        let failed = |error: std::io::Error| Error::failed("cannot write the reports of the leg", &error);
+        let path = self.directory.join(put_off::FILE);
+        let items = self.items.iter().zip(ends).filter(|(_, end)| end.is_put_off);
+        let items: BTreeSet<String> = items.map(|(id, _)| id.to_string()).collect();
+        if items.is_empty() {
+            // An earlier attempt may have left one.
+            return match fs_err::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        let note = PutOff { plan_id: self.plan.plan_id, attempt: self.attempt, items };
+        let text = serde_json::to_string(&note).map_err(|error| failed(error.into()))?;
+        fs_err::create_dir_all(&self.directory).map_err(failed)?;
+        replace(&path, text + "\n").map_err(failed)
     }
 
     /// Tells the job where the reports are, and nothing of a run that is over: if this process is killed, a later step

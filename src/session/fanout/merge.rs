@@ -19,12 +19,13 @@ use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
 use crate::fanout::item::{ItemId, LegKey};
 use crate::fanout::matrix::{FORMATS, Fleet, Place};
-use crate::fanout::merge::{Found, FoundRun, ItemStanding, Merged, MergedItem};
+use crate::fanout::merge::{Absence, Found, FoundRun, ItemStanding, Merged, MergedItem};
 use crate::fanout::plan::Plan;
 use crate::fanout::severity::{severity, worst};
 use crate::files::replace::replace;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
+use crate::report::closing::{CONFLICTING, UNREADABLE};
 use crate::report::formats::junit;
 use crate::run::clock::Clock;
 use crate::session::audience::Audience;
@@ -73,6 +74,7 @@ impl Session<'_> {
                 "merge what the legs of this plan left, and nothing else; other archives are ignored",
             )
         })?;
+        let merged = merged.with_put_off(&collected.put_off, &plan, &collected.readings);
         let together = Together::of(&plan, &merged, &collected, self);
         let result = MergeResult { plan: &plan, merged: &merged, collected: &collected, together: &together };
         result.report(options, self)
@@ -241,7 +243,44 @@ impl MergeResult<'_> {
             }
             Some(told)
         };
-        items.into_iter().filter_map(tell).collect()
+        let told: Vec<Told> = items.into_iter().filter_map(tell).collect();
+        self.apart_from_items().into_iter().chain(told).collect()
+    }
+
+    /// Tells of what makes the merge red besides items: it has a step of its own, so that no report is without it.
+    fn apart_from_items(&self) -> Vec<Told> {
+        let told = |state: &str, sentence: String, exit_code| Told {
+            id: state.to_owned(),
+            place: String::new(),
+            sentence,
+            printed: String::new(),
+            exit_code,
+            is_there: false,
+            took: Duration::ZERO,
+            usage: crate::evaluate::model::Usage::default(),
+        };
+        let lost = self.merged.lost.iter().take(MOST_PRINTED).map(|(shown, why)| {
+            told(
+                UNREADABLE,
+                format!("{shown} cannot be read, and nothing says of which item it is: {why}"),
+                4,
+            )
+        });
+        let conflicts = self.together.conflicts.iter().take(MOST_PRINTED);
+        let conflicts = conflicts
+            .map(|(id, with, files)| told(CONFLICTING, conflict(self.plan, id, with, files), CONFLICT));
+        lost.chain(conflicts).collect()
+    }
+
+    /// Returns suites for what makes the merge red besides runs that failed.
+    fn red_suites(&self) -> Vec<junit::Suite> {
+        let apart = self.apart_from_items();
+        let lost = self.merged.lost.iter().zip(&apart).map(|((shown, _), told)| (shown.as_str(), told));
+        let conflicts =
+            self.together.conflicts.iter().zip(apart.iter().skip(self.merged.lost.len().min(MOST_PRINTED)));
+        let conflicts = conflicts.map(|((id, ..), told)| (id.as_str(), told));
+        let suite = |(name, told): (&str, &Told)| junit::red(name, &told.id, &told.sentence);
+        lost.chain(conflicts).map(suite).collect()
     }
 
     /// Looks up what the step of an item printed that decided how it ended.
@@ -270,7 +309,7 @@ impl MergeResult<'_> {
                 usage: facts.usage.clone(),
             }),
             (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, _) => None,
-            (ItemStanding::Missing { why }, _) => Some(Told {
+            (ItemStanding::Missing { why, .. }, _) => Some(Told {
                 id,
                 place: format!("leg {leg}"),
                 sentence: format!("leg {leg}: {why}"),
@@ -300,6 +339,14 @@ impl MergeResult<'_> {
             let more =
                 if missing.len() > 20 { format!(" and {} more", missing.len() - 20) } else { String::new() };
             parts.push(format!("leg_missing: {}{more}", shown.join(", ")));
+        }
+        let put_off =
+            self.merged.items.iter().filter(|item| {
+                matches!(&item.standing, ItemStanding::Missing { absence: Absence::PutOff, .. })
+            });
+        let put_off: Vec<&str> = put_off.map(|item| item.id.as_str()).collect();
+        if !put_off.is_empty() {
+            parts.push(format!("not begun before the deadline: {}", listed_in_part(&put_off)));
         }
         parts.extend(self.merged.lost.iter().take(3).map(|(shown, why)| {
             format!("{shown} cannot be read, and nothing says of which item it is: {}", one_line(why, 100))
@@ -450,15 +497,19 @@ impl MergeResult<'_> {
     fn write_beside(&self, directory: &Path, files: &RunFiles) -> std::io::Result<()> {
         replace(&directory.join(PLAN), self.plan.to_text())?;
         let suites = self.merged.items.iter().filter_map(|item| match (&item.standing, self.of(item)) {
-            (_, Some((_, facts))) => {
+            (standing, Some((_, facts))) => {
                 let mut suite = facts.suite.clone();
                 suite.name = item.id.to_string().into();
+                // Such as a success that nothing verified, which is green in the suite of its run.
+                if standing.exit_code() != 0 && suite.failures + suite.errors == 0 {
+                    junit::add_red(&mut suite, "not verified", &facts.sentence);
+                }
                 Some(suite)
             }
-            (ItemStanding::Missing { why }, None) => Some(junit::absent(item.id.as_str(), why)),
+            (ItemStanding::Missing { why, .. }, None) => Some(junit::absent(item.id.as_str(), why)),
             (ItemStanding::Ran { .. } | ItemStanding::Skipped { .. }, None) => None,
         });
-        replace(&directory.join("junit.xml"), junit::file(suites))?;
+        replace(&directory.join("junit.xml"), junit::file(suites.chain(self.red_suites())))?;
         let items = directory.join(ITEMS);
         fs::create_dir_all(&items)?;
         for item in &self.merged.items {
@@ -512,7 +563,7 @@ impl MergeResult<'_> {
         };
         let reason = match &item.standing {
             ItemStanding::Ran { .. } => run.map(|(_, sentence)| sentence.clone()),
-            ItemStanding::Missing { why } => Some(why.clone()),
+            ItemStanding::Missing { why, .. } => Some(why.clone()),
             ItemStanding::Skipped { reason } => Some(reason.clone()),
         };
         json!({
@@ -521,7 +572,8 @@ impl MergeResult<'_> {
             "loop": self.plan.item(&item.id).map(|planned| &planned.r#loop),
             "standing": match &item.standing {
                 ItemStanding::Ran { .. } => "ran",
-                ItemStanding::Missing { .. } => "missing",
+                ItemStanding::Missing { absence: Absence::PutOff, .. } => "put_off",
+                ItemStanding::Missing { absence: Absence::Lost | Absence::Unusable, .. } => "missing",
                 ItemStanding::Skipped { .. } => "skipped",
             },
             "attempt": attempt,
@@ -545,6 +597,9 @@ impl MergeResult<'_> {
         let code = self.exit_code();
         session.talk.note(&format!("{} (exit {code}); reports in {}", self.reason(), directory.display()));
         let unsettled = self.merged.unsettled();
+        if !self.merged.lost.is_empty() {
+            session.talk.note("take away what cannot be read, or get it again, and merge once more");
+        }
         if !unsettled.is_empty() {
             let legs = listed_in_part(unsettled.iter().map(LegKey::as_str));
             let again = CommandLine::of("run")

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
@@ -96,6 +96,17 @@ fn a_deadline_is_one_for_all_items_and_a_later_attempt_goes_on() {
     let plan = plan(&fan.project, &["--legs", "1"]);
     let ran = fan.job("legs/l01", &["--leg", "l01", "--deadline", "3s"]).code(75);
     drop(ran.says("handed off"));
+    // What the deadline left no time for goes on, and is not lost.
+    let merged = fan.merge("merged", &["legs"]).code(75);
+    assert!(!merged.all().contains("leg_missing"), "{}", merged.all());
+    let result = fan.result("merged");
+    assert_eq!(
+        (&result["resume"], &result["rerun"], &result["missing"]),
+        (&json!(["l01"]), &json!(["l01"]), &json!([]))
+    );
+    // Whatever else is there, it makes nothing better than it is.
+    fs::write(fan.at("legs/not-begun.json"), "{\"plan_id\": 1}").unwrap();
+    drop(fan.merge("again", &["legs"]).code(75));
     // Another attempt on the same reports goes on with the hand-off, and runs what was not begun.
     let clone = checkout(&fan.project, Project::new().env("LL_GO", "1"));
     let (plan_file, reports) = (fan.project.at("plan.json"), fan.text("legs/l01"));
@@ -107,6 +118,46 @@ fn a_deadline_is_one_for_all_items_and_a_later_attempt_goes_on() {
         (manifest["assignment"]["attempt"].as_u64(), manifest["outcome"].as_str()),
         (Some(2), Some("success"))
     );
+    assert!(!fan.at("legs/l01/not-begun.json").exists());
+    drop(fan.merge("whole", &["legs"]).code(0));
+}
+
+#[test]
+fn items_for_which_no_time_is_left_go_on_and_are_not_lost() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok"), ("c", "ok")]));
+    plan(&fan.project, &["--legs", "1"]);
+    fan.job("legs/l01", &["--leg", "l01", "--deadline", "1ms"]).code(75).says("not begun");
+    let merged = fan.merge("merged", &["legs"]).code(75).says("not begun before the deadline");
+    assert!(!merged.all().contains("leg_missing"), "{}", merged.all());
+    let merged = fan.text("merged");
+    let plan_file = fan.project.at("plan.json").to_string_lossy().into_owned();
+    let clone = checkout(&fan.project, Project::new());
+    let again = fan.text("again");
+    let fixed = ["run", "--plan", &plan_file, "--ci", "--rerun", &merged, "--report-dir", &again];
+    drop(clone.run(&fixed).code(0).says("3 verified"));
+    drop(fan.merge("whole", &["merged", "again"]).code(0));
+}
+
+#[test]
+fn a_note_of_a_leg_excuses_nothing_that_a_later_attempt_lost() {
+    let fan = Fan::of(repository(&[("a", "ok"), ("b", "ok")]));
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    fan.leg("l01").code(0);
+    fs::remove_dir_all(fan.at("legs/l01").join(item(&plan, "b"))).unwrap();
+    let note = |attempt: u32, id: &str| {
+        let note = json!({"plan_id": plan["plan_id"], "attempt": attempt, "items": [item(&plan, "b")]});
+        let note = note.to_string().replace(plan["plan_id"].as_str().unwrap(), id);
+        fs::write(fan.at("legs/l01/not-begun.json"), note).unwrap();
+    };
+    let id = plan["plan_id"].as_str().unwrap();
+    note(0, id);
+    drop(fan.merge("m0", &["legs"]).code(4).says("leg_missing"));
+    note(1, &"0".repeat(64));
+    drop(fan.merge("m1", &["legs"]).code(4).says("leg_missing"));
+    note(1, id);
+    drop(fan.merge("m2", &["legs"]).code(75));
+    let junit = fs::read_to_string(fan.at("m2/junit.xml")).unwrap();
+    assert!(junit.contains("no time left"), "{junit}");
 }
 
 /// A leg with two items of which the first is verified, and which was ended in the second one.

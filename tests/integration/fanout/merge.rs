@@ -5,6 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::hostile_bundles::Parts;
+
 use super::{Fan, bundle, item, plan, read_plan, repository, with_fix};
 
 fn three() -> (Fan, Value) {
@@ -297,6 +299,8 @@ fn changes_that_contradict_each_other_are_a_conflict() {
         (conflict["item"].as_str().unwrap(), &conflict["files"]),
         (item(&plan, "b").as_str(), &json!(["packages/shared"]))
     );
+    let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
+    assert!(junit.contains("<failure") && junit.contains("packages/shared"), "{junit}");
     fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
 }
 
@@ -363,4 +367,34 @@ fn what_a_merge_is_not_is_said_by_the_commands_that_go_on_with_runs() {
     assert!(!replayed.all().contains("earlier version"), "{}", replayed.all());
     let text = fan.project.run(&["report", &merged]).code(0);
     assert!(!text.all().contains(" of \n"), "{}", text.all());
+}
+
+#[test]
+fn a_file_that_nobody_can_read_is_red_in_every_report() {
+    let (fan, _) = three();
+    all_legs(&fan);
+    fs::write(fan.at("legs/broken.llz"), "no bundle").unwrap();
+    let ran = fan.merge("merged", &["legs"]).code(4).says("take away what cannot be read");
+    assert!(!ran.all().contains("--rerun"), "{}", ran.all());
+    let read = |name: &str| fs::read_to_string(fan.at(&format!("merged/{name}"))).unwrap();
+    let junit = read("junit.xml");
+    assert!(junit.contains("<failure") && junit.contains("broken.llz"), "{junit}");
+    for report in ["summary.md", "report.html"] {
+        assert!(read(report).contains("broken.llz") && !read(report).contains("--rerun"), "{}", read(report));
+    }
+    fs::remove_file(fan.at("legs/broken.llz")).unwrap();
+    fan.merge("merged", &["legs"]).code(0);
+}
+
+#[test]
+fn a_manifest_that_contradicts_its_journal_is_named() {
+    let (fan, plan) = three();
+    all_legs(&fan);
+    let path = bundle(&fan.at("legs/l02"));
+    let mut parts = Parts::of(&fs::read(&path).unwrap());
+    parts.manifest["definition_sha256"] = "0".repeat(64).into();
+    fs::write(&path, parts.sealed()).unwrap();
+    drop(fan.merge("merged", &["legs"]).code(4).says("leg_missing: l02 (packages/b)"));
+    let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
+    assert!(junit.contains(&item(&plan, "b")) && junit.contains("different definitions"), "{junit}");
 }
