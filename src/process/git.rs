@@ -3,11 +3,21 @@
 //! calls.
 //!
 //! Nothing is started by what we ask git: no hook, filter, pager, editor, helper or other program that a repository or
-//! its configuration names; and no server is reached but through [`Git::connected`]. And nothing that comes from data can become an option: a word of ours is `'static`, an
-//! id is an [`ObjectId`], a path stands behind `--`, and any other text behind `--end-of-options`.
+//! its configuration names; and no server is reached but through [`Git::connected`]. And nothing that comes from data can
+//! become an option: a word of ours is `'static`, an id is an [`ObjectId`], a path stands behind `--`, and any other text
+//! behind `--end-of-options`.
+//!
+//! Most of that is turned off for every repository alike. Filters can only be turned off by their names, so each call
+//! that may read files of a working tree ([`Call::reads_files`]) is preceded by a look at the names that are configured
+//! at that moment: an action may have configured another one since the last call. A process that an action left behind
+//! may do so between the look and the call, which nothing prevents. That is why the environment of these calls holds
+//! neither a token nor a file of the runner: such a filter gets nothing that the action did not have, and what it prints
+//! is a tree that the process could have written itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -25,7 +35,7 @@ use crate::base::time::human;
 use super::filesystem;
 
 /// Options of every call, which take precedence over the configuration.
-const SETTINGS: [&str; 22] = [
+const SETTINGS: [&str; 24] = [
     "core.hooksPath=/dev/null",
     // Empty means none, for every version: an old one would start a program called `false`.
     "core.fsmonitor=",
@@ -50,13 +60,16 @@ const SETTINGS: [&str; 22] = [
     "protocol.allow=never",
     "submodule.recurse=false",
     "gc.auto=0",
+    "maintenance.auto=false",
+    "core.alternateRefsCommand=",
     // What it says about `GIT_GRAFT_FILE` would stand before every reason.
     "advice.graftFileDeprecated=false",
 ];
 
 /// Options of calls that reach a server as the user does: their hooks have nothing to do with a scratch repository, and
 /// nobody answers a question.
-const OWN_SETTINGS: [&str; 2] = ["core.hooksPath=/dev/null", "push.gpgSign=false"];
+const OWN_SETTINGS: [&str; 3] =
+    ["core.hooksPath=/dev/null", "push.gpgSign=false", "core.alternateRefsCommand="];
 
 /// Variables that would start a program, hide what is there, or change how words are read.
 const UNSET: [&str; 22] = [
@@ -83,6 +96,41 @@ const UNSET: [&str; 22] = [
     "GIT_EXEC_PATH",
     "GIT_TEMPLATE_DIR",
 ];
+
+/// Commands that neither read nor write files of the working tree, as we use them: no filter has to do with them. Those
+/// that write the index are not among them: git then looks into files that changed in the same moment.
+const WITHOUT_FILES: [&str; 26] = [
+    "branch",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "commit-tree",
+    "config",
+    "diff-tree",
+    "fetch",
+    "for-each-ref",
+    "index-pack",
+    "init",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge-base",
+    "mktree",
+    "pack-objects",
+    "patch-id",
+    "push",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "symbolic-ref",
+    "update-ref",
+    "version",
+];
+
+/// Variables that keep git from writing down what it does and which variables it has: they win over `trace2.*` of the
+/// user's configuration.
+const SILENT: [(&str, &str); 3] = [("GIT_TRACE2", "0"), ("GIT_TRACE2_EVENT", "0"), ("GIT_TRACE2_PERF", "0")];
 
 /// Variables that every call has.
 const SET: [(&str, &str); 9] = [
@@ -154,6 +202,11 @@ impl Call {
     /// Returns the word that people know the call by.
     pub fn command(&self) -> &'static str {
         self.command
+    }
+
+    /// Tells whether git may read or write files of the working tree for it, and so might start a filter.
+    pub fn reads_files(&self) -> bool {
+        !WITHOUT_FILES.contains(&self.command)
     }
 
     /// Adds options, or the word for what a command does: words of this program.
@@ -262,18 +315,21 @@ impl Call {
 /// Returns the environment of every call, made from that of this process.
 pub fn environment(mut env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.retain(|name, _| !UNSET.contains(&name.as_str()) && !name.starts_with("GIT_TRACE"));
-    env.extend(SET.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    env.extend(SET.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
     env
 }
 
-/// What a repository adds to the settings of every call: every filter of its configuration and of the repositories inside
-/// of it is turned off, directories are trusted as the system says, which is not read otherwise, and modes count.
+/// What a repository adds to the settings of every call: every filter, and every hook, that it and the repositories inside
+/// of it name in their configuration is turned off, directories are trusted as the system says, which is not read
+/// otherwise, and modes count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
     /// Whether the file system holds modes and links, whatever the configuration says.
     holds_modes: bool,
     trusted: Vec<String>,
     names: BTreeSet<String>,
+    /// Newer versions of git know hooks by their configuration, too.
+    hooks: BTreeSet<String>,
 }
 
 impl Filters {
@@ -289,9 +345,9 @@ impl Filters {
         let modes: &[&str] =
             if self.holds_modes { &["core.fileMode=true", "core.symlinks=true"] } else { &[] };
         let modes = modes.iter().map(|setting| (*setting).to_owned());
-        modes
-            .chain(trusted)
-            .chain(self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}"))))
+        let hooks = self.hooks.iter().map(|name| format!("hook.{name}.enabled=false"));
+        let filters = self.names.iter().flat_map(move |name| off.map(|off| format!("filter.{name}.{off}")));
+        modes.chain(trusted).chain(hooks).chain(filters)
     }
 }
 
@@ -332,9 +388,20 @@ impl Walk {
         env
     }
 
-    /// The call that tells the repositories inside.
+    /// The call that tells the repositories inside: of the whole repository, wherever in it the walk begins. It needs
+    /// the index of the call that is to be made.
     pub fn inside() -> Call {
-        Call::new("ls-files").with(&["--stage", "-z"])
+        Call::new("ls-files").with(&["--stage", "-z", "--full-name"]).path(":/")
+    }
+
+    /// The call that tells the directory which the paths of [`Walk::inside`] begin in.
+    pub fn top() -> Call {
+        Call::new("rev-parse").with(&["--show-toplevel"])
+    }
+
+    /// Tells whether [`Walk::inside`] printed any repository.
+    pub fn is_any(printed: &[u8]) -> bool {
+        gitlinks(printed).next().is_some()
     }
 
     /// Takes the configuration of a directory.
@@ -346,26 +413,25 @@ impl Walk {
             if key == "safe.directory" && scope == "system" {
                 self.found.trusted.push(value.to_owned());
             }
-            let filter = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'));
-            if let Some((name, _)) = filter {
+            for (section, what) in [("filter.", "filter"), ("hook.", "hook")] {
+                let Some((name, _)) = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.')) else {
+                    continue;
+                };
                 if name.contains(['=', '\n', char::REPLACEMENT_CHARACTER]) {
-                    return Err(format!(
-                        "the filter `{}` of its configuration cannot be turned off",
-                        one_line(name, 80)
-                    ));
+                    let name = one_line(name, 80);
+                    return Err(format!("the {what} `{name}` of its configuration cannot be turned off"));
                 }
-                self.found.names.insert(name.to_owned());
+                let names = if what == "hook" { &mut self.found.hooks } else { &mut self.found.names };
+                names.insert(name.to_owned());
             }
         }
         Ok(())
     }
 
-    /// Takes the files of a directory.
-    pub fn listed(&mut self, directory: &Path, printed: &[u8]) {
-        for entry in printed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
-            let path = entry.iter().position(|byte| *byte == b'\t').map(|at| &entry[at + 1..]);
-            let Some(path) = path.and_then(|path| std::str::from_utf8(path).ok()) else { continue };
-            let inside = directory.join(path);
+    /// Takes the files of a repository, whose paths begin in this directory.
+    pub fn listed(&mut self, top: &Path, printed: &[u8]) {
+        for path in gitlinks(printed) {
+            let inside = top.join(OsStr::from_bytes(path));
             if inside.join(".git").exists() {
                 self.open.push_back(inside);
             }
@@ -374,7 +440,7 @@ impl Walk {
 
     /// Returns what the system says about directories that may be trusted.
     pub fn trusted(&self) -> Filters {
-        Filters { names: BTreeSet::new(), ..self.found.clone() }
+        Filters { names: BTreeSet::new(), hooks: BTreeSet::new(), ..self.found.clone() }
     }
 
     /// Returns what was found.
@@ -383,12 +449,19 @@ impl Walk {
     }
 }
 
+/// Returns the paths of the repositories among the files that [`Walk::inside`] printed.
+fn gitlinks(printed: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let links = printed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
+    links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1))
+}
+
 /// A directory of a repository, and the environment in which git looks at it.
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
     env: BTreeMap<String, String>,
-    filters: Arc<OnceLock<Result<Filters, String>>>,
+    /// What the system says about directories that may be trusted, once it was asked.
+    trusted: Arc<OnceLock<Result<Filters, String>>>,
     /// Whether the user's own configuration counts.
     is_own: bool,
     bound: Option<Bound>,
@@ -422,7 +495,7 @@ impl Git {
     /// Calls git in a directory, with this environment and no other: about the repository that the directory is in.
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let env = environment(without_repository(env));
-        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: false, bound: None }
+        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: false, bound: None }
     }
 
     /// Calls git in a directory as a user at a terminal does: with their configuration, credentials and ssh. Only for a
@@ -435,8 +508,8 @@ impl Git {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ];
-        env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { directory: directory.to_owned(), env, filters: Arc::default(), is_own: true, bound: None }
+        env.extend(fixed.into_iter().chain(SILENT).map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self { directory: directory.to_owned(), env, trusted: Arc::default(), is_own: true, bound: None }
     }
 
     /// Returns the same with one more variable.
@@ -456,7 +529,7 @@ impl Git {
     /// Returns the same for another working tree, whose configuration may be another one.
     #[must_use]
     pub fn of(&self, directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), filters: Arc::default(), ..self.clone() }
+        Self { directory: directory.to_owned(), trusted: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same that may reach a server over HTTP, with this header. The header is a secret: git gets it through
@@ -487,7 +560,7 @@ impl Git {
             ("GIT_ALLOW_PROTOCOL", "http:https".to_owned()),
         ];
         env.extend(others.map(|(name, value)| (name.to_owned(), value)));
-        Self { env, filters: Arc::default(), ..self.clone() }
+        Self { env, trusted: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same whose calls end after so much time, or as soon as they are to stop: with everything that git
@@ -539,7 +612,7 @@ impl Git {
 
     /// Returns the filters that are turned off, and how many files here would go through them.
     pub fn filtered(&self) -> Result<(Vec<String>, usize), String> {
-        let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
+        let filters = self.look()?;
         // Other names cannot be asked for, and nobody gives them.
         let is_plain =
             |name: &&String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -566,29 +639,56 @@ impl Git {
         let words = if self.is_own {
             call.words_with(None, OWN_SETTINGS.iter().map(|setting| (*setting).to_owned()))
         } else {
-            let filters = self.filters.get_or_init(|| self.look()).as_ref().map_err(Clone::clone)?;
-            call.words(None, filters)
+            call.words(None, &self.filters_for(call)?)
         };
         perform(&words, (&self.directory, &self.env), (input, output), self.bound.as_ref())
     }
 
-    fn look(&self) -> Result<Filters, String> {
-        let mut env = self.env.clone();
-        env.remove("GIT_INDEX_FILE");
-        let outside = Walk::environment(&env);
+    /// Returns what is to be turned off for a call, as it is now.
+    fn filters_for(&self, call: &Call) -> Result<Filters, String> {
+        if call.reads_files() { self.look() } else { self.trusted.get_or_init(|| self.trust()).clone() }
+    }
+
+    fn trust(&self) -> Result<Filters, String> {
         let mut walk = Walk::new(&self.directory);
+        // The system comes first, and a filter that cannot be turned off matters to other calls.
+        let _filter = walk.configured(&self.configuration(&self.directory)?);
+        Ok(walk.trusted())
+    }
+
+    fn look(&self) -> Result<Filters, String> {
+        let mut walk = Walk::new(&self.directory);
+        let mut env = self.env.clone();
         while let Some(directory) = walk.step()? {
-            let ask = |call: &Call, env: &BTreeMap<String, String>, filters: &Filters| {
-                let words = call.words(None, filters);
-                let streams = (Input::Nothing, Stdio::piped());
-                perform(&words, (&directory, env), streams, self.bound.as_ref()).and_then(succeeded)
-            };
-            walk.configured(&ask(&Walk::configuration(), &outside, &Filters::default())?)?;
+            walk.configured(&self.configuration(&directory)?)?;
+            let ask = |call: &Call| self.ask(&directory, call, &env, &walk.trusted());
             // Where there is no repository, there is none inside.
-            let listed = ask(&Walk::inside(), &env, &walk.trusted()).unwrap_or_default();
-            walk.listed(&directory, &listed);
+            let listed = ask(&Walk::inside()).unwrap_or_default();
+            if Walk::is_any(&listed) {
+                let top = ask(&Walk::top())?;
+                walk.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
+            }
+            // Git looks at a repository inside by the index that it has there.
+            env = without_repository(env);
         }
         Ok(walk.filters())
+    }
+
+    fn configuration(&self, directory: &Path) -> Result<Vec<u8>, String> {
+        let env = Walk::environment(&self.env);
+        self.ask(directory, &Walk::configuration(), &env, &Filters::default())
+    }
+
+    fn ask(
+        &self,
+        directory: &Path,
+        call: &Call,
+        env: &BTreeMap<String, String>,
+        filters: &Filters,
+    ) -> Result<Vec<u8>, String> {
+        let streams = (Input::Nothing, Stdio::piped());
+        perform(&call.words(None, filters), (directory, env), streams, self.bound.as_ref())
+            .and_then(succeeded)
     }
 }
 

@@ -1,14 +1,16 @@
 //! Makes the calls of [`crate::process::git`] while a run goes on: they share their time, and end with the run.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::{Stop, Stream};
-use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment};
+use crate::process::git::{Call, Filters, Walk, alternate, copy_index, environment, without_repository};
 use crate::process::guard::Guard;
 use crate::process::signal::{Cancel, Request};
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
@@ -29,35 +31,27 @@ pub(super) struct GitCalls {
     pub(super) cancel: Cancel,
     pub(super) clock: Clock,
     pub(super) limit: Duration,
-    /// The filters of the repositories that were looked at.
-    known: HashMap<PathBuf, Filters>,
-    /// The configurations that were read.
-    configurations: HashMap<PathBuf, Vec<u8>>,
+    /// What the system says about directories that may be trusted, as it was said in each directory.
+    trusted: HashMap<PathBuf, Filters>,
 }
 
 impl GitCalls {
     /// Starts the time for calls in this environment. Which repository is meant is the user's choice.
     pub(super) fn new(env: BTreeMap<String, String>, cancel: Cancel, limit: Duration) -> Self {
-        Self {
-            env: environment(env),
-            cancel,
-            clock: Clock::start(),
-            limit,
-            known: HashMap::new(),
-            configurations: HashMap::new(),
-        }
+        Self { env: environment(env), cancel, clock: Clock::start(), limit, trusted: HashMap::new() }
     }
 
     /// Runs `git` and returns everything it printed.
     pub(super) async fn run(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
-        let filters = self.filters(directory).await?;
         let env = self.env.clone();
+        let filters = self.filters_for(call, directory, &env).await?;
         self.perform(directory, call, &filters, env, None).await
     }
 
     /// Tells whether the repository knows filters.
     pub(super) async fn has_filters(&mut self, directory: &Path) -> Result<bool, String> {
-        Ok(self.filters(directory).await?.is_any())
+        let env = self.env.clone();
+        Ok(self.look(directory, &env).await?.is_any())
     }
 
     /// Gives `git` something to read, and returns everything it printed.
@@ -67,17 +61,9 @@ impl GitCalls {
         call: &Call,
         input: Vec<u8>,
     ) -> Result<Vec<u8>, String> {
-        let filters = self.filters(directory).await?;
         let env = self.env.clone();
+        let filters = self.filters_for(call, directory, &env).await?;
         self.perform(directory, call, &filters, env, Some(input)).await
-    }
-
-    /// Runs a command of `git` that looks into no file, so that no filter could be started.
-    pub(super) async fn list(&mut self, directory: &Path, call: &Call) -> Result<Vec<u8>, String> {
-        let mut walk = Walk::new(directory);
-        walk.configured(&self.configuration(directory).await?)?;
-        let env = self.env.clone();
-        self.perform(directory, call, &walk.trusted(), env, None).await
     }
 
     /// Runs `git` with an index of our own, gives it something to read, and returns everything it printed.
@@ -88,9 +74,9 @@ impl GitCalls {
         call: &Call,
         input: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, String> {
-        let filters = self.filters(directory).await?;
         let mut env = self.env.clone();
         env.extend(own.env.clone());
+        let filters = self.filters_for(call, directory, &env).await?;
         self.perform(directory, call, &filters, env, input).await
     }
 
@@ -105,60 +91,54 @@ impl GitCalls {
         ObjectId::parse(String::from_utf8_lossy(&printed).trim()).map_err(|error| error.to_string())
     }
 
-    /// Begins with new time. What is known of filters is forgotten if the configuration is another one now.
-    pub(super) async fn again(&mut self, directory: &Path) -> Result<(), String> {
+    /// Begins with new time.
+    pub(super) fn again(&mut self) {
         self.clock = Clock::start();
-        let before = self.configurations.remove(directory);
-        let is_alone = self.configurations.is_empty();
-        let now = self.configuration(directory).await?;
-        if before != Some(now) || !is_alone {
-            self.forget();
+    }
+
+    /// Returns what is to be turned off for a call in this environment, as it is now.
+    async fn filters_for(
+        &mut self,
+        call: &Call,
+        directory: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Filters, String> {
+        if call.reads_files() {
+            return self.look(directory, env).await;
         }
-        Ok(())
-    }
-
-    /// Forgets what is known of filters: there may be other repositories inside.
-    pub(super) fn forget(&mut self) {
-        self.known.clear();
-        self.configurations.clear();
-    }
-
-    async fn filters(&mut self, directory: &Path) -> Result<Filters, String> {
-        let filters = if let Some(known) = self.known.get(directory) {
-            known.clone()
-        } else {
-            let found = self.look(directory).await?;
-            self.known.insert(directory.to_owned(), found.clone());
-            found
-        };
-        Ok(filters)
-    }
-
-    /// Looks for the filters that are to be turned off.
-    async fn look(&mut self, directory: &Path) -> Result<Filters, String> {
-        let mut inside = self.env.clone();
-        // An index of our own is not yet there, or is one of another moment.
-        inside.remove("GIT_INDEX_FILE");
+        if let Some(known) = self.trusted.get(directory) {
+            return Ok(known.clone());
+        }
         let mut walk = Walk::new(directory);
+        // The system comes first, and a filter that cannot be turned off matters to other calls.
+        let _filter = walk.configured(&self.configuration(directory).await?);
+        self.trusted.insert(directory.to_owned(), walk.trusted());
+        Ok(walk.trusted())
+    }
+
+    /// Looks for the filters that are to be turned off, in the repositories that are in the index of this environment.
+    async fn look(&mut self, directory: &Path, env: &BTreeMap<String, String>) -> Result<Filters, String> {
+        let mut walk = Walk::new(directory);
+        let mut env = env.clone();
         while let Some(directory) = walk.step()? {
             walk.configured(&self.configuration(&directory).await?)?;
+            let trusted = walk.trusted();
             // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
-            let listed =
-                self.perform(&directory, &Walk::inside(), &walk.trusted(), inside.clone(), None).await;
-            walk.listed(&directory, &listed.unwrap_or_default());
+            let listed = self.perform(&directory, &Walk::inside(), &trusted, env.clone(), None).await;
+            let listed = listed.unwrap_or_default();
+            if Walk::is_any(&listed) {
+                let top = self.perform(&directory, &Walk::top(), &trusted, env.clone(), None).await?;
+                walk.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
+            }
+            // Git looks at a repository inside by the index that it has there.
+            env = without_repository(env);
         }
         Ok(walk.filters())
     }
 
-    /// Reads the configuration of a directory, once.
     async fn configuration(&mut self, directory: &Path) -> Result<Vec<u8>, String> {
-        if let Some(known) = self.configurations.get(directory) {
-            return Ok(known.clone());
-        }
         let (none, env) = (Filters::default(), Walk::environment(&self.env));
-        let printed = self.perform(directory, &Walk::configuration(), &none, env, None).await?;
-        self.configurations.insert(directory.to_owned(), printed.clone());
-        Ok(printed)
+        self.perform(directory, &Walk::configuration(), &none, env, None).await
     }
 
     async fn perform(

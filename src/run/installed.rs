@@ -85,7 +85,7 @@ fn identity(path: PathBuf) -> Option<Identity> {
 async fn asked(path: &Path, arguments: &[&str], world: &mut World) -> Option<Observation> {
     let nowhere = tempfile::tempdir().ok()?;
     let path = path.to_str()?.to_owned();
-    let mut env = world.env.clone();
+    let mut env = world.own_env.clone();
     env.insert("PWD".to_owned(), nowhere.path().to_string_lossy().into_owned());
     let program = Program {
         argv: std::iter::once(path).chain(arguments.iter().map(|argument| (*argument).to_owned())).collect(),

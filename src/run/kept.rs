@@ -378,7 +378,7 @@ fn claims_all(world: &World, top: &Path) -> bool {
 /// Makes calls that end by themselves: what was changed is put back even when the run is to end.
 fn calls(world: &World) -> GitCalls {
     let (_nobody, cancel) = Cancel::channel();
-    GitCalls::new(world.env.clone(), cancel, LIMIT)
+    GitCalls::new(world.own_env.clone(), cancel, LIMIT)
 }
 
 async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result<WorkingTree, String> {

@@ -74,7 +74,7 @@ pub(super) async fn end(start: &KnownStart, world: &mut World) -> Changes {
     // What is wanted now is the end of the run, and this belongs to it.
     let (_never, uncancelled) = Cancel::channel();
     let limit = if world.cancel.is_asked() { SHORT_LIMIT } else { LIMIT };
-    let git = GitCalls::new(world.env.clone(), uncancelled, limit);
+    let git = GitCalls::new(world.own_env.clone(), uncancelled, limit);
     let (root, files, area) = (world.root.clone(), world.files.clone(), world.area.clone());
     let redactor = world.redactor.clone();
     let sinks = RefCell::new(&mut world.sinks);

@@ -32,7 +32,7 @@ pub(super) async fn keep(moments: &[Moment], world: &mut World) {
     }
     let Some(mut snapshots) = world.snapshots.take() else { return };
     let (root, area) = (world.root.clone(), world.area.clone());
-    let git = || GitCalls::new(world.env.clone(), world.cancel.clone(), LIMIT);
+    let git = || GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let mut tree = snapshots.trees.remove(&root).unwrap_or_else(|| KeptTree::new(git()));
     let sinks = RefCell::new(&mut world.sinks);
     let taken = while_ticking(&sinks, tree.take(&root, &area)).await;

@@ -85,7 +85,7 @@ pub(super) fn is_in_repository(world: &World) -> bool {
 
 /// Looks at the working tree of a run.
 async fn look(world: &World) -> Result<(GitCalls, WorkingTrees, WorkingTree), String> {
-    let mut git = GitCalls::new(world.env.clone(), world.cancel.clone(), LIMIT);
+    let mut git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let trees = WorkingTrees::open(&mut git, &world.root).await?;
     let tree = again(&mut git, &trees, world).await?;
     Ok((git, trees, tree))

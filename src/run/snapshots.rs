@@ -123,7 +123,7 @@ impl KeptTree {
 
     /// Makes a commit of the working tree as it is.
     pub(super) async fn take(&mut self, root: &Path, area: &Area) -> Result<ObjectId, String> {
-        self.git.again(root).await?;
+        self.git.again();
         let mut known = self.known(root).await?;
         let taken = self.commit(&mut known, area).await;
         // What an attempt that failed left in the index is not known.
@@ -138,7 +138,6 @@ impl KeptTree {
             if known.identity == identity(&known.index) {
                 return Ok(known);
             }
-            self.git.forget();
             return Self::copied(known.top, known.index, known.last);
         }
         let ask = Call::new("rev-parse").with(&[
@@ -147,7 +146,7 @@ impl KeptTree {
             "--git-path",
             "index",
         ]);
-        let said = self.git.list(root, &ask).await?;
+        let said = self.git.run(root, &ask).await?;
         let mut lines = said.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsStr::from_bytes(line)));
         let (Some(top), Some(index)) = (lines.next(), lines.next()) else {
             return Err("git names the repository in a way that cannot be read".to_owned());

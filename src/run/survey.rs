@@ -33,7 +33,7 @@ const MOST_REPOSITORIES: usize = 64;
 /// Looks at what a request names. A request to end the run ends this, too.
 pub(super) async fn look(request: &SurveyRequest, world: &mut World) -> Surveyed {
     let limit = request.limit.map_or(LIMIT, |left| left.min(LIMIT));
-    let mut surveyor = Surveyor { git: GitCalls::new(world.env.clone(), world.cancel.clone(), limit) };
+    let mut surveyor = Surveyor { git: GitCalls::new(world.own_env.clone(), world.cancel.clone(), limit) };
     let root = world.root.clone();
     let sinks = RefCell::new(&mut world.sinks);
     while_ticking(&sinks, surveyor.survey(&root, &request.scope)).await

@@ -53,6 +53,8 @@ pub struct World {
     pub left: Left,
     /// The environment that actions inherit.
     pub env: BTreeMap<String, String>,
+    /// The environment of what is started for the run itself, such as git: without tokens, even where actions have one.
+    pub own_env: BTreeMap<String, String>,
     /// The directory in which actions run.
     pub root: PathBuf,
     /// The same, where this process is in another one; see [`directory_of_actions`].
@@ -147,13 +149,15 @@ pub(super) struct Outside {
     root: PathBuf,
     starts_in: Option<PathBuf>,
     env: BTreeMap<String, String>,
+    own_env: BTreeMap<String, String>,
 }
 
 impl Outside {
     /// Goes back there.
     pub(super) fn restore(self, world: &mut World) {
-        let Self { root, starts_in, env } = self;
-        (world.root, world.starts_in, world.env) = (root, starts_in, env);
+        let Self { root, starts_in, env, own_env } = self;
+        (world.root, world.starts_in) = (root, starts_in);
+        (world.env, world.own_env) = (env, own_env);
     }
 }
 
@@ -161,10 +165,12 @@ impl World {
     /// Lets actions run in another directory, where git finds the repository by that alone.
     pub(super) fn move_to(&mut self, root: &Path) -> Outside {
         let env = without_repository(self.env.clone());
+        let own_env = without_repository(self.own_env.clone());
         Outside {
             starts_in: std::mem::replace(&mut self.starts_in, directory_of_actions(root)),
             root: std::mem::replace(&mut self.root, root.to_owned()),
             env: std::mem::replace(&mut self.env, env),
+            own_env: std::mem::replace(&mut self.own_env, own_env),
         }
     }
 

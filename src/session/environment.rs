@@ -103,6 +103,19 @@ impl Environment {
         env
     }
 
+    /// Returns the environment of what ll-loop starts for itself, such as git: it holds no token and no file of the
+    /// runner, whatever actions may see. What a repository or an action could make git start gets no more.
+    pub(crate) fn for_ourselves(&self) -> BTreeMap<String, String> {
+        self.for_actions(false)
+    }
+
+    /// Returns the environment in which git reaches a server as the user does, without a token of ours. At a terminal, a
+    /// credential helper may need the token that the user has set; in CI an action may have named the helper, and the
+    /// servers that know the job's token are reached by [`crate::process::git::Git::connected`].
+    pub(crate) fn for_users_git(&self) -> BTreeMap<String, String> {
+        self.for_actions(!ci::is_ci(&self.lookup()))
+    }
+
     /// Returns the values that must not be shown: those of variables that are named like secrets or in `LL_MASK`,
     /// and passwords in URLs.
     pub(crate) fn secrets(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::context::Session;
 
 /// Calls git in a directory. The variables that would point git to another repository are removed.
 pub(crate) fn at(directory: &Path, session: &Session<'_>) -> Git {
-    Git::new(directory, session.env.all().clone())
+    Git::new(directory, session.env.for_ourselves())
 }
 
 /// Asks for the commit that is checked out.

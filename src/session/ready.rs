@@ -179,6 +179,7 @@ impl Launch<'_> {
             before,
             left,
             env: passed_on(env_of_actions(&options, worktree.is_some(), session), &claim),
+            own_env: own_env(worktree.is_some(), session),
             starts_in: run::directory_of_actions(&located.root),
             root: located.root,
             redactor: session.redactor.clone(),
@@ -362,6 +363,11 @@ fn env_of_actions(
     session: &Session<'_>,
 ) -> BTreeMap<String, String> {
     let env = session.env.for_actions(options.pass_token);
+    if in_worktree { Worktree::env(env) } else { env }
+}
+
+fn own_env(in_worktree: bool, session: &Session<'_>) -> BTreeMap<String, String> {
+    let env = session.env.for_ourselves();
     if in_worktree { Worktree::env(env) } else { env }
 }
 

@@ -22,14 +22,14 @@ impl Scratch {
     /// Makes a repository for objects as the remote repository has them: `sha1` or `sha256`.
     pub(super) fn new(remote: &Remote, is_sha256: bool, session: &Session<'_>) -> Result<Self, String> {
         let directory = TempDir::with_prefix("ll-scratch-").map_err(|error| error.to_string())?;
-        let mut env = session.env.all().clone();
+        let mut env = session.env.for_ourselves();
         env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let git = Git::new(directory.path(), env);
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format]))?;
         let connected = match &remote.header {
             Some(header) => git.connected(header),
-            None => Git::own(directory.path(), session.env.all().clone()),
+            None => Git::own(directory.path(), session.env.for_users_git()),
         };
         Ok(Self { _directory: directory, git, connected })
     }

@@ -49,7 +49,7 @@ pub(crate) async fn now(
     cancel: &Cancel,
     session: &Session<'_>,
 ) -> Option<ObjectId> {
-    let env = session.env.all().clone();
+    let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
     match measure::start(&prepared.located.root, area, files, (env, cancel.clone())).await {
         StartTree::Known(found) => Some(found.ids.tree),
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     cancel: &Cancel,
     session: &Session<'_>,
 ) -> Result<(StartTree, Vec<String>), Error> {
-    let env = session.env.all().clone();
+    let env = session.env.for_ourselves();
     let env = if in_worktree { Worktree::env(env) } else { env };
     let mut tree = measure::start(&prepared.located.root, area, files, (env, cancel.clone())).await;
     if let StartTree::Known(start) = &mut tree {

@@ -64,6 +64,7 @@ mod mutations;
 mod names;
 mod nightly;
 mod on_change;
+mod our_git;
 mod paths;
 mod predecessor_keys;
 mod processes;

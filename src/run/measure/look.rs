@@ -79,7 +79,7 @@ impl Measurer<'_> {
             "HEAD^{commit}",
             "HEAD^{tree}",
         ]);
-        let said = self.git.list(self.root, &ask).await.map_err(|why| {
+        let said = self.git.run(self.root, &ask).await.map_err(|why| {
             let known = [
                 ("HEAD^{commit}", "there is no commit yet"),
                 ("not a git repository", "there is no git repository"),
@@ -235,13 +235,13 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
         return Ok(BTreeSet::new());
     }
     let list = Call::new("ls-files").with(&["--others", "--exclude-standard", "-z"]).paths(scope).literal();
-    let printed = git.list(top, &list).await?;
+    let printed = git.run(top, &list).await?;
     Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
 /// Looks for files that git was told not to look at.
 async fn hidden(git: &mut GitCalls, top: &Path) -> Result<Option<String>, String> {
-    let printed = git.list(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
+    let printed = git.run(top, &Call::new("ls-files").with(&["-v", "-z"])).await?;
     let mut hidden = printed.split(|byte| *byte == 0).filter(|line| match line {
         [b'S', b' ', path @ ..] => top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok(),
         [first, ..] => first.is_ascii_lowercase(),

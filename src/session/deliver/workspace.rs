@@ -83,7 +83,7 @@ impl Workspace {
         let failed = |what: String| Error::refused(what).of_kind(Kind::Failed);
         let directory = TempDir::with_prefix("ll-deliver-")
             .map_err(|error| Error::failed("cannot make a scratch repository", &error))?;
-        let mut env = session.env.all().clone();
+        let mut env = session.env.for_ourselves();
         env.extend(WHO.map(|(name, value)| (name.to_owned(), value.to_owned())));
         // The user's own configuration may name programs, and their attributes say how files are merged and compared.
         env.retain(|name, _| !name.starts_with("GIT_CONFIG"));
@@ -99,7 +99,7 @@ impl Workspace {
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         let init = Call::new("init").with(&["--quiet", "--bare", "--template=", format]);
         git.line(&init).map_err(|why| failed(format!("cannot make a scratch repository: {why}")))?;
-        let own = Git::own(directory.path(), session.env.all().clone());
+        let own = Git::own(directory.path(), session.env.for_users_git());
         let workspace = Self { directory, git, own, remote, is_sha256 };
         workspace
             .look_into(checkout, session)

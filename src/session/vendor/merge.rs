@@ -42,7 +42,7 @@ pub(super) fn merge(path: &str, versions: &Versions<'_>, session: &Session<'_>) 
 }
 
 fn with_git(directory: &Path, names: [&str; 3], session: &Session<'_>) -> Result<String, String> {
-    let git = Git::own(directory, session.env.all().clone());
+    let git = Git::own(directory, session.env.for_ourselves());
     let merged = git.judged(&Call::new("merge-file").with(&["-p", "-q"]).paths(names))?;
     if !merged.is_yes {
         return Err(String::new());
